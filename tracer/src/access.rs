@@ -1,0 +1,261 @@
+//! The vocabulary: what one memory access is, and what makes two addresses the same line.
+
+use std::fmt;
+
+/// Process id (thread group) in the initial pid namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Pid(pub u32);
+
+/// Thread id in the initial pid namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tid(pub u32);
+
+/// Logical CPU number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cpu(pub u32);
+
+/// What an access does to its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+    /// Reads and writes in one instruction (`add $1,(mem)`, `lock xadd`).
+    Rmw,
+    /// Hints only; never a touch for a verdict.
+    Prefetch,
+}
+
+impl Op {
+    /// Whether the access changes the bytes.
+    pub fn stores(self) -> bool {
+        matches!(self, Op::Store | Op::Rmw)
+    }
+
+    /// Whether the access reads or changes the bytes.
+    pub fn touches(self) -> bool {
+        self != Op::Prefetch
+    }
+}
+
+/// How an access became known; stronger first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Basis {
+    /// Decoded from a timer sample: the instruction the CPU was waiting for. Carries the sample's cost.
+    Stalled,
+    /// Decoded from a timer sample: in the sampled basic block, with exactly known registers.
+    Decoded,
+    /// Decoded from a timer sample: runs on each iteration of the sampled loop, with registers that
+    /// the loop does not change. Weaker.
+    Harvested,
+}
+
+/// One access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub time_ns: u64,
+    /// Virtual address of the first byte.
+    pub addr: u64,
+    /// Virtual address of the accessing instruction itself (not the next one).
+    pub ip: u64,
+    /// Sampled time this access stands for, nanoseconds: the sample's period on the stalled access,
+    /// zero on all others.
+    pub cost_ns: u32,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// CPU.
+    pub cpu: Cpu,
+    /// Bytes touched.
+    pub size: u16,
+    /// Direction.
+    pub op: Op,
+    /// How it became known.
+    pub basis: Basis,
+    /// A bus-locked or implicitly locked instruction.
+    pub locked: bool,
+    /// Executed in kernel mode.
+    pub kernel: bool,
+}
+
+/// An address space: one per process image, so that an `exec` or a reused pid starts a new one.
+/// Numbered in order of appearance, hence equal when the same events are replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpaceId(pub u32);
+
+/// The memory an address stands for, before it is cut into lines. Equal places are equal bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// Shared mapping of a file or of shared memory: the same wherever it is mapped.
+    Shared {
+        /// Device, `major << 32 | minor`.
+        dev: u64,
+        /// Inode.
+        inode: u64,
+        /// Byte offset in the file.
+        offset: u64,
+    },
+    /// Private memory of one address space.
+    Private {
+        /// Whose.
+        space: SpaceId,
+        /// Virtual address.
+        addr: u64,
+    },
+    /// Kernel memory, one address space for all.
+    Kernel {
+        /// Virtual address.
+        addr: u64,
+    },
+}
+
+impl Place {
+    /// Byte position within the place's own numbering: file offset or virtual address.
+    pub fn position(self) -> u64 {
+        match self {
+            Place::Shared { offset, .. } => offset,
+            Place::Private { addr, .. } | Place::Kernel { addr } => addr,
+        }
+    }
+
+    /// The same memory object at another position.
+    #[must_use]
+    pub fn at(self, position: u64) -> Place {
+        match self {
+            Place::Shared { dev, inode, .. } => Place::Shared {
+                dev,
+                inode,
+                offset: position,
+            },
+            Place::Private { space, .. } => Place::Private {
+                space,
+                addr: position,
+            },
+            Place::Kernel { .. } => Place::Kernel { addr: position },
+        }
+    }
+
+    /// The line that holds this byte. Mappings are page-aligned, so file offsets cut lines where
+    /// addresses do.
+    pub fn line(self, size: LineSize) -> LineKey {
+        LineKey(self.at(self.position() & !(size.bytes() - 1)))
+    }
+
+    /// Offset of this byte in its line.
+    pub fn offset_in_line(self, size: LineSize) -> u8 {
+        (self.position() & (size.bytes() - 1)) as u8
+    }
+}
+
+/// A line: the [`Place`] of its first byte. Two virtual addresses are the same line when their keys
+/// are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineKey(pub Place);
+
+impl fmt::Display for LineKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Place::Shared { dev, inode, offset } => {
+                write!(
+                    f,
+                    "shared:{}:{}:{inode}:{offset:#x}",
+                    dev >> 32,
+                    dev & 0xffff_ffff
+                )
+            }
+            Place::Private { space, addr } => write!(f, "private:{}:{addr:#x}", space.0),
+            Place::Kernel { addr } => write!(f, "kernel:{addr:#x}"),
+        }
+    }
+}
+
+/// Coherence granule: 64 bytes, or 128 where adjacent lines travel in pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineSize(u8);
+
+impl LineSize {
+    /// One line of every x86-64 and nearly every aarch64 server part.
+    pub const B64: LineSize = LineSize(64);
+    /// Lines 2n and 2n+1 together.
+    pub const B128: LineSize = LineSize(128);
+
+    /// 64 or 128; anything else is `None`.
+    pub fn new(bytes: u64) -> Option<LineSize> {
+        match bytes {
+            64 => Some(LineSize::B64),
+            128 => Some(LineSize::B128),
+            _ => None,
+        }
+    }
+
+    /// Bytes in a line.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
+/// A set of bytes of one line, bit n for byte n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ByteSet(pub u128);
+
+impl ByteSet {
+    /// Bytes `offset .. offset + size`, cut at the line's end.
+    pub fn range(offset: u8, size: u16, line: LineSize) -> ByteSet {
+        let end = (u64::from(offset) + u64::from(size)).min(line.bytes());
+        let upto = |n: u64| {
+            if n >= 128 {
+                u128::MAX
+            } else {
+                (1u128 << n) - 1
+            }
+        };
+        ByteSet(upto(end) & !upto(u64::from(offset)))
+    }
+
+    /// Whether the two sets share a byte.
+    pub fn overlaps(self, other: ByteSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether no byte is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_range_is_cut_at_the_end_of_its_line() {
+        assert_eq!(ByteSet::range(60, 8, LineSize::B64).0, 0xf << 60);
+        assert_eq!(ByteSet::range(0, 8, LineSize::B64).0, 0xff);
+        assert_eq!(ByteSet::range(120, 16, LineSize::B128).0, 0xff << 120);
+        assert!(!ByteSet::range(0, 8, LineSize::B64).overlaps(ByteSet::range(8, 8, LineSize::B64)));
+    }
+
+    #[test]
+    fn equal_file_offsets_are_one_line_whatever_the_address() {
+        let place = |offset| Place::Shared {
+            dev: 1,
+            inode: 7,
+            offset,
+        };
+        assert_eq!(
+            place(0x1008).line(LineSize::B64),
+            place(0x1030).line(LineSize::B64)
+        );
+        assert_ne!(
+            place(0x1008).line(LineSize::B64),
+            place(0x1040).line(LineSize::B64)
+        );
+        assert_eq!(
+            place(0x1008).line(LineSize::B128),
+            place(0x1040).line(LineSize::B128)
+        );
+    }
+}

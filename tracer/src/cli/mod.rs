@@ -1,0 +1,5 @@
+//! cli
+/// Runs the tool.
+pub fn main() -> std::process::ExitCode {
+    std::process::ExitCode::SUCCESS
+}

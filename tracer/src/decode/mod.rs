@@ -1,0 +1,1 @@
+//! Machine code to memory operands; pure.

@@ -1,0 +1,248 @@
+//! The one stream: accesses, the context that gives them meaning, and the counts that keep it honest.
+//!
+//! Live sources, recorded sessions and imported files all produce [`Batch`]es; everything after the
+//! source consumes them. Within a batch, `accesses` and `context` are each ordered by time, and no
+//! later batch holds anything older than the newest event of an earlier one:
+//!
+//! ```text
+//!   batch 1                     batch 2
+//!   context   m  m     f        context        x
+//!   accesses   aa  aa a         accesses   a aa  aa
+//!   ─────────────────────┼─────────────────────────► time_ns
+//! ```
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::access::{Access, Cpu, Pid, Tid};
+
+/// Accesses and context of one stretch of time.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Batch {
+    /// Ordered by `time_ns`.
+    pub accesses: Vec<Access>,
+    /// Ordered by `time_ns`; an event applies to accesses of the same time or later.
+    pub context: Vec<Context>,
+    /// Counts since the previous batch.
+    pub tally: Tally,
+}
+
+impl Batch {
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.accesses.clear();
+        self.context.clear();
+        self.tally = Tally::default();
+    }
+
+    /// Whether there is nothing in it at all.
+    pub fn is_empty(&self) -> bool {
+        self.accesses.is_empty() && self.context.is_empty() && self.tally == Tally::default()
+    }
+}
+
+/// Something that changes what addresses and ids mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub time_ns: u64,
+    /// What happened.
+    pub kind: ContextKind,
+}
+
+/// The kinds of context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContextKind {
+    /// A mapping appeared in a process (or was there when we looked first).
+    Mapping {
+        /// Whose.
+        pid: Pid,
+        /// The mapping; shared because a fork copies references, not mappings.
+        mapping: Arc<Mapping>,
+    },
+    /// A thread has a name; with `exec`, the process has just become another program.
+    Comm {
+        /// Process.
+        pid: Pid,
+        /// Thread.
+        tid: Tid,
+        /// The kernel's name of the thread.
+        comm: String,
+        /// By `exec`: the old mappings are gone.
+        exec: bool,
+    },
+    /// A new thread or process. A process when `pid != parent_pid`; it starts with its parent's mappings.
+    Fork {
+        /// Process of the new thread.
+        pid: Pid,
+        /// The new thread.
+        tid: Tid,
+        /// Process of the thread that made it.
+        parent_pid: Pid,
+    },
+    /// A thread ended.
+    Exit {
+        /// Process.
+        pid: Pid,
+        /// Thread.
+        tid: Tid,
+    },
+    /// Where a thread keeps its stack and its thread-local storage, as a sample showed.
+    Thread {
+        /// Process.
+        pid: Pid,
+        /// Thread.
+        tid: Tid,
+        /// Stack pointer.
+        sp: u64,
+        /// Thread pointer (x86-64 fs base), where known.
+        tp: Option<u64>,
+    },
+}
+
+/// A range of virtual memory and what is behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Offset in the file, bytes.
+    pub file_offset: u64,
+    /// Device, `major << 32 | minor`; 0 for anonymous private memory.
+    pub dev: u64,
+    /// Inode; 0 for anonymous private memory.
+    pub inode: u64,
+    /// Writes are seen by others who map it.
+    pub shared: bool,
+    /// Can be executed.
+    pub executable: bool,
+    /// Can be written.
+    pub writable: bool,
+    /// As the kernel names it: a path, `[heap]`, `[stack]`, `[vdso]`, `//anon`, or empty.
+    pub name: String,
+}
+
+impl Mapping {
+    /// One past the last address.
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+
+    /// Whether the address is inside.
+    pub fn contains(&self, addr: u64) -> bool {
+        addr >= self.start && addr < self.end()
+    }
+
+    /// Whether a file on disk (or once on disk) is behind it.
+    pub fn is_file(&self) -> bool {
+        self.inode != 0 && self.name.starts_with('/') && !self.name.starts_with("//")
+    }
+}
+
+/// Counts that make losses visible; each adds up by [`Tally::add`].
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// Samples of targets that the kernel half took: `samples + lost == produced`.
+    pub produced: u64,
+    /// Samples that reached user space.
+    pub samples: u64,
+    /// Of those, taken in kernel mode.
+    pub kernel_samples: u64,
+    /// Samples of processes that are not targets, dropped in the kernel half.
+    pub filtered: u64,
+    /// Samples that found no room in their CPU's ring.
+    pub lost: BTreeMap<Cpu, u64>,
+    /// Context records (mappings, forks, ..) that found no room: names may be wrong after.
+    pub lost_context: u64,
+    /// Target time that the samples stand for, nanoseconds.
+    pub sampled_ns: u64,
+    /// Samples whose stalled access was found and resolved to an address.
+    pub attributed: u64,
+    /// Samples without one, by reason: `samples == attributed + unresolved.values().sum()`.
+    pub unresolved: BTreeMap<Unresolved, u64>,
+    /// Operands in the sampled code whose address could not be computed (not samples).
+    pub operands_unknown: u64,
+}
+
+impl Tally {
+    /// Adds the counts of a later stretch.
+    pub fn add(&mut self, other: &Tally) {
+        self.produced += other.produced;
+        self.samples += other.samples;
+        self.kernel_samples += other.kernel_samples;
+        self.filtered += other.filtered;
+        for (cpu, n) in &other.lost {
+            *self.lost.entry(*cpu).or_default() += n;
+        }
+        self.lost_context += other.lost_context;
+        self.sampled_ns += other.sampled_ns;
+        self.attributed += other.attributed;
+        for (reason, n) in &other.unresolved {
+            *self.unresolved.entry(*reason).or_default() += n;
+        }
+        self.operands_unknown += other.operands_unknown;
+    }
+
+    /// Samples lost on all CPUs.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.values().sum()
+    }
+}
+
+/// Why a sample gave no stalled access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unresolved {
+    /// The instruction before the ip touches no memory: the CPU was not waiting for any.
+    NoMemoryOperand,
+    /// No mapping is known at the ip.
+    NoMapping,
+    /// The code's file could not be opened or read, or is not the one that was mapped.
+    NoModule,
+    /// No symbol, unwind entry or JIT map bounds the function, so the code cannot be cut.
+    NoFunction,
+    /// The ip is not at an instruction of the decoded function.
+    NotAnInstruction,
+    /// Several paths lead to the ip, and no loop says which was taken.
+    AmbiguousPath,
+    /// The address registers were overwritten before the sample.
+    RegisterOverwritten,
+    /// The operand is relative to a segment whose base is not known.
+    SegmentUnknown,
+    /// Kernel code that could not be read.
+    KernelText,
+}
+
+impl Unresolved {
+    /// All reasons, in report order.
+    pub const ALL: [Unresolved; 9] = [
+        Unresolved::NoMemoryOperand,
+        Unresolved::NoMapping,
+        Unresolved::NoModule,
+        Unresolved::NoFunction,
+        Unresolved::NotAnInstruction,
+        Unresolved::AmbiguousPath,
+        Unresolved::RegisterOverwritten,
+        Unresolved::SegmentUnknown,
+        Unresolved::KernelText,
+    ];
+
+    /// Stable name in JSON and sessions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unresolved::NoMemoryOperand => "no_memory_operand",
+            Unresolved::NoMapping => "no_mapping",
+            Unresolved::NoModule => "no_module",
+            Unresolved::NoFunction => "no_function",
+            Unresolved::NotAnInstruction => "not_an_instruction",
+            Unresolved::AmbiguousPath => "ambiguous_path",
+            Unresolved::RegisterOverwritten => "register_overwritten",
+            Unresolved::SegmentUnknown => "segment_unknown",
+            Unresolved::KernelText => "kernel_text",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn from_name(name: &str) -> Option<Unresolved> {
+        Unresolved::ALL.into_iter().find(|r| r.name() == name)
+    }
+}

@@ -1,0 +1,22 @@
+//! cohtrace: which cache lines threads fight over, by which variables and source lines.
+//!
+//! One pipeline: a [`source`] produces [`event::Batch`]es; [`session`] keeps them; [`analysis`] folds
+//! them into per-line tables; [`finding`] judges each line; [`names`] turns addresses into words;
+//! [`report`] prints. `ARCHITECTURE.md` has the picture and the rules.
+#![deny(unsafe_code)]
+
+pub mod access;
+pub mod analysis;
+pub mod cli;
+pub mod decode;
+pub mod event;
+pub mod finding;
+pub mod hint;
+pub mod machine;
+pub mod module;
+pub mod names;
+pub mod report;
+pub mod session;
+pub mod source;
+pub mod space;
+pub mod sys;

@@ -1,0 +1,4 @@
+//! The `cohtrace` binary.
+fn main() -> std::process::ExitCode {
+    cohtrace::cli::main()
+}
