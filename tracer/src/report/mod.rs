@@ -1,1 +1,3 @@
-//! report
+//! What was found, as plain data, and its printed forms.
+
+pub mod model;

@@ -1,0 +1,165 @@
+//! Words for addresses: what the report says instead of numbers.
+//!
+//! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
+//! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
+
+use crate::access::{LineKey, LineSize, SpaceId};
+
+/// What kind of memory a byte belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// A variable of a program or library.
+    Global,
+    /// `[heap]` or a private anonymous mapping: malloc and its kin.
+    Heap,
+    /// A thread's stack.
+    Stack,
+    /// A thread's local storage.
+    Tls,
+    /// A shared or file mapping that is no program's variable.
+    Mapping,
+    /// Kernel memory.
+    Kernel,
+    /// No mapping is known there.
+    Unknown,
+}
+
+impl ObjectKind {
+    /// Stable name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Global => "global",
+            ObjectKind::Heap => "heap",
+            ObjectKind::Stack => "stack",
+            ObjectKind::Tls => "tls",
+            ObjectKind::Mapping => "mapping",
+            ObjectKind::Kernel => "kernel",
+            ObjectKind::Unknown => "unknown",
+        }
+    }
+}
+
+/// Language of the source, as far as advice differs by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// Rust.
+    Rust,
+}
+
+/// The object that holds some byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// What kind of memory.
+    pub kind: ObjectKind,
+    /// `stats`, `ns::table`, `[heap]`, a path for file mappings; `None` when nothing better than the kind is known.
+    pub name: Option<String>,
+    /// Type as the source says it.
+    pub type_name: Option<String>,
+    /// File of the declaration.
+    pub file: Option<String>,
+    /// Line of the declaration.
+    pub line: Option<u32>,
+    /// Position of the object's first byte in its place's numbering (see `Place::position`), where known.
+    pub start: Option<u64>,
+    /// Bytes, where known.
+    pub size: Option<u64>,
+    /// Source language, where known.
+    pub language: Option<Language>,
+    /// Members and their offsets, where the type is known; for layout advice.
+    pub layout: Option<ObjectLayout>,
+}
+
+/// The shape of an object's type, as far as layout advice needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectLayout {
+    /// Bytes of the whole object.
+    pub size: u64,
+    /// An array's element: name of its type, bytes per element, number of elements.
+    pub element: Option<ElementLayout>,
+    /// Members of the struct (of the element's struct for arrays), in offset order.
+    pub members: Vec<MemberLayout>,
+}
+
+/// One element of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElementLayout {
+    /// Type as the source says it.
+    pub type_name: Option<String>,
+    /// Bytes from one element to the next.
+    pub stride: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// One member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberLayout {
+    /// Without a leading dot.
+    pub name: String,
+    /// Bytes from the struct's start.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Type as the source says it.
+    pub type_name: Option<String>,
+}
+
+/// Some bytes of a line: which object, and which part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldName {
+    /// Index into [`Names::objects`] of the same line.
+    pub object: usize,
+    /// `.hits`, `[3].hits`, `between .misses and .total`; `None` for the whole object or when the
+    /// type is unknown.
+    pub path: Option<String>,
+}
+
+/// An instruction in words.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CodeName {
+    /// File of the module, or `[kernel]`, `[vdso]`.
+    pub module: Option<String>,
+    /// Hex.
+    pub build_id: Option<String>,
+    /// Address in the module's own numbering; the runtime address where there is no module.
+    pub ip: u64,
+    /// The function that holds the instruction, demangled.
+    pub symbol: Option<String>,
+    /// Functions inlined at the instruction, innermost first.
+    pub inlined: Vec<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+    /// Source column.
+    pub column: Option<u32>,
+    /// Language of the source.
+    pub language: Option<Language>,
+}
+
+/// A thread in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadName {
+    /// The kernel's name of the thread, where it was seen.
+    pub comm: Option<String>,
+}
+
+/// Turns keys and addresses into words.
+pub trait Names {
+    /// The objects that have bytes on the line, in address order.
+    fn objects(&self, key: LineKey, size: LineSize) -> Vec<ObjectName>;
+    /// The part of an object that `bytes` bytes from `offset` on the line are.
+    fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName>;
+    /// A virtual address at which the line was mapped: in the given space, where it is private or was seen.
+    fn address(&self, key: LineKey) -> Option<u64>;
+    /// The instruction at a runtime address.
+    fn code(&self, space: Option<SpaceId>, ip: u64, kernel: bool) -> CodeName;
+    /// The thread's name.
+    fn thread(&self, tid: crate::access::Tid) -> ThreadName;
+    /// What could not be named, counted by reason, in words a user can act on.
+    fn caveats(&self) -> Vec<String>;
+}

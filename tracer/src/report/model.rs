@@ -1,0 +1,234 @@
+//! The report as plain data: JSON schema 1. The text form prints from the same values.
+//!
+//! Absent is `None` (`null`), never 0 or "". Addresses are hex strings.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Version of this schema.
+pub const SCHEMA: u32 = 1;
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Who wrote it.
+    pub tool: Tool,
+    /// What was observed.
+    pub run: Run,
+    /// Ranked by cost.
+    pub findings: Vec<Finding>,
+    /// Lines that several threads share but below a threshold; the same shape, with the reason.
+    pub insignificant: Vec<Finding>,
+    /// Read-then-write pairs; empty where no source gives a complete order.
+    pub pairs: Vec<serde_json::Value>,
+    /// What could not be seen or named, in sentences.
+    pub caveats: Vec<String>,
+}
+
+/// Name and version of the tool.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Tool {
+    /// `cohtrace`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// What was observed, and how much of it.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Run {
+    /// Names of the sources.
+    pub sources: Vec<String>,
+    /// Seconds from the first to the last moment of sampling.
+    pub duration_s: f64,
+    /// Samples per second and CPU that were asked for.
+    pub frequency_hz: Option<u64>,
+    /// What was watched.
+    pub targets: Vec<Target>,
+    /// CPUs sampled.
+    pub cpus: u32,
+    /// Bytes of a line in this report.
+    pub line_size: u64,
+    /// Samples of the targets that the kernel half took.
+    pub produced: u64,
+    /// Samples that reached the tool; `produced == samples + lost`.
+    pub samples: u64,
+    /// Of those, in kernel mode.
+    pub kernel_samples: u64,
+    /// Accesses decoded from them.
+    pub accesses: u64,
+    /// Samples that found no room in a ring.
+    pub lost: u64,
+    /// The same, by CPU.
+    pub lost_per_cpu: BTreeMap<String, u64>,
+    /// Mapping and task records that found no room.
+    pub lost_context: u64,
+    /// Samples of other processes, dropped in the kernel half.
+    pub filtered: u64,
+    /// Samples attributed to an access.
+    pub attributed: u64,
+    /// Samples not attributed, by reason.
+    pub unresolved: BTreeMap<String, u64>,
+    /// Operands of sampled code whose address could not be computed.
+    pub operands_unknown: u64,
+    /// Significance threshold: share of the sampled time.
+    pub threshold: f64,
+}
+
+/// A process that was watched.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Target {
+    /// Process id; `None` for "everything".
+    pub pid: Option<u32>,
+    /// Its name or command line.
+    pub command: Option<String>,
+}
+
+/// One line that CPUs fight over.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Finding {
+    /// `F1`, `F2`, .. by rank (`I1`.. for insignificant ones).
+    pub id: String,
+    /// `false-sharing`, `true-sharing`, `mixed-sharing`.
+    pub kind: String,
+    /// `sampled` or `confirmed`.
+    pub confidence: String,
+    /// Why it is not a finding; `None` for findings.
+    pub insignificant_because: Option<String>,
+    /// Which line.
+    pub line: Line,
+    /// Whose memory.
+    pub object: Object,
+    /// What it costs.
+    pub cost: Cost,
+    /// Ownership moves; `None` where the source cannot count them.
+    pub handoffs: Option<Handoffs>,
+    /// Who touches which bytes, costliest first.
+    pub accesses: Vec<AccessRow>,
+    /// What to change.
+    pub advice: Advice,
+    /// Why this verdict, in sentences with their numbers.
+    pub facts: Vec<String>,
+}
+
+/// A cache line.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Line {
+    /// Key; equal keys are the same memory.
+    pub key: String,
+    /// A virtual address of it.
+    pub address: Option<String>,
+    /// 64 or 128.
+    pub bytes: u64,
+}
+
+/// The object on the line with the most cost.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Object {
+    /// `global`, `heap`, `stack`, `tls`, `mapping`, `kernel`, `unknown`.
+    pub kind: String,
+    /// Variable.
+    pub name: Option<String>,
+    /// Type; `type` in JSON.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Declared in.
+    pub file: Option<String>,
+    /// Declared at.
+    pub line: Option<u32>,
+    /// Offset of the line's first touched byte in the object.
+    pub offset_in_object: Option<u64>,
+    /// Bytes.
+    pub size: Option<u64>,
+}
+
+/// What a line costs.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Cost {
+    /// Share of the targets' sampled time stalled on the line while it was shared, 0..1.
+    pub share: f64,
+    /// Samples stalled on the line.
+    pub samples: u64,
+}
+
+/// Ownership moves.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Handoffs {
+    /// Seen in windows.
+    pub observed: u64,
+    /// Per second of native time, where that can be said.
+    pub per_s: Option<f64>,
+}
+
+/// One instruction's accesses to one range of the line.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct AccessRow {
+    /// Bytes from the line's start.
+    pub offset: u8,
+    /// Bytes.
+    pub size: u16,
+    /// `.hits`, `[3]`, or the variable's name where the line holds several.
+    pub field: Option<String>,
+    /// `load`, `store`, `rmw`.
+    pub op: String,
+    /// Times seen.
+    pub count: u64,
+    /// Share of the targets' sampled time, 0..1.
+    pub cost_share: f64,
+    /// How it is known: `stalled`, `decoded`, `harvested` (strongest first).
+    pub basis: String,
+    /// Who.
+    pub threads: Vec<Thread>,
+    /// Where in the program.
+    pub code: Code,
+}
+
+/// A thread that touched the line.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Thread {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Name.
+    pub comm: Option<String>,
+    /// CPUs it ran on while touching the line.
+    pub cpus: Vec<u32>,
+}
+
+/// An instruction.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Code {
+    /// File.
+    pub module: Option<String>,
+    /// Hex.
+    pub build_id: Option<String>,
+    /// Address in the module (hex).
+    pub ip: String,
+    /// Function that holds the instruction.
+    pub symbol: Option<String>,
+    /// Inlined functions, innermost first.
+    pub inlined: Vec<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+    /// Source column.
+    pub column: Option<u32>,
+}
+
+/// What to change.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Advice {
+    /// `separate-fields`, `pad-elements`, `align-object`, `reduce-sharing`, `separate-and-reduce`, `none`.
+    pub kind: String,
+    /// In sentences.
+    pub text: String,
+    /// Fields to move apart (empty for true sharing).
+    pub fields: Vec<String>,
+    /// Bytes the change costs; `None` where the type is unknown.
+    pub bytes: Option<u64>,
+}
