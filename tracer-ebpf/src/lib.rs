@@ -12,6 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const SAMPLE_KERNEL: u32 = 1 << 0;
 /// `SampleRecord::flags`: `fs_base` was read from the task; otherwise it is meaningless.
 pub const SAMPLE_FS_BASE: u32 = 1 << 1;
+/// `SampleRecord::flags`: the thread ran 32-bit code (x86 compatibility mode, AArch32).
+pub const SAMPLE_32BIT: u32 = 1 << 2;
 
 /// Number of general registers in [`SampleRecord::regs`] on x86-64.
 pub const X86_64_GPRS: usize = 16;
@@ -62,7 +64,7 @@ pub struct Stats {
     pub filtered: u64,
     /// Samples whose fs base could not be read.
     pub no_fs_base: u64,
-    /// Reserved for growth; keeps the record a multiple of 16 bytes.
+    /// Always 0; keeps the record a multiple of 16 bytes.
     pub reserved: u64,
 }
 
@@ -77,7 +79,8 @@ pub mod programs {
     pub const SAMPLE: &str = "sample";
     /// raw tracepoint `sched_process_fork`: a child is a target when its parent is.
     pub const TASK_FORK: &str = "task_fork";
-    /// raw tracepoint run on demand: copies kernel text into [`super::KERNEL_TEXT`].
+    /// raw tracepoint, never attached, run on demand with (address, length): copies kernel text into
+    /// [`super::KERNEL_TEXT`]; returns 0 or a negative errno.
     pub const READ_KERNEL: &str = "read_kernel";
 }
 
@@ -85,6 +88,7 @@ pub mod programs {
 pub const SAMPLES: &str = "SAMPLES";
 /// Array of byte chunks indexed by pid: non-zero where the thread group is a target. A byte per pid
 /// cannot fill up, needs no lock in interrupt context, and makes pid reuse exact (a fork overwrites).
+/// User space stores single bytes through `mmap`: updating a whole chunk would race with forks.
 pub const TARGETS: &str = "TARGETS";
 /// Per-CPU array with one [`Stats`].
 pub const STATS: &str = "STATS";
@@ -99,8 +103,6 @@ pub mod globals {
     pub const ALL_PROCESSES: &str = "ALL_PROCESSES";
     /// u32: our own process, never sampled with `ALL_PROCESSES`.
     pub const OWN_PID: &str = "OWN_PID";
-    /// u32: byte offset of `task_struct.pid`; 0 when unknown.
-    pub const TASK_PID: &str = "TASK_PID";
     /// u32: byte offset of `task_struct.tgid`; 0 when unknown.
     pub const TASK_TGID: &str = "TASK_TGID";
     /// u32: byte offset of the user thread pointer in `task_struct`; 0 when unknown.

@@ -1,2 +1,43 @@
-//! The project's tasks.
-fn main() {}
+//! The project's tasks: `cargo xtask` lists them. One module per task.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a task's output is for the terminal"
+)]
+
+mod bpf_toolchain;
+mod ebpf;
+
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+/// Everything about building, checking and measuring cohtrace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Rebuild the BPF objects in tracer-ebpf/prebuilt/ from tracer-ebpf/src/.
+    ///
+    /// Needs a nightly-like compiler with its library sources, and bpf-linker; says which to install.
+    /// Everyone else builds with stable Rust: the objects are committed.
+    Ebpf(ebpf::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().task {
+        Some(Task::Ebpf(options)) => ebpf::run(&options),
+        None => Ok(Arguments::command().print_long_help()?),
+    }
+}
+
+/// The workspace's root: the directory that holds `xtask/`.
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_path_buf()
+}

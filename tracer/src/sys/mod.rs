@@ -1,1 +1,15 @@
-//! sys
+//! The only unsafe code of the tool: perf events and their rings, BPF, other processes' memory.
+//!
+//! Nothing here interprets what it carries. Everything the kernel gives is held by a file descriptor
+//! or a mapping, so that nothing of ours outlives the process, however it ends.
+#![expect(
+    unsafe_code,
+    reason = "system calls and memory shared with the kernel; see each block's SAFETY comment"
+)]
+
+pub mod bpf;
+#[cfg(test)]
+mod live_tests;
+pub mod perf_event;
+pub mod ring;
+pub mod target_table;

@@ -1,0 +1,403 @@
+//! The kernel half: loads the embedded object and is its only remote control.
+//!
+//! Programs, maps and links are held by descriptors alone (nothing is pinned), so the kernel drops
+//! them when the process ends, however it ends.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
+};
+
+use aya::{
+    Ebpf, EbpfError, EbpfLoader,
+    maps::{Array, Map, MapData, MapError, PerCpuArray},
+    programs::{
+        PerfEvent as SampleProgram, ProgramError, RawTracePoint, RawTracePointRunOptions,
+        TestRun as _,
+    },
+};
+use tracer_ebpf::{
+    KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK, TARGETS, globals, programs,
+};
+
+use super::{perf_event::PerfEvent, target_table::TargetTable};
+use crate::access::{Cpu, Pid};
+
+#[cfg(target_arch = "x86_64")]
+static OBJECT: &[u8] =
+    aya::include_bytes_aligned!("../../../tracer-ebpf/prebuilt/cohtrace-x86_64.bpf.o");
+#[cfg(target_arch = "aarch64")]
+static OBJECT: &[u8] =
+    aya::include_bytes_aligned!("../../../tracer-ebpf/prebuilt/cohtrace-aarch64.bpf.o");
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("there is a kernel half for x86_64 and aarch64 only; see `cargo xtask ebpf`");
+
+/// What the kernel half must know before it is loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Sample every process but our own, instead of the targets.
+    pub all_processes: bool,
+    /// Highest pid the kernel gives out: `/proc/sys/kernel/pid_max`.
+    pub pid_max: u32,
+    /// Byte offset of `task_struct.tgid`; forks are not followed without it.
+    pub tgid_offset: Option<u32>,
+    /// Byte offset of the user thread pointer in `task_struct` (x86-64 `thread.fsbase`, aarch64
+    /// `thread.uw.tp_value`); samples come without it when unknown.
+    pub thread_pointer_offset: Option<u32>,
+}
+
+/// Why the kernel half cannot run, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BpfError {
+    /// Not allowed.
+    #[error(
+        "the kernel does not let this user load BPF programs: run with sudo, or grant the binary \
+         `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; in a container, \
+         its seccomp profile must allow bpf and perf_event_open too"
+    )]
+    NotPermitted(#[source] io::Error),
+    /// No BPF here.
+    #[error("this kernel has no BPF ({0}): it needs CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS")]
+    NoBpf(#[source] io::Error),
+    /// The verifier, or the lack of a helper, refused a program.
+    #[error(
+        "the kernel refused the BPF program `{program}` ({source}); kernels from 5.8 on are \
+         supported, and lockdown=confidentiality must be off. The verifier's last words:\n{log}"
+    )]
+    Rejected {
+        /// Which program.
+        program: &'static str,
+        /// The last lines of the verifier's log.
+        log: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The embedded object does not load; a defect of the build.
+    #[error("the embedded BPF object does not load; rebuild it with `cargo xtask ebpf`")]
+    Object(#[source] Box<EbpfError>),
+    /// A call on a loaded program failed.
+    #[error("the BPF program `{program}` could not be used")]
+    Program {
+        /// Which program.
+        program: &'static str,
+        /// aya's answer.
+        source: Box<ProgramError>,
+    },
+    /// A call on a map failed.
+    #[error("the BPF map `{map}` could not be used")]
+    Map {
+        /// Which map.
+        map: &'static str,
+        /// aya's answer.
+        source: Box<MapError>,
+    },
+    /// A plain system call on behalf of the programs failed.
+    #[error("{action} failed")]
+    Call {
+        /// What was tried.
+        action: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// The loaded kernel half.
+#[derive(Debug)]
+pub struct KernelHalf {
+    ebpf: Ebpf,
+    targets: TargetTable,
+    knows_tgid: bool,
+    follows_forks: bool,
+}
+
+impl KernelHalf {
+    /// Loads maps and the sampling program. Nothing runs yet.
+    pub fn load(options: &Options) -> Result<KernelHalf, BpfError> {
+        let limit = MemoryLockLimit::lift();
+        let all_processes = u32::from(options.all_processes);
+        let own_pid = std::process::id();
+        let tgid = options.tgid_offset.unwrap_or(0);
+        let thread_pointer = options.thread_pointer_offset.unwrap_or(0);
+        let chunks = options.pid_max / TARGET_CHUNK as u32 + 1;
+        let mut ebpf = EbpfLoader::new()
+            .override_global(globals::ALL_PROCESSES, &all_processes, true)
+            .override_global(globals::OWN_PID, &own_pid, true)
+            .override_global(globals::TASK_TGID, &tgid, true)
+            .override_global(globals::TASK_FS_BASE, &thread_pointer, true)
+            .map_max_entries(TARGETS, chunks)
+            .load(OBJECT)
+            .map_err(object_error)?;
+        drop(limit);
+        let table = map_data(&ebpf, TARGETS)?;
+        let targets = TargetTable::map(table.fd().as_fd(), chunks as usize * TARGET_CHUNK)
+            .map_err(|source| BpfError::Call {
+                action: "mapping the table of targets".to_owned(),
+                source,
+            })?;
+        sample_program(&mut ebpf)?
+            .load()
+            .map_err(|error| program_error(programs::SAMPLE, error))?;
+        Ok(KernelHalf {
+            ebpf,
+            targets,
+            knows_tgid: options.tgid_offset.is_some(),
+            follows_forks: false,
+        })
+    }
+
+    /// Runs the sampling program on each overflow of a cpu-clock event, for as long as the event is
+    /// open.
+    pub fn attach_sample(&mut self, event: &PerfEvent) -> Result<(), BpfError> {
+        let program = sample_program(&mut self.ebpf)?;
+        let fd = program
+            .fd()
+            .map_err(|error| program_error(programs::SAMPLE, error))?;
+        event.set_bpf(fd.as_fd()).map_err(|source| BpfError::Call {
+            action: "attaching the sampling program to the cpu-clock".to_owned(),
+            source,
+        })
+    }
+
+    /// Sends the samples taken on a CPU to the ring of a `bpf_output` event of the same CPU. Without
+    /// one, the samples of that CPU count as dropped.
+    pub fn set_ring(&self, cpu: Cpu, event: &PerfEvent) -> Result<(), BpfError> {
+        let samples = map_data(&self.ebpf, SAMPLES)?;
+        update_element(samples.fd().as_fd(), cpu.0, event.as_fd().as_raw_fd()).map_err(|source| {
+            BpfError::Call {
+                action: format!("giving CPU {} its ring of samples", cpu.0),
+                source,
+            }
+        })
+    }
+
+    /// Says whether a process is sampled. `false` when its pid is above the `pid_max` of the load.
+    #[must_use]
+    pub fn set_target(&self, pid: Pid, target: bool) -> bool {
+        self.targets.set(pid, target)
+    }
+
+    /// Whether a process is a target, by [`Self::set_target`] or as the child of one.
+    pub fn is_target(&self, pid: Pid) -> bool {
+        self.targets.get(pid)
+    }
+
+    /// From now on, a process forked by a target is a target, and one forked by another is not. Call
+    /// it before [`Self::set_target`], so that no fork falls in between. Returns whether it can be
+    /// done: not without `tgid_offset`.
+    pub fn attach_fork(&mut self) -> Result<bool, BpfError> {
+        if !self.knows_tgid || self.follows_forks {
+            return Ok(self.follows_forks);
+        }
+        let failed = |error| program_error(programs::TASK_FORK, error);
+        let program = raw_tracepoint(&mut self.ebpf, programs::TASK_FORK)?;
+        program.load().map_err(failed)?;
+        program.attach("sched_process_fork").map_err(failed)?;
+        self.follows_forks = true;
+        Ok(true)
+    }
+
+    /// The kernel half's own counts, per possible CPU. Exact once the cpu-clock events are disabled;
+    /// before, a sample under way may be produced and not yet emitted or dropped.
+    pub fn stats(&self) -> Result<Vec<(Cpu, Stats)>, BpfError> {
+        let failed = |source: MapError| BpfError::Map {
+            map: STATS,
+            source: Box::new(source),
+        };
+        let map = self
+            .ebpf
+            .map(STATS)
+            .ok_or_else(|| failed(MapError::ElementNotFound))?;
+        let stats: PerCpuArray<_, [u64; STATS_WORDS]> = map.try_into().map_err(failed)?;
+        let per_cpu = stats.get(&0, 0).map_err(failed)?;
+        Ok((0..)
+            .map(Cpu)
+            .zip(per_cpu.iter().map(|words| zerocopy::transmute!(*words)))
+            .collect())
+    }
+
+    /// Copies kernel memory, at most [`KERNEL_TEXT_BYTES`] at once. Fails with `EFAULT` where
+    /// nothing is mapped.
+    pub fn read_kernel(&mut self, address: u64, len: usize) -> Result<Vec<u8>, BpfError> {
+        let failed = |error| program_error(programs::READ_KERNEL, error);
+        let len = len.min(KERNEL_TEXT_BYTES);
+        let program = raw_tracepoint(&mut self.ebpf, programs::READ_KERNEL)?;
+        if program.fd().is_err() {
+            program.load().map_err(failed)?;
+        }
+        let mut run = RawTracePointRunOptions::new();
+        run.args[0] = address;
+        run.args[1] = len as u64;
+        let status = program.test_run(run).map_err(failed)?.return_value as i32;
+        if status != 0 {
+            return Err(BpfError::Call {
+                action: format!("reading {len} bytes of kernel memory at {address:#x}"),
+                source: io::Error::from_raw_os_error(-status),
+            });
+        }
+        let failed = |source: MapError| BpfError::Map {
+            map: KERNEL_TEXT,
+            source: Box::new(source),
+        };
+        let map = self
+            .ebpf
+            .map(KERNEL_TEXT)
+            .ok_or_else(|| failed(MapError::ElementNotFound))?;
+        let text: Array<_, [u8; KERNEL_TEXT_BYTES]> = map.try_into().map_err(failed)?;
+        let text = text.get(&0, 0).map_err(failed)?;
+        Ok(text[..len].to_vec())
+    }
+}
+
+/// [`Stats`] as aya can read it; the trait it asks for cannot be implemented outside of both crates.
+const STATS_WORDS: usize = size_of::<Stats>() / size_of::<u64>();
+
+fn sample_program(ebpf: &mut Ebpf) -> Result<&mut SampleProgram, BpfError> {
+    ebpf.program_mut(programs::SAMPLE)
+        .ok_or(ProgramError::UnexpectedProgramType)
+        .and_then(TryInto::try_into)
+        .map_err(|error| program_error(programs::SAMPLE, error))
+}
+
+fn raw_tracepoint<'a>(
+    ebpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut RawTracePoint, BpfError> {
+    ebpf.program_mut(name)
+        .ok_or(ProgramError::UnexpectedProgramType)
+        .and_then(TryInto::try_into)
+        .map_err(|error| program_error(name, error))
+}
+
+fn map_data<'a>(ebpf: &'a Ebpf, name: &'static str) -> Result<&'a MapData, BpfError> {
+    match ebpf.map(name) {
+        Some(Map::Array(data) | Map::PerfEventArray(data)) => Ok(data),
+        _ => Err(BpfError::Map {
+            map: name,
+            source: Box::new(MapError::ElementNotFound),
+        }),
+    }
+}
+
+fn program_error(program: &'static str, error: ProgramError) -> BpfError {
+    /// Lines of the verifier's log worth showing: the refused instruction and the summary.
+    const LOG_LINES: usize = 12;
+    match error {
+        ProgramError::LoadError {
+            io_error,
+            verifier_log,
+        } => {
+            // Loading without the privilege is EPERM with an empty log; a program that the verifier
+            // finds unsafe may be EPERM or EACCES too, with its reasons.
+            let log = verifier_log.to_string();
+            if log.trim().is_empty()
+                && let Some(error) = not_available(&io_error)
+            {
+                return error;
+            }
+            let lines: Vec<&str> = log.trim_end().lines().collect();
+            BpfError::Rejected {
+                program,
+                log: lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
+                source: io_error,
+            }
+        }
+        ProgramError::SyscallError(error) if not_available(&error.io_error).is_some() => {
+            BpfError::NotPermitted(error.io_error)
+        }
+        other => BpfError::Program {
+            program,
+            source: Box::new(other),
+        },
+    }
+}
+
+fn object_error(error: EbpfError) -> BpfError {
+    let answer = match &error {
+        EbpfError::MapError(MapError::CreateError { io_error, .. }) => not_available(io_error),
+        EbpfError::MapError(MapError::SyscallError(call)) => not_available(&call.io_error),
+        _ => None,
+    };
+    answer.unwrap_or_else(|| BpfError::Object(Box::new(error)))
+}
+
+/// The two answers that mean no BPF at all for this user or this kernel.
+fn not_available(error: &io::Error) -> Option<BpfError> {
+    let errno = error.raw_os_error()?;
+    let again = io::Error::from_raw_os_error(errno);
+    match errno {
+        libc::EPERM | libc::EACCES => Some(BpfError::NotPermitted(again)),
+        libc::ENOSYS => Some(BpfError::NoBpf(again)),
+        _ => None,
+    }
+}
+
+/// Before 5.11 the kernel counts maps as locked memory. The limit is lifted while they are made, and
+/// put back for the sake of the programs we start. Where it cannot be lifted, the map's own creation
+/// says so.
+struct MemoryLockLimit(Option<libc::rlimit>);
+
+impl MemoryLockLimit {
+    fn lift() -> MemoryLockLimit {
+        let mut before = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the struct is live, and the call fills it.
+        let status = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut before) };
+        let unlimited = libc::rlimit {
+            rlim_cur: libc::RLIM_INFINITY,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        MemoryLockLimit((status == 0 && set_memory_lock_limit(&unlimited)).then_some(before))
+    }
+}
+
+impl Drop for MemoryLockLimit {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            set_memory_lock_limit(before);
+        }
+    }
+}
+
+fn set_memory_lock_limit(limit: &libc::rlimit) -> bool {
+    // SAFETY: the struct is live, and the call only reads it.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, limit) == 0 }
+}
+
+/// `bpf(BPF_MAP_UPDATE_ELEM)` of a u32 by a u32: aya opens its own events for a perf event array and
+/// takes no other's.
+fn update_element(map: BorrowedFd<'_>, key: u32, value: i32) -> io::Result<()> {
+    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+    /// The command's part of `union bpf_attr` (include/uapi/linux/bpf.h).
+    #[repr(C)]
+    struct Element {
+        map_fd: u32,
+        padding: u32,
+        key: u64,
+        value: u64,
+        flags: u64,
+    }
+    let element = Element {
+        map_fd: map.as_raw_fd() as u32,
+        padding: 0,
+        key: (&raw const key) as u64,
+        value: (&raw const value) as u64,
+        flags: 0,
+    };
+    // SAFETY: the attribute and what it points to live through the call, and have the sizes that a
+    // perf event array's key and value have.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_UPDATE_ELEM,
+            &raw const element,
+            size_of::<Element>(),
+        )
+    };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

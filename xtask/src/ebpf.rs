@@ -1,0 +1,199 @@
+//! Builds the BPF objects, one per architecture, the same bytes in every directory.
+//!
+//! The objects are committed, so that building cohtrace needs stable Rust only. `--check` is what
+//! keeps them honest: it builds again and compares.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use object::{
+    build::elf::{Builder, SectionData},
+    elf::SHT_STRTAB,
+};
+
+use crate::{
+    bpf_toolchain::{Toolchain, Versions},
+    root,
+};
+
+/// Architectures whose register layout the kernel half knows.
+const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Write nothing: build again and fail when a byte differs from the committed objects.
+    #[arg(long)]
+    check: bool,
+}
+
+/// What a check found.
+pub enum Check {
+    /// Every byte is the same.
+    Same,
+    /// The objects here were built by another compiler, which decides their bytes.
+    CannotCompare(String),
+    /// These do not follow from the sources.
+    Differ(Vec<PathBuf>),
+}
+
+/// The task.
+pub fn run(options: &Options) -> Result<()> {
+    if !options.check {
+        return rebuild();
+    }
+    match check()? {
+        Check::Same => println!("the committed BPF objects are what the sources give"),
+        Check::CannotCompare(why) => println!("not checked: {why}"),
+        Check::Differ(paths) => {
+            for path in &paths {
+                println!("differs: {}", path.display());
+            }
+            bail!(
+                "run `cargo xtask ebpf` and commit tracer-ebpf/prebuilt/ with the change to the sources"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Builds again and compares with what is committed.
+pub fn check() -> Result<Check> {
+    let recorded = fs::read_to_string(versions_path())
+        .map(|text| Versions::parse(&text))
+        .context("reading which compiler built the BPF objects; `cargo xtask ebpf` writes it")?;
+    let toolchain = Toolchain::find(Some(&recorded))?;
+    if toolchain.versions != recorded {
+        return Ok(Check::CannotCompare(format!(
+            "the BPF objects were built with\n{recorded}\nhere is\n{}",
+            toolchain.versions
+        )));
+    }
+    let mut differing = Vec::new();
+    for architecture in ARCHITECTURES {
+        let path = object_path(architecture);
+        let committed = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        if build(&toolchain, architecture)? != committed {
+            differing.push(path);
+        }
+    }
+    Ok(if differing.is_empty() {
+        Check::Same
+    } else {
+        Check::Differ(differing)
+    })
+}
+
+fn rebuild() -> Result<()> {
+    let recorded = fs::read_to_string(versions_path())
+        .ok()
+        .map(|text| Versions::parse(&text));
+    let toolchain = Toolchain::find(recorded.as_ref())?;
+    println!("{}", toolchain.versions);
+    for architecture in ARCHITECTURES {
+        let bytes = build(&toolchain, architecture)?;
+        let path = object_path(architecture);
+        println!("{} bytes: {}", bytes.len(), path.display());
+        fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let path = versions_path();
+    fs::write(&path, format!("{}\n", toolchain.versions))
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+fn object_path(architecture: &str) -> PathBuf {
+    prebuilt().join(format!("cohtrace-{architecture}.bpf.o"))
+}
+
+fn versions_path() -> PathBuf {
+    prebuilt().join("BUILT-WITH")
+}
+
+fn prebuilt() -> PathBuf {
+    root().join("tracer-ebpf/prebuilt")
+}
+
+/// Compiles, links and strips one object.
+fn build(toolchain: &Toolchain, architecture: &str) -> Result<Vec<u8>> {
+    // Apart from the host's build: other flags, another compiler, another profile.
+    let target = root().join("target/ebpf");
+    let status = toolchain
+        .cargo()?
+        .current_dir(root())
+        .args([
+            "build",
+            "--package=tracer-ebpf",
+            "--bin=tracer-ebpf",
+            "--release",
+            "--locked",
+        ])
+        .args(["-Zbuild-std=core", "--target=bpfel-unknown-none"])
+        .arg(format!("--target-dir={}", target.display()))
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            flags(toolchain, architecture)?.join("\u{1f}"),
+        )
+        // BTF is made from the debug information.
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "2")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
+        .env("CARGO_TERM_QUIET", "true")
+        .status()
+        .context("running cargo")?;
+    ensure!(
+        status.success(),
+        "the build of the BPF object for {architecture} failed"
+    );
+    let linked = target.join("bpfel-unknown-none/release/tracer-ebpf");
+    let linked = fs::read(&linked).with_context(|| format!("reading {}", linked.display()))?;
+    strip(&linked)
+}
+
+fn flags(toolchain: &Toolchain, architecture: &str) -> Result<Vec<String>> {
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let mut flags = vec![
+        format!("--cfg=bpf_target_arch=\"{architecture}\""),
+        "-Clink-arg=--btf".to_owned(),
+        // Nothing calls them, and exported functions are kept.
+        "-Clink-arg=--disable-memory-builtins".to_owned(),
+        remap(&root(), "."),
+        remap(&toolchain.sysroot.join("lib/rustlib/src/rust"), "rust"),
+    ];
+    // The folder below is named after the registry; several can be there.
+    let sources = cargo_home()?.join("registry/src");
+    for registry in
+        fs::read_dir(&sources).with_context(|| format!("listing {}", sources.display()))?
+    {
+        flags.push(remap(&registry?.path(), "registry"));
+    }
+    Ok(flags)
+}
+
+fn cargo_home() -> Result<PathBuf> {
+    let home = || std::env::home_dir().map(|home| home.join(".cargo"));
+    std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(home)
+        .context("neither CARGO_HOME nor a home directory is known")
+}
+
+/// Drops the DWARF, which only served to make the BTF.
+fn strip(linked: &[u8]) -> Result<Vec<u8>> {
+    let mut elf = Builder::read(linked).context("reading the linked BPF object")?;
+    for section in &mut elf.sections {
+        let name = section.name.to_string();
+        section.delete = name.starts_with(".debug_") || name.starts_with(".rel.debug_");
+    }
+    elf.delete_orphans();
+    // LLVM keeps section names and symbol names in one table; the writer wants two.
+    let names = elf.sections.add();
+    names.name = ".shstrtab".into();
+    names.sh_type = SHT_STRTAB;
+    names.sh_addralign = 1;
+    names.data = SectionData::SectionString;
+    let mut stripped = Vec::new();
+    elf.write(&mut stripped)
+        .context("writing the stripped BPF object")?;
+    Ok(stripped)
+}
