@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    dwarf::{DebugInfo, Die, Lines, Unit, View},
+    dwarf::{DebugInfo, Die, Files, Lines, Unit, View},
     language::Language,
     missing::Missing,
 };
@@ -75,12 +75,13 @@ impl View<'_> {
         let unit = info.units.get(index).ok_or(Missing::Malformed)?;
         // A damaged line table still leaves the functions.
         let lines = self.lines(unit).ok();
+        let files = self.files(unit).ok();
         let place = lines.and_then(|lines| {
             let row = lines.row(address)?;
             let known = |number: u32| (number != 0).then_some(number);
             Some(Frame {
                 function: None,
-                file: lines.path(row),
+                file: files.and_then(|files| files.path(u64::from(row.file))),
                 line: known(row.line),
                 column: known(row.column),
             })
@@ -106,7 +107,7 @@ impl View<'_> {
             place
                 .function
                 .clone_from(call.name.get_or_init(|| name(call.offset)));
-            let file = call.call_file.and_then(|file| lines?.file(file));
+            let file = call.call_file.and_then(|file| files?.path(file));
             let caller = Frame {
                 function: None,
                 file,
@@ -134,7 +135,24 @@ impl View<'_> {
             .ok_or(Missing::NotCovered)?;
         table
             .lines
-            .get_or_init(|| Lines::read(self, &unit.open(&self.raw)?, unit, table.offset))
+            .get_or_init(|| Lines::read(self, &unit.open(&self.raw)?, table.offset))
+            .as_ref()
+            .map_err(|missing| *missing)
+    }
+
+    /// The file names of the unit's line table.
+    pub(crate) fn files<'u>(&self, unit: &'u Unit) -> Result<&'u Files, Missing>
+    where
+        Self: 'u,
+    {
+        let table = self
+            .info
+            .units
+            .line_table(unit)
+            .ok_or(Missing::NotCovered)?;
+        table
+            .files
+            .get_or_init(|| Files::read(self, &unit.open(&self.raw)?, unit, table.offset))
             .as_ref()
             .map_err(|missing| *missing)
     }

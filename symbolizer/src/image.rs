@@ -32,6 +32,7 @@ pub(crate) struct Segment {
     pub(crate) file_size: u64,
     pub(crate) address: u64,
     pub(crate) memory_size: u64,
+    pub(crate) alignment: u64,
     pub(crate) executable: bool,
 }
 
@@ -88,6 +89,7 @@ impl Image {
                 file_size,
                 address: program.p_vaddr(ENDIAN),
                 memory_size: program.p_memsz(ENDIAN),
+                alignment: program.p_align(ENDIAN),
                 executable: program.p_flags(ENDIAN).contains(elf::PF_X),
             };
             match program.p_type(ENDIAN) {

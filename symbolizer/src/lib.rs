@@ -2,8 +2,8 @@
 //! fields.
 //!
 //! **You give** the bytes of an ELF file ([`Module::parse`]), a way to find its separate debug file
-//! ([`DebugFiles`]) and addresses. **You get** names ([`Module::frames`], [`Module::function`]), or the reason
-//! why there are none ([`Missing`]).
+//! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
+//! ([`Module::object`], [`Module::field`], [`Module::layout`]), or the reason why there is none ([`Missing`]).
 //!
 //! The crate opens no file and reads no process: the caller maps files and turns run-time addresses into
 //! the file's own ([`Module::svma_of_offset`]). Files may be hostile: no input makes it panic, recurse without
@@ -20,8 +20,10 @@ mod image;
 mod language;
 mod missing;
 mod module;
+mod object;
 mod spans;
 mod symbols;
+mod types;
 mod unwind;
 
 pub use code::{Code, Frame};
@@ -30,3 +32,5 @@ pub use demangle::demangle;
 pub use language::Language;
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
+pub use object::Object;
+pub use types::{Element, FieldKind, FieldPath, Layout, Member, TypeRef};

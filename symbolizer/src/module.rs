@@ -160,6 +160,10 @@ impl Module {
         Language::of_symbol(&self.symbol_text(self.code_symbol(svma).ok()?.value))
     }
 
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
     fn code_symbol(&self, svma: u64) -> Result<Span<SymbolName>, Missing> {
         let symbols = self.symbols();
         let found = symbols.functions.covering(svma).next();

@@ -60,12 +60,6 @@ impl<T: Copy> Spans<T> {
             .filter(move |span| span.end > address)
     }
 
-    /// The last range that starts at or before `address`, whether it covers it or not.
-    pub(crate) fn at_or_before(&self, address: u64) -> Option<&Span<T>> {
-        let upto = self.spans.partition_point(|span| span.start <= address);
-        self.spans.get(upto.checked_sub(1)?)
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Span<T>> {
         self.spans.iter()
     }
@@ -101,6 +95,5 @@ mod tests {
         assert_eq!(values(&spans, 39), "d");
         assert_eq!(values(&spans, 40), "");
         assert_eq!(values(&spans, u64::MAX), "");
-        assert_eq!(spans.at_or_before(34).map(|span| span.value), Some('c'));
     }
 }

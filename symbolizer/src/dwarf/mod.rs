@@ -2,21 +2,29 @@
 //! questions holds offsets only, never borrowed data, so that a module is one plain owned value.
 
 mod attributes;
+mod entry;
+mod files;
 mod functions;
 mod line_header;
 mod lines;
 mod names;
+mod scopes;
 mod units;
+mod variables;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 
+pub(crate) use entry::Entry;
+pub(crate) use files::Files;
 pub(crate) use functions::Functions;
 pub(crate) use lines::Lines;
+pub(crate) use scopes::Scopes;
 pub(crate) use units::{Die, Unit, Units};
+pub(crate) use variables::{Variable, Variables};
 
-use crate::{budget::Budget, image::Image, missing::Missing};
+use crate::{budget::Budget, image::Image, missing::Missing, types::TypeCache};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Raw<'a> = gimli::Dwarf<Slice<'a>>;
@@ -46,6 +54,8 @@ pub(crate) struct DebugInfo {
     sections: [Option<usize>; SECTIONS.len()],
     pub(crate) budget: Budget,
     pub(crate) units: Units,
+    variables: OnceLock<Result<Variables, Missing>>,
+    pub(crate) types: TypeCache,
 }
 
 impl DebugInfo {
@@ -55,6 +65,8 @@ impl DebugInfo {
         let mut info = DebugInfo {
             budget: Budget::for_bytes(0),
             units: Units::default(),
+            variables: OnceLock::new(),
+            types: TypeCache::default(),
             sections,
             image,
             loaded,
@@ -90,6 +102,24 @@ impl DebugInfo {
     /// dropped at address 0 (or 1, or the highest addresses).
     pub(crate) fn is_code(&self, start: u64) -> bool {
         start > 1 && self.loaded.is_executable(start)
+    }
+
+    /// Whether a variable at this address is in the loaded file, not one the linker dropped.
+    pub(crate) fn is_loaded(&self, address: u64) -> bool {
+        address > 1
+            && self
+                .loaded
+                .segments
+                .iter()
+                .any(|segment| segment.covers(address))
+    }
+
+    /// The variables, found by the first question for one.
+    pub(crate) fn variables(&self) -> Result<&Variables, Missing> {
+        self.variables
+            .get_or_init(|| Variables::read(&self.view()))
+            .as_ref()
+            .map_err(|missing| *missing)
     }
 }
 

@@ -11,7 +11,7 @@ use gimli::{
     UnitOffset, UnitType,
 };
 
-use super::{Functions, Lines, Raw, RawUnit, Slice, View, attributes::CodeRange};
+use super::{Files, Functions, Lines, Raw, RawUnit, Scopes, Slice, View, attributes::CodeRange};
 use crate::{
     language::Language,
     missing::Missing,
@@ -60,6 +60,7 @@ pub(crate) struct Unit {
     /// Index into [`Units::lines`].
     line_table: Option<u32>,
     pub(crate) functions: OnceLock<Result<Functions, Missing>>,
+    pub(crate) scopes: OnceLock<Result<Scopes, Missing>>,
 }
 
 impl Unit {
@@ -99,9 +100,10 @@ fn type_unit_header<'a>(raw: &Raw<'a>, offset: usize) -> Result<UnitHeader<Slice
     headers.next()?.ok_or(Missing::Malformed)
 }
 
-/// A line table, decoded when first needed. Units may share one.
+/// A line table, its two parts decoded when first needed. Units may share one.
 pub(crate) struct LineTable {
     pub(crate) offset: DebugLineOffset<usize>,
+    pub(crate) files: OnceLock<Result<Files, Missing>>,
     pub(crate) lines: OnceLock<Result<Lines, Missing>>,
 }
 
@@ -249,6 +251,7 @@ impl<'v, 'a> UnitReader<'v, 'a> {
             directory: Box::default(),
             line_table: None,
             functions: OnceLock::new(),
+            scopes: OnceLock::new(),
         };
         let kind = header.type_();
         let index = self.units.list.len() as u32;
@@ -369,6 +372,7 @@ impl<'v, 'a> UnitReader<'v, 'a> {
         *self.line_tables.entry(offset.0).or_insert_with(|| {
             tables.push(LineTable {
                 offset,
+                files: OnceLock::new(),
                 lines: OnceLock::new(),
             });
             tables.len() as u32 - 1
