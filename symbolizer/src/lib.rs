@@ -1,1 +1,36 @@
-//! symbolizer
+//! Instruction addresses to functions, inlined calls and source lines; data addresses to variables, types and
+//! fields.
+//!
+//! **You give** the bytes of an ELF file ([`Module::parse`]), a way to find its separate debug file
+//! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
+//! ([`Module::object`], [`Module::field`], [`Module::layout`]), or the reason why there is none ([`Missing`]).
+//!
+//! The crate opens no file and reads no process: the caller maps files and turns run-time addresses into
+//! the file's own ([`Module::svma_of_offset`]). Files may be hostile: no input makes it panic, recurse without
+//! bound, run forever or take memory out of proportion to the file.
+
+#![deny(unsafe_code)]
+
+mod budget;
+mod code;
+mod debug_files;
+mod demangle;
+mod dwarf;
+mod image;
+mod language;
+mod missing;
+mod module;
+mod object;
+mod spans;
+mod symbols;
+mod types;
+mod unwind;
+
+pub use code::{Code, Frame};
+pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
+pub use demangle::demangle;
+pub use language::Language;
+pub use missing::{Missing, ModuleError};
+pub use module::{Bounds, Function, Module};
+pub use object::Object;
+pub use types::{Element, FieldKind, FieldPath, Layout, Member, TypeRef};

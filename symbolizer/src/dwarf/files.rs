@@ -1,0 +1,119 @@
+//! The file names of a line table.
+
+use std::sync::Arc;
+
+use gimli::{AttributeValue, DebugLineOffset, IncompleteLineProgram};
+
+use super::{RawUnit, Slice, Unit, View, line_header};
+use crate::missing::Missing;
+
+/// Longest path that is built from one part (Linux: PATH_MAX).
+const LONGEST_PATH: usize = 4096;
+
+/// Paths by the index that line tables, `DW_AT_call_file` and `DW_AT_decl_file` use.
+pub(crate) struct Files(Box<[Arc<str>]>);
+
+impl Files {
+    pub(crate) fn path(&self, index: u64) -> Option<Arc<str>> {
+        let path = self.0.get(usize::try_from(index).ok()?)?;
+        (!path.is_empty()).then(|| Arc::clone(path))
+    }
+
+    pub(crate) fn read(
+        view: &View<'_>,
+        opened: &RawUnit<'_>,
+        unit: &Unit,
+        offset: DebugLineOffset<usize>,
+    ) -> Result<Files, Missing> {
+        let program = program(view, opened, offset)?;
+        let header = program.header();
+        let entries = header.file_names();
+        let mut paths = Vec::with_capacity(entries.len() + 1);
+        // Before DWARF 5 files are counted from 1.
+        if header.version() <= 4 {
+            paths.push(Arc::from(""));
+        }
+        for entry in entries {
+            let mut path = String::new();
+            push(&mut path, &unit.directory);
+            // Before DWARF 5 directory 0 is the unit's own, and is not in the table.
+            if (header.version() >= 5 || entry.directory_index() != 0)
+                && let Some(directory) = entry.directory(header)
+            {
+                push(&mut path, &text(view, opened, directory));
+            }
+            push(&mut path, &text(view, opened, entry.path_name()));
+            view.info.budget.charge(1 + path.len() as u64 / 8)?;
+            paths.push(Arc::from(path));
+        }
+        Ok(Files(paths.into()))
+    }
+}
+
+/// The line number program at an offset, its header checked and read.
+pub(crate) fn program<'a>(
+    view: &View<'a>,
+    opened: &RawUnit<'_>,
+    offset: DebugLineOffset<usize>,
+) -> Result<IncompleteLineProgram<Slice<'a>>, Missing> {
+    let section = gimli::Section::reader(&view.raw.debug_line).slice();
+    line_header::check(section.get(offset.0..).ok_or(Missing::Malformed)?)?;
+    Ok(view
+        .raw
+        .debug_line
+        .program(offset, opened.header.address_size(), None, None)?)
+}
+
+fn text<'a>(
+    view: &View<'a>,
+    opened: &RawUnit<'_>,
+    value: AttributeValue<Slice<'a>>,
+) -> std::borrow::Cow<'a, str> {
+    // Indexed strings need the unit's base, which the line table does not state.
+    let text = match value {
+        AttributeValue::DebugStrOffsetsIndex(index) => {
+            let base = opened.str_offsets_base;
+            let offset =
+                view.raw
+                    .debug_str_offsets
+                    .get_str_offset(opened.header.format(), base, index);
+            offset.and_then(|offset| view.raw.string(offset))
+        }
+        other => view.raw.attr_line_string(other),
+    };
+    let text = text.map_or(&[][..], |text| text.slice());
+    String::from_utf8_lossy(&text[..text.len().min(LONGEST_PATH)])
+}
+
+/// Appends a path: an absolute one replaces what is there.
+fn push(path: &mut String, part: &str) {
+    if part.starts_with('/') {
+        path.clear();
+    } else if !path.is_empty() && !path.ends_with('/') && !part.is_empty() {
+        path.push('/');
+    }
+    if path.len() + part.len() <= 2 * LONGEST_PATH {
+        path.push_str(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push;
+
+    #[test]
+    fn relative_parts_append_and_absolute_ones_replace() {
+        let join = |parts: &[&str]| {
+            let mut path = String::new();
+            parts.iter().for_each(|part| push(&mut path, part));
+            path
+        };
+        assert_eq!(join(&["/src", "lib", "a.c"]), "/src/lib/a.c");
+        assert_eq!(
+            join(&["/src", "/usr/include", "stdio.h"]),
+            "/usr/include/stdio.h"
+        );
+        assert_eq!(join(&["", "a.c"]), "a.c");
+        assert_eq!(join(&["/src/", "", "a.c"]), "/src/a.c");
+    }
+}

@@ -1,0 +1,338 @@
+//! One ELF file: its segments, sections and build-id. Knows nothing of symbols and DWARF.
+//!
+//! Only the headers are read at first; compressed sections are inflated when first asked for.
+
+use std::{ops::Range, sync::OnceLock};
+
+use object::{
+    LittleEndian, elf,
+    read::{
+        CompressedData, CompressionFormat,
+        elf::{CompressionHeader, FileHeader, NoteIterator, ProgramHeader, SectionHeader},
+    },
+};
+
+use crate::{Bytes, missing::ModuleError};
+
+type Header = elf::FileHeader64<LittleEndian>;
+const ENDIAN: LittleEndian = LittleEndian;
+
+/// Section names longer than this are of no interest.
+const LONGEST_NAME: usize = 64;
+/// Page sizes of the supported machines; mappings are cut at the smallest of them.
+const PAGE: u64 = 4096;
+/// Debug sections shrink to a third or a fifth when compressed. A file that claims more than this is
+/// refused instead of given memory.
+const MOST_INFLATION: u64 = 100;
+
+/// A loadable piece of the file (`PT_LOAD`), or the template of thread-local storage (`PT_TLS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) offset: u64,
+    pub(crate) file_size: u64,
+    pub(crate) address: u64,
+    pub(crate) memory_size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) executable: bool,
+}
+
+impl Segment {
+    pub(crate) fn covers(&self, svma: u64) -> bool {
+        svma.wrapping_sub(self.address) < self.memory_size
+    }
+}
+
+pub(crate) struct Section {
+    pub(crate) name: Box<str>,
+    pub(crate) kind: elf::SectionType,
+    pub(crate) flags: elf::SectionFlags,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) link: usize,
+    stored: Range<usize>,
+    inflated: OnceLock<Option<Box<[u8]>>>,
+}
+
+impl Section {
+    pub(crate) fn covers(&self, svma: u64) -> bool {
+        self.flags.contains(elf::SHF_ALLOC)
+            && !self.flags.contains(elf::SHF_TLS)
+            && svma.wrapping_sub(self.address) < self.size
+    }
+}
+
+/// A parsed ELF file.
+pub(crate) struct Image {
+    bytes: Bytes,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) thread_local: Option<Segment>,
+    pub(crate) sections: Vec<Section>,
+    build_id: Option<Range<usize>>,
+}
+
+impl Image {
+    pub(crate) fn parse(bytes: Bytes) -> Result<Image, ModuleError> {
+        let data: &[u8] = (*bytes).as_ref();
+        check_ident(data)?;
+        let header = Header::parse(data).map_err(malformed)?;
+        let machine = header.e_machine(ENDIAN);
+        if machine != elf::EM_X86_64 && machine != elf::EM_AARCH64 {
+            return Err(ModuleError::Unsupported(format!("machine {}", machine.0)));
+        }
+        let mut segments = Vec::new();
+        let mut thread_local = None;
+        let mut build_id = None;
+        for program in header.program_headers(ENDIAN, data).map_err(malformed)? {
+            let (offset, file_size) = program.file_range(ENDIAN);
+            let segment = Segment {
+                offset,
+                file_size,
+                address: program.p_vaddr(ENDIAN),
+                memory_size: program.p_memsz(ENDIAN),
+                alignment: program.p_align(ENDIAN),
+                executable: program.p_flags(ENDIAN).contains(elf::PF_X),
+            };
+            match program.p_type(ENDIAN) {
+                elf::PT_LOAD => segments.push(segment),
+                elf::PT_TLS => thread_local = Some(segment),
+                elf::PT_NOTE if build_id.is_none() => {
+                    build_id = find_build_id(data, offset, file_size, program.p_align(ENDIAN));
+                }
+                _ => {}
+            }
+        }
+        // A file whose section headers were cut off still has segments; a debug file's segments may be
+        // hollow, but its sections are there.
+        let sections = sections(header, data);
+        if build_id.is_none() {
+            build_id = sections
+                .iter()
+                .filter(|section| section.kind == elf::SHT_NOTE)
+                .find_map(|section| {
+                    let (offset, size) = (section.stored.start as u64, section.stored.len() as u64);
+                    find_build_id(data, offset, size, 4)
+                });
+        }
+        Ok(Image {
+            segments,
+            thread_local,
+            sections,
+            build_id,
+            bytes,
+        })
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        (*self.bytes).as_ref()
+    }
+
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
+        self.data().get(self.build_id.clone()?)
+    }
+
+    /// The first section of this name that has content, inflated. Empty when absent or damaged.
+    pub(crate) fn section_data(&self, name: &str) -> &[u8] {
+        self.section_named(name)
+            .map_or(&[], |section| self.content(section))
+    }
+
+    pub(crate) fn section_named(&self, name: &str) -> Option<&Section> {
+        self.sections
+            .iter()
+            .find(|section| &*section.name == name && section.kind != elf::SHT_NOBITS)
+    }
+
+    /// The bytes of a section, inflated.
+    pub(crate) fn content<'a>(&'a self, section: &'a Section) -> &'a [u8] {
+        let stored = self.data().get(section.stored.clone()).unwrap_or(&[]);
+        let compressed = if section.flags.contains(elf::SHF_COMPRESSED) {
+            standard_compression(stored)
+        } else if section.name.starts_with(".zdebug_") {
+            old_compression(stored)
+        } else {
+            return stored;
+        };
+        let inflated = section.inflated.get_or_init(|| {
+            let compressed = compressed?;
+            let most = (compressed.data.len() as u64).saturating_mul(MOST_INFLATION) + (1 << 16);
+            if compressed.uncompressed_size > most {
+                return None;
+            }
+            Some(
+                compressed
+                    .decompress()
+                    .ok()?
+                    .into_owned()
+                    .into_boxed_slice(),
+            )
+        });
+        inflated.as_deref().unwrap_or(&[])
+    }
+
+    /// The address the linker gave to the byte at this file offset.
+    ///
+    /// Mappings are whole pages: the bytes around a segment in its first and last page are mapped
+    /// with it, and the start of `.bss` lies there. A segment that really contains the offset wins.
+    pub(crate) fn svma_of_offset(&self, offset: u64) -> Option<u64> {
+        let exact = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.file_size;
+        let in_its_last_page = |segment: &&Segment| {
+            let past = offset.wrapping_sub(segment.offset);
+            let mapped = segment
+                .offset
+                .checked_add(segment.file_size)
+                .and_then(|end| end.checked_next_multiple_of(PAGE));
+            segment.file_size > 0
+                && mapped.is_some_and(|end| (segment.offset..end).contains(&offset))
+                && past < segment.memory_size
+        };
+        let in_its_first_page = |segment: &&Segment| {
+            segment.file_size > 0
+                && (segment.offset & !(PAGE - 1)..segment.offset).contains(&offset)
+        };
+        let segment = self
+            .segments
+            .iter()
+            .find(exact)
+            .or_else(|| self.segments.iter().find(in_its_last_page))
+            .or_else(|| self.segments.iter().find(in_its_first_page))?;
+        Some(
+            segment
+                .address
+                .wrapping_add(offset.wrapping_sub(segment.offset)),
+        )
+    }
+
+    /// Run-time address minus svma (wrapping), from a mapping that starts with the first page of a segment.
+    pub(crate) fn load_bias(&self, mapping_start: u64, file_offset: u64) -> Option<u64> {
+        let starts = |segment: &&Segment| segment.offset & !(PAGE - 1) == file_offset;
+        let segment = self
+            .segments
+            .iter()
+            .filter(|segment| segment.executable)
+            .find(starts)
+            .or_else(|| self.segments.iter().find(starts))?;
+        let page = segment.address.wrapping_sub(segment.offset - file_offset);
+        Some(mapping_start.wrapping_sub(page))
+    }
+
+    /// From the first to the last loaded byte.
+    pub(crate) fn memory(&self) -> Range<u64> {
+        let ends = |segment: &Segment| segment.address.saturating_add(segment.memory_size);
+        let start = self
+            .segments
+            .iter()
+            .map(|segment| segment.address)
+            .min()
+            .unwrap_or(0);
+        start..self.segments.iter().map(ends).max().unwrap_or(0)
+    }
+
+    /// Bytes of the file for the addresses `start..end`, if one segment holds them all.
+    pub(crate) fn bytes_at(&self, start: u64, end: u64) -> Option<&[u8]> {
+        let segment = self.segments.iter().find(|segment| segment.covers(start))?;
+        let size = end.checked_sub(start)?;
+        let within = start - segment.address;
+        if within.checked_add(size)? > segment.file_size {
+            return None;
+        }
+        let from = usize::try_from(segment.offset.checked_add(within)?).ok()?;
+        self.data()
+            .get(from..from.checked_add(usize::try_from(size).ok()?)?)
+    }
+
+    /// Whether code can be at this address.
+    pub(crate) fn is_executable(&self, svma: u64) -> bool {
+        self.segments
+            .iter()
+            .any(|segment| segment.executable && segment.covers(svma))
+    }
+}
+
+fn malformed(error: object::read::Error) -> ModuleError {
+    ModuleError::Malformed(error.to_string())
+}
+
+fn check_ident(data: &[u8]) -> Result<(), ModuleError> {
+    let ident = data.get(..16).ok_or(ModuleError::NotElf)?;
+    if ident[..4] != *b"\x7fELF" {
+        return Err(ModuleError::NotElf);
+    }
+    if ident[4] != elf::ELFCLASS64.0 {
+        return Err(ModuleError::Unsupported("not a 64-bit file".into()));
+    }
+    if ident[5] != elf::ELFDATA2LSB.0 {
+        return Err(ModuleError::Unsupported("not little-endian".into()));
+    }
+    Ok(())
+}
+
+fn sections(header: &Header, data: &[u8]) -> Vec<Section> {
+    let Ok(headers) = header.section_headers(ENDIAN, data) else {
+        return Vec::new();
+    };
+    let strings = header
+        .section_strings(ENDIAN, data, headers)
+        .unwrap_or_default();
+    headers
+        .iter()
+        .map(|section| {
+            let name = section.name(ENDIAN, strings).unwrap_or_default();
+            let name = &name[..name.len().min(LONGEST_NAME)];
+            let stored = section.file_range(ENDIAN).and_then(|(offset, size)| {
+                let start = usize::try_from(offset).ok()?;
+                Some(start..start.checked_add(usize::try_from(size).ok()?)?)
+            });
+            Section {
+                name: String::from_utf8_lossy(name).into(),
+                kind: section.sh_type(ENDIAN),
+                flags: section.sh_flags(ENDIAN),
+                address: section.sh_addr(ENDIAN),
+                size: section.sh_size(ENDIAN),
+                link: section.sh_link(ENDIAN) as usize,
+                stored: stored.unwrap_or(0..0),
+                inflated: OnceLock::new(),
+            }
+        })
+        .collect()
+}
+
+fn find_build_id(data: &[u8], offset: u64, size: u64, align: u64) -> Option<Range<usize>> {
+    let start = usize::try_from(offset).ok()?;
+    let notes = data.get(start..start.checked_add(usize::try_from(size).ok()?)?)?;
+    let mut notes = NoteIterator::<Header>::new(ENDIAN, align, notes).ok()?;
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == elf::ELF_NOTE_GNU && note.n_type(ENDIAN) == elf::NT_GNU_BUILD_ID {
+            let id = note.desc();
+            let start = id.as_ptr().addr() - data.as_ptr().addr();
+            return (!id.is_empty()).then_some(start..start + id.len());
+        }
+    }
+    None
+}
+
+/// `SHF_COMPRESSED`: a header says how (ELF gABI, "Section Compression").
+fn standard_compression(stored: &[u8]) -> Option<CompressedData<'_>> {
+    let (header, data) =
+        object::pod::from_bytes::<elf::CompressionHeader64<LittleEndian>>(stored).ok()?;
+    let format = match header.ch_type(ENDIAN) {
+        elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+        elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        _ => return None,
+    };
+    Some(CompressedData {
+        format,
+        data,
+        uncompressed_size: header.ch_size(ENDIAN),
+    })
+}
+
+/// `.zdebug_*` of older toolchains: "ZLIB", the size as eight big-endian bytes, a zlib stream.
+fn old_compression(stored: &[u8]) -> Option<CompressedData<'_>> {
+    let (size, data) = stored.strip_prefix(b"ZLIB")?.split_first_chunk::<8>()?;
+    let uncompressed_size = u64::from_be_bytes(*size);
+    Some(CompressedData {
+        format: CompressionFormat::Zlib,
+        data,
+        uncompressed_size,
+    })
+}

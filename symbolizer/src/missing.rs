@@ -1,0 +1,85 @@
+//! Why an answer is absent. Reasons are data: they are counted and printed, never thrown away.
+
+use std::fmt;
+
+/// Why a name, a line or a type could not be given. The text of [`fmt::Display`] tells the reader what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Missing {
+    /// Neither the file nor a debug file of it has DWARF.
+    NoDebugInfo,
+    /// The file has no symbol table, nor has its debug file.
+    NoSymbols,
+    /// There are symbols or debug info, but none for this address.
+    NotCovered,
+    /// A debug file was found, but it belongs to another build.
+    BuildIdMismatch,
+    /// A debug file was found by `.gnu_debuglink`, but its checksum is another one.
+    ChecksumMismatch,
+    /// The debug info contradicts itself or ends too early.
+    Malformed,
+    /// The type is declared, but no unit of this module defines it.
+    DeclarationOnly,
+    /// The debug info is in `.dwo` files or another file that is not read.
+    SplitDebugInfo,
+    /// The variable or member has no type.
+    NoType,
+    /// The offset lies beyond the end of the type.
+    OutOfBounds,
+    /// Types are nested deeper than any real program nests them.
+    TooDeep,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::NoDebugInfo => "no debug info: compile with -g or install the -dbgsym package",
+            Missing::NoSymbols => {
+                "no symbols: the file is stripped; use the unstripped file or install the -dbgsym package"
+            }
+            Missing::NotCovered => "no symbol or debug info covers this address",
+            Missing::BuildIdMismatch => {
+                "the debug file found is of another build (build-id differs): install the one of this version"
+            }
+            Missing::ChecksumMismatch => {
+                "the debug file found has another checksum: install the one of this version"
+            }
+            Missing::Malformed => "the debug info is damaged: rebuild or reinstall the file",
+            Missing::DeclarationOnly => {
+                "the type is only declared in this module: compile its defining file with -g (clang: -fstandalone-debug)"
+            }
+            Missing::SplitDebugInfo => {
+                "the debug info is in separate .dwo files, which are not read: compile without -gsplit-dwarf"
+            }
+            Missing::NoType => "the debug info states no type",
+            Missing::OutOfBounds => "the offset lies outside of the type",
+            Missing::TooDeep => "types are nested too deeply to follow",
+        })
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// What the DWARF reader rejects is damage in the file, whatever the detail.
+impl From<gimli::Error> for Missing {
+    fn from(_: gimli::Error) -> Missing {
+        Missing::Malformed
+    }
+}
+
+/// Why a file cannot be used at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModuleError {
+    /// The magic number is absent.
+    #[error("not an ELF file: its addresses can only be shown as file and offset")]
+    NotElf,
+    /// The headers point outside of the file.
+    #[error("damaged ELF file ({0}): its addresses can only be shown as file and offset")]
+    Malformed(String),
+    /// 32-bit or big-endian file, or another instruction set.
+    #[error(
+        "unsupported ELF file ({0}): only 64-bit little-endian x86-64 and aarch64 files are read"
+    )]
+    Unsupported(String),
+}

@@ -1,0 +1,212 @@
+//! The ELF symbol tables of a module, sorted by address. Names stay in the file until they are asked for.
+
+use object::{LittleEndian, elf, read::elf::Sym};
+
+use crate::{
+    image::Image,
+    spans::{Span, Spans},
+};
+
+const ENDIAN: LittleEndian = LittleEndian;
+/// Longest symbol name that is read.
+const LONGEST_NAME: usize = 1 << 16;
+/// Bytes of a name that are compared when two symbols name one address.
+const COMPARED: usize = 256;
+
+/// Which file a symbol's name is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The module's own file.
+    Own,
+    /// Its separate debug file.
+    Separate,
+}
+
+/// A symbol's name, by its place in a string table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SymbolName {
+    origin: Origin,
+    /// Section index of the string table.
+    strings: u32,
+    offset: u32,
+}
+
+/// All symbols of a module, by kind.
+pub(crate) struct Symbols {
+    /// Functions with a size.
+    pub(crate) functions: Spans<SymbolName>,
+    /// Code symbols without a size (written in assembly): up to the next symbol or the end of the section.
+    pub(crate) labels: Spans<SymbolName>,
+    /// Variables.
+    pub(crate) objects: Spans<SymbolName>,
+    /// Thread-local variables, by their offset in the thread-local segment.
+    pub(crate) thread_locals: Spans<SymbolName>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    span: Span<SymbolName>,
+    /// Lower is the better name: global before weak before local, then plain before `__internal`,
+    /// then short, then as in the dictionary.
+    rank: (u8, usize, usize),
+}
+
+impl Symbols {
+    /// Reads the tables. `.symtab` of the file itself holds everything; where it was stripped, `.dynsym` and
+    /// the debug file's `.symtab` together are all there is.
+    pub(crate) fn read(own: &Image, separate: Option<&Image>) -> Symbols {
+        let mut kinds = Kinds::default();
+        if !kinds.read_table(own, elf::SHT_SYMTAB, Origin::Own) {
+            kinds.read_table(own, elf::SHT_DYNSYM, Origin::Own);
+            if let Some(separate) = separate {
+                kinds.read_table(separate, elf::SHT_SYMTAB, Origin::Separate);
+            }
+        }
+        let names = |name: SymbolName| read_name(own, separate, name);
+        Symbols {
+            functions: Spans::new(best_per_start(kinds.functions, names)),
+            labels: Spans::new(cut_at_next(best_per_start(kinds.labels, names))),
+            objects: Spans::new(best_per_start(kinds.objects, names)),
+            thread_locals: Spans::new(best_per_start(kinds.thread_locals, names)),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty() && self.labels.is_empty() && self.objects.is_empty()
+    }
+}
+
+/// The bytes of a name; empty when the file does not hold it.
+pub(crate) fn read_name<'a>(
+    own: &'a Image,
+    separate: Option<&'a Image>,
+    name: SymbolName,
+) -> &'a [u8] {
+    let image = match name.origin {
+        Origin::Own => Some(own),
+        Origin::Separate => separate,
+    };
+    let text = image
+        .and_then(|image| Some(image.content(image.sections.get(name.strings as usize)?)))
+        .and_then(|strings| strings.get(name.offset as usize..))
+        .unwrap_or(&[]);
+    let text = &text[..text.len().min(LONGEST_NAME)];
+    text.split(|&byte| byte == 0).next().unwrap_or(&[])
+}
+
+#[derive(Default)]
+struct Kinds {
+    functions: Vec<Candidate>,
+    labels: Vec<Candidate>,
+    objects: Vec<Candidate>,
+    thread_locals: Vec<Candidate>,
+}
+
+impl Kinds {
+    /// Whether there is such a table.
+    fn read_table(&mut self, image: &Image, kind: elf::SectionType, origin: Origin) -> bool {
+        let Some(table) = image.sections.iter().find(|section| section.kind == kind) else {
+            return false;
+        };
+        let symbols: &[elf::Sym64<LittleEndian>] =
+            object::pod::slice_from_all_bytes(image.content(table)).unwrap_or(&[]);
+        for symbol in symbols {
+            let name = SymbolName {
+                origin,
+                strings: table.link as u32,
+                offset: symbol.st_name(ENDIAN),
+            };
+            self.sort_in(image, symbol, name);
+        }
+        !symbols.is_empty()
+    }
+
+    fn sort_in(&mut self, image: &Image, symbol: &elf::Sym64<LittleEndian>, name: SymbolName) {
+        let section = symbol.st_shndx(ENDIAN);
+        if section == elf::SHN_UNDEF || section == elf::SHN_ABS || name.offset == 0 {
+            return;
+        }
+        let start = symbol.st_value(ENDIAN);
+        let size = symbol.st_size(ENDIAN);
+        let binding = match symbol.st_bind() {
+            elf::STB_WEAK => 1,
+            elf::STB_LOCAL => 2,
+            _ => 0,
+        };
+        let candidate = |end| Candidate {
+            span: Span {
+                start,
+                end,
+                value: name,
+            },
+            rank: (binding, 0, 0),
+        };
+        let sized = candidate(start.saturating_add(size));
+        match symbol.st_type() {
+            elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE => {
+                let holder = image.sections.iter().find(|section| section.covers(start));
+                let Some(holder) = holder else { return };
+                if !holder.flags.contains(elf::SHF_EXECINSTR) {
+                    // Linker-made marks such as `__bss_start` name no object; a sized one written in
+                    // assembly does.
+                    if size > 0 {
+                        self.objects.push(sized);
+                    }
+                } else if size > 0 {
+                    self.functions.push(sized);
+                } else if !is_mark(image, name) {
+                    self.labels
+                        .push(candidate(holder.address.saturating_add(holder.size)));
+                }
+            }
+            elf::STT_OBJECT | elf::STT_COMMON => self.objects.push(sized),
+            elf::STT_TLS => self.thread_locals.push(sized),
+            _ => {}
+        }
+    }
+}
+
+/// `$x` and `$d` of the Arm ELF ABI separate code from data; `.L` names are the assembler's own.
+fn is_mark(image: &Image, name: SymbolName) -> bool {
+    let text = read_name(image, Some(image), name);
+    text.starts_with(b"$") || text.starts_with(b".L")
+}
+
+/// Keeps one symbol per start address and end: the name a reader would expect.
+fn best_per_start<'a>(
+    mut candidates: Vec<Candidate>,
+    name: impl Fn(SymbolName) -> &'a [u8],
+) -> Vec<Span<SymbolName>> {
+    candidates.sort_by_key(|candidate| (candidate.span.start, candidate.span.end));
+    let mut best: Vec<Span<SymbolName>> = Vec::with_capacity(candidates.len());
+    for group in
+        candidates.chunk_by_mut(|a, b| (a.span.start, a.span.end) == (b.span.start, b.span.end))
+    {
+        if group.len() > 1 {
+            for candidate in &mut *group {
+                let text = name(candidate.span.value);
+                let text = &text[..text.len().min(COMPARED)];
+                candidate.rank.1 = text.iter().take_while(|&&byte| byte == b'_').count();
+                candidate.rank.2 = text.len();
+            }
+        }
+        best.extend(
+            group
+                .iter()
+                .min_by_key(|candidate| candidate.rank)
+                .map(|found| found.span),
+        );
+    }
+    best
+}
+
+/// Ends each label where the next one starts.
+fn cut_at_next(mut labels: Vec<Span<SymbolName>>) -> Vec<Span<SymbolName>> {
+    labels.dedup_by_key(|label| label.start);
+    for index in 1..labels.len() {
+        let next = labels[index].start;
+        let label = &mut labels[index - 1];
+        label.end = label.end.min(next);
+    }
+    labels
+}

@@ -1,0 +1,174 @@
+//! The members of a structure, union or enumeration with payload, as DWARF lists them.
+
+use crate::{
+    dwarf::{Die, Entry, View},
+    language::Language,
+    missing::Missing,
+};
+
+/// Members kept of one structure. Generated code reaches some thousands.
+const MOST_MEMBERS: usize = 1 << 16;
+/// Variants kept of one enumeration.
+const MOST_VARIANTS: usize = 1 << 12;
+
+/// What a structure consists of.
+#[derive(Default)]
+pub(crate) struct Members {
+    /// In the order of their place.
+    pub(crate) fields: Vec<FieldMember>,
+    /// The payload of each variant of a Rust enumeration: only one of them is there at a time.
+    pub(crate) variants: Vec<Vec<FieldMember>>,
+}
+
+/// One member.
+#[derive(Clone)]
+pub(crate) struct FieldMember {
+    /// What the member adds to a path: `.hits`, or nothing for a base class or an anonymous member.
+    pub(crate) label: String,
+    /// From the start of the enclosing structure, in bits.
+    pub(crate) bit_offset: u64,
+    /// Bits; `None` for a flexible array.
+    pub(crate) bit_size: Option<u64>,
+    pub(crate) is_bit_field: bool,
+    pub(crate) ty: Die,
+    /// Explicit alignment (`alignas` on the member), bytes.
+    pub(crate) alignment: Option<u64>,
+}
+
+impl FieldMember {
+    /// First byte.
+    pub(crate) fn offset(&self) -> u64 {
+        self.bit_offset / 8
+    }
+
+    /// First byte after the member; without end for a flexible array.
+    pub(crate) fn end(&self) -> u64 {
+        self.bit_size
+            .and_then(|size| self.bit_offset.checked_add(size))
+            .map_or(u64::MAX, |end| end.div_ceil(8))
+    }
+
+    /// Whether the member has any byte in `start..end`.
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.offset() < end && self.end() > start && self.bit_size != Some(0)
+    }
+}
+
+impl Members {
+    pub(crate) fn read(view: &View<'_>, die: Die) -> Result<Members, Missing> {
+        let mut members = Members::default();
+        let language = view.language_of(die);
+        let mut variant_part = None;
+        view.children(die, |at, entry| {
+            match entry.tag {
+                gimli::DW_TAG_variant_part => variant_part = Some(at),
+                gimli::DW_TAG_member | gimli::DW_TAG_inheritance
+                    if members.fields.len() < MOST_MEMBERS =>
+                {
+                    members.fields.extend(member(view, &entry, language));
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if let Some(part) = variant_part {
+            members.read_variants(view, part, language)?;
+        }
+        // Stable: members of a union, and bases without data, stay in the order of the source.
+        members.fields.sort_by_key(|member| member.bit_offset);
+        Ok(members)
+    }
+
+    /// A discriminant, which Rust gives no name, and the variants.
+    fn read_variants(
+        &mut self,
+        view: &View<'_>,
+        part: Die,
+        language: Option<Language>,
+    ) -> Result<(), Missing> {
+        let mut variants = Vec::new();
+        view.children(part, |at, entry| {
+            match entry.tag {
+                gimli::DW_TAG_member => {
+                    if let Some(mut discriminant) = member(view, &entry, language) {
+                        discriminant.label = ".discriminant".into();
+                        self.fields.push(discriminant);
+                    }
+                }
+                gimli::DW_TAG_variant if variants.len() < MOST_VARIANTS => variants.push(at),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        for variant in variants {
+            let mut payload = Vec::new();
+            view.children(variant, |_, entry| {
+                if entry.tag == gimli::DW_TAG_member && payload.len() < MOST_MEMBERS {
+                    payload.extend(member(view, &entry, language));
+                }
+                Ok(())
+            })?;
+            self.variants.push(payload);
+        }
+        Ok(())
+    }
+}
+
+/// Static members and virtual bases have no place in the object.
+fn member(view: &View<'_>, entry: &Entry<'_>, language: Option<Language>) -> Option<FieldMember> {
+    if entry.computed_place || entry.is_external || entry.is_declaration {
+        return None;
+    }
+    let ty = entry.ty?;
+    let size = view.size(ty).ok().flatten();
+    let start = entry.member_offset.unwrap_or(0).checked_mul(8)?;
+    let bit_offset = match (entry.data_bit_offset, entry.old_bit_offset, entry.bit_size) {
+        (Some(offset), _, _) => start.checked_add(offset)?,
+        // DWARF 2 and 3 count from the most significant bit of the storage unit.
+        (None, Some(offset), Some(bits)) => {
+            let storage = entry.byte_size.or(size)?.checked_mul(8)?;
+            start
+                .checked_add(storage)?
+                .checked_sub(offset.checked_add(bits)?)?
+        }
+        _ => start,
+    };
+    Some(FieldMember {
+        label: if entry.tag == gimli::DW_TAG_inheritance {
+            String::new()
+        } else {
+            label(entry.name, language)
+        },
+        bit_offset,
+        bit_size: match entry.bit_size {
+            Some(bits) => Some(bits),
+            None => match size {
+                Some(bytes) => Some(bytes.checked_mul(8)?),
+                None => None,
+            },
+        },
+        is_bit_field: entry.bit_size.is_some(),
+        ty,
+        alignment: entry.alignment,
+    })
+}
+
+fn label(name: Option<&[u8]>, language: Option<Language>) -> String {
+    let Some(name) = name else {
+        return String::new();
+    };
+    let name = String::from_utf8_lossy(name);
+    match language {
+        // Members of tuples are numbered: `__0` in debug info, `.0` in the source.
+        Some(Language::Rust)
+            if name.strip_prefix("__").is_some_and(|rest| {
+                !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
+            }) =>
+        {
+            format!(".{}", &name[2..])
+        }
+        // `_vptr.Base` (gcc) and `_vptr$Base` (clang) are no member the source could name.
+        _ if name.starts_with("_vptr.") || name.starts_with("_vptr$") => ".vptr".into(),
+        _ => format!(".{name}"),
+    }
+}

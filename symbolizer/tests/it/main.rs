@@ -1,0 +1,3 @@
+//! One binary for all tests that need compiled files.
+
+mod self_test;
