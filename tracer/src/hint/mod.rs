@@ -1,1 +1,24 @@
-//! hint
+//! What to change: layout advice for bytes that only happen to be neighbours, less traffic for bytes
+//! that threads really share. Pure: a [`Scene`] in, an [`Advice`] out.
+#![allow(
+    clippy::format_push_string,
+    reason = "prose is put together from sentences; none of it is a hot path"
+)]
+
+mod declaration;
+mod elements;
+mod layout;
+mod members;
+mod place;
+mod ranges;
+mod relayout;
+mod scene;
+mod traffic;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+pub use layout::advise;
+pub use scene::{Advice, AdviceKind, Field, Scene, Sharing, Traffic, Unit};
+pub use traffic::names_a_lock;

@@ -52,6 +52,10 @@ pub struct Run {
     pub cpus: u32,
     /// Bytes of a line in this report.
     pub line_size: u64,
+    /// Lines touched; `None` where the source does not keep them all.
+    pub lines: Option<u64>,
+    /// Of those, touched by more than one thread.
+    pub shared_lines: Option<u64>,
     /// Samples of the targets that the kernel half took.
     pub produced: u64,
     /// Samples that reached the tool; `produced == samples + lost`.
@@ -108,6 +112,9 @@ pub struct Finding {
     pub handoffs: Option<Handoffs>,
     /// Who touches which bytes, costliest first.
     pub accesses: Vec<AccessRow>,
+    /// The touched bytes, grouped by the threads that use them, by first byte. Bytes of different
+    /// groups should not be on one line; bytes of one group may.
+    pub groups: Vec<Group>,
     /// What to change.
     pub advice: Advice,
     /// Why this verdict, in sentences with their numbers.
@@ -186,6 +193,28 @@ pub struct AccessRow {
     pub code: Code,
 }
 
+/// Bytes of the line that the same threads use.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Group {
+    /// The bytes, ascending.
+    pub bytes: Vec<ByteRange>,
+    /// What they are, as the rows name it.
+    pub fields: Vec<String>,
+    /// Ids of the threads that store there.
+    pub writers: Vec<u32>,
+    /// Ids of the threads that only load there.
+    pub readers: Vec<u32>,
+}
+
+/// A run of bytes.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct ByteRange {
+    /// Bytes from the line's start.
+    pub offset: u8,
+    /// Bytes.
+    pub size: u16,
+}
+
 /// A thread that touched the line.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Thread {
@@ -223,9 +252,10 @@ pub struct Code {
 /// What to change.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Advice {
-    /// `separate-fields`, `pad-elements`, `align-object`, `reduce-sharing`, `separate-and-reduce`, `none`.
+    /// `separate-fields`, `separate-variables`, `separate-bytes`, `pad-elements`, `align-object`,
+    /// `reduce-sharing`, `separate-and-reduce`, `none`.
     pub kind: String,
-    /// In sentences.
+    /// In sentences; lines that start with four spaces are code.
     pub text: String,
     /// Fields to move apart (empty for true sharing).
     pub fields: Vec<String>,

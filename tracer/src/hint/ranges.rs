@@ -1,0 +1,162 @@
+//! Memory whose type is not known: says which bytes, who touches them where, and how to allocate.
+
+use super::{
+    AdviceKind, Scene, Unit,
+    declaration::Dialect,
+    layout::{Step, dialect},
+};
+use crate::{
+    access::Place,
+    names::{Language, ObjectKind},
+};
+
+/// Ranges named one by one; the others are counted.
+const SHOWN: usize = 4;
+
+/// Moves byte ranges apart, in words.
+pub(super) fn separate(scene: &Scene) -> Step {
+    let object = scene
+        .units
+        .iter()
+        .flat_map(|unit| unit.fields.iter().filter_map(|field| field.object))
+        .find_map(|index| scene.objects.get(index));
+    let dialect = dialect(scene, object);
+    let line = dialect.line;
+    let kind = object.map_or(ObjectKind::Unknown, |object| object.kind);
+    let mut text = format!("{}. ", who_uses_what(scene));
+    if let Some(element) = neighbours(scene.units) {
+        let (code, _) = dialect.element(None);
+        text.push_str(&format!(
+            "They look like neighbouring {element}-byte elements of an array: give each {line} bytes, for example\n    {code}\n"
+        ));
+    } else {
+        text.push_str(&format!(
+            "Start each of these parts at a multiple of {line} bytes and let nothing else share its line. "
+        ));
+    }
+    text.push_str(&whose_memory(scene, kind, dialect));
+    Step {
+        kind: AdviceKind::SeparateBytes,
+        text: text.trim_end().to_owned(),
+        bytes: None,
+    }
+}
+
+fn who_uses_what(scene: &Scene) -> String {
+    let mut parts: Vec<String> = scene
+        .units
+        .iter()
+        .take(SHOWN)
+        .map(|unit| {
+            let names: Vec<&str> = unit
+                .fields
+                .iter()
+                .filter_map(|f| f.label.as_deref())
+                .take(2)
+                .collect();
+            let names = if names.is_empty() {
+                String::new()
+            } else {
+                format!("`{}`, ", names.join("`, `"))
+            };
+            let verb = match (unit.writers, unit.truly_shared()) {
+                (0, _) => "read",
+                (_, true) => "shared",
+                (_, false) => "written",
+            };
+            let code = match unit.code.first() {
+                Some(code) => format!("{verb} at {code}"),
+                None => verb.to_owned(),
+            };
+            format!("{} ({names}{code})", bytes(unit))
+        })
+        .collect();
+    if scene.units.len() > SHOWN {
+        parts.push(format!("{} more ranges", scene.units.len() - SHOWN));
+    }
+    let (last, most) = parts
+        .split_last()
+        .map_or(("", &[][..]), |(last, most)| (last.as_str(), most));
+    if most.is_empty() {
+        format!("Different threads use {last}")
+    } else {
+        format!("Different threads use {} and {last}", most.join(", "))
+    }
+}
+
+fn bytes(unit: &Unit) -> String {
+    let pieces: Vec<String> = unit
+        .pieces
+        .iter()
+        .take(3)
+        .map(|&(offset, size)| match size {
+            0 | 1 => offset.to_string(),
+            _ => format!("{offset}-{}", u64::from(offset) + u64::from(size) - 1),
+        })
+        .collect();
+    let more = if unit.pieces.len() > 3 { ",.." } else { "" };
+    let word = if unit.pieces.len() == 1 && unit.pieces[0].1 <= 1 {
+        "byte"
+    } else {
+        "bytes"
+    };
+    format!("{word} {}{more}", pieces.join(","))
+}
+
+/// The element size, when at least three units are one piece each, all of one size and evenly placed.
+fn neighbours(units: &[Unit]) -> Option<u64> {
+    if units.len() < 3 || units.iter().any(|unit| unit.pieces.len() != 1) {
+        return None;
+    }
+    let mut pieces: Vec<(u8, u16)> = units.iter().map(|unit| unit.pieces[0]).collect();
+    pieces.sort_unstable();
+    let size = pieces[0].1;
+    let even = pieces.windows(2).all(|pair| {
+        let distance = u16::from(pair[1].0) - u16::from(pair[0].0);
+        pair[0].1 == pair[1].1 && size > 0 && distance == size
+    });
+    even.then_some(u64::from(size))
+}
+
+fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
+    let line = dialect.line;
+    match (scene.line.0, kind) {
+        (Place::Shared { .. }, _) if scene.processes > 1 => format!(
+            "The memory is a mapping that {} processes share, so all of them must be built with the same new \
+             layout; a mapping starts at a page, so offsets that are multiples of {line} are enough.",
+            scene.processes
+        ),
+        (Place::Shared { .. }, _) | (_, ObjectKind::Mapping) => format!(
+            "The memory is a shared mapping; it starts at a page, so offsets that are multiples of {line} are enough."
+        ),
+        (_, ObjectKind::Stack) => {
+            let own = match dialect.language {
+                Some(Language::Rust) => format!("`#[repr(align({line}))]` on the type of each part"),
+                Some(Language::Cpp) => format!("`alignas({line})` on each variable or member"),
+                _ => format!("`_Alignas({line})` on each variable or member"),
+            };
+            format!("The memory is on a thread's stack: put {own}, or let each thread keep its part on its own stack.")
+        }
+        (_, ObjectKind::Heap) => format!(
+            "The memory is on the heap and its type is not known here. Such alignment needs {}.",
+            dialect.allocation()
+        ),
+        (_, ObjectKind::Kernel) | (Place::Kernel { .. }, _) => {
+            "Kernel structs say `____cacheline_aligned_in_smp` behind a member, or keep the data per CPU \
+             (`DEFINE_PER_CPU`)."
+                .to_owned()
+        }
+        (_, ObjectKind::Global | ObjectKind::Tls) => format!(
+            "The variable's type is not known here (no debug information). To align a part takes {}.",
+            match dialect.language {
+                Some(Language::Rust) => format!("`#[repr(align({line}))]` on its type"),
+                Some(Language::Cpp) => format!("`alignas({line})` on its member"),
+                Some(Language::C) => format!("`_Alignas({line})` on its member"),
+                None => format!(
+                    "`_Alignas({line})` (C), `alignas({line})` (C++) or `#[repr(align({line}))]` (Rust) on it"
+                ),
+            }
+        ),
+        (_, ObjectKind::Unknown) => "What this memory is could not be told.".to_owned(),
+    }
+}

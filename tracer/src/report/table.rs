@@ -1,0 +1,138 @@
+//! Aligned columns that always fit: when a table is too wide, the widest shrinkable column gives way.
+
+use super::printable::columns;
+
+/// Spaces between two columns.
+const GAP: usize = 2;
+
+/// One column.
+pub struct Column {
+    /// Heading.
+    pub title: &'static str,
+    /// Numbers are aligned to the right.
+    pub right: bool,
+    /// Never narrower than this (or its content).
+    pub min: usize,
+    /// Shortens a cell to a width.
+    pub shorten: fn(&str, usize) -> String,
+}
+
+/// Lays out the rows, heading first, in at most `width` columns. Rows have one cell per column.
+/// A column whose cells are all empty is left out.
+pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let used: Vec<usize> = (0..table.len())
+        .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))
+        .collect();
+    let widths = fit(table, rows, &used, width);
+    let line = |cells: &dyn Fn(usize) -> String| {
+        let mut out = String::new();
+        for (&i, &w) in used.iter().zip(&widths) {
+            let cell = (table[i].shorten)(&cells(i), w);
+            let pad = " ".repeat(w.saturating_sub(columns(&cell)));
+            if !out.is_empty() {
+                out.push_str(&" ".repeat(GAP));
+            }
+            if table[i].right {
+                out.push_str(&pad);
+                out.push_str(&cell);
+            } else {
+                out.push_str(&cell);
+                out.push_str(&pad);
+            }
+        }
+        out.truncate(out.trim_end().len());
+        out
+    };
+    let mut out = Vec::with_capacity(rows.len() + 1);
+    out.push(line(&|i| table[i].title.to_owned()));
+    for row in rows {
+        out.push(line(&|i| row[i].clone()));
+    }
+    out
+}
+
+/// Widths of the used columns: natural ones, taken down one by one from the widest until they fit.
+fn fit(table: &[Column], rows: &[Vec<String>], used: &[usize], width: usize) -> Vec<usize> {
+    let natural = |i: usize| {
+        let cells = rows.iter().map(|row| columns(&row[i]));
+        cells
+            .max()
+            .unwrap_or(0)
+            .max(columns(table[i].title))
+            .min(width)
+    };
+    let mut widths: Vec<usize> = used.iter().map(|&i| natural(i)).collect();
+    let gaps = GAP * used.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let above_min = |&(n, &w): &(usize, &usize)| w > table[used[n]].min.max(1);
+        let Some((n, _)) = widths
+            .iter()
+            .enumerate()
+            .filter(above_min)
+            .max_by_key(|&(_, &w)| w)
+        else {
+            break;
+        };
+        widths[n] -= 1;
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::shorten;
+
+    fn table() -> Vec<Column> {
+        vec![
+            Column {
+                title: "n",
+                right: true,
+                min: 3,
+                shorten: shorten::end,
+            },
+            Column {
+                title: "what",
+                right: false,
+                min: 6,
+                shorten: shorten::middle,
+            },
+            Column {
+                title: "where",
+                right: false,
+                min: 6,
+                shorten: shorten::path,
+            },
+        ]
+    }
+
+    fn row(cells: [&str; 3]) -> Vec<String> {
+        cells.map(str::to_owned).into()
+    }
+
+    #[test]
+    fn numbers_stand_at_the_right_and_words_at_the_left() {
+        let rows = [row(["1", "load", "a.c:1"]), row(["100", "store", "b.c:12"])];
+        assert_eq!(
+            layout(&table(), &rows, 40),
+            [
+                "  n  what   where",
+                "  1  load   a.c:1",
+                "100  store  b.c:12"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_widest_column_gives_way_first() {
+        let rows = [row(["1", "a_quite_long_name_of_something", "dir/file.c:1"])];
+        let lines = layout(&table(), &rows, 32);
+        assert_eq!(lines[1], "1  a_qu..something  dir/file.c:1");
+    }
+
+    #[test]
+    fn an_empty_column_takes_no_room() {
+        let rows = [row(["1", "", "a.c:1"])];
+        assert_eq!(layout(&table(), &rows, 40), ["n  where", "1  a.c:1"]);
+    }
+}

@@ -1,0 +1,307 @@
+//! The report for people: the worst line first, and for each what, where, who, why and how to fix it.
+//!
+//! No line is wider than [`WIDTH`] columns, and nothing of what binaries or threads are called can act
+//! on a terminal.
+
+use super::{
+    finding_text,
+    model::{Finding, Report, Run},
+    number::{count, grouped, list, percent, seconds},
+    printable::columns,
+    shorten,
+    style::Role,
+    table::{self, Column},
+    wrap::{labelled, wrap},
+};
+
+pub use super::style::TextOptions;
+
+/// Columns of the widest line.
+pub const WIDTH: usize = 100;
+
+/// Insignificant lines listed; the others are counted.
+const SUSPECTS: usize = 10;
+
+/// Samples that a line at the threshold should have given before "none found" means much: of 20
+/// expected, seeing none has a chance of e^-20.
+const ENOUGH_SAMPLES: f64 = 20.0;
+
+/// The report as text, with a newline at the end.
+pub fn render(report: &Report, options: TextOptions) -> String {
+    let mut out = Lines {
+        text: String::new(),
+        options,
+    };
+    headline(&mut out, report);
+    let mut explained: Vec<&str> = Vec::new();
+    for finding in &report.findings {
+        out.blank();
+        let explain = !explained.contains(&finding.kind.as_str());
+        explained.push(&finding.kind);
+        finding_text::print(&mut out, finding, explain);
+    }
+    suspects(&mut out, report);
+    caveats(&mut out, report);
+    out.text
+}
+
+/// Collects lines; the only place where text becomes output.
+pub(super) struct Lines {
+    pub(super) text: String,
+    pub(super) options: TextOptions,
+}
+
+impl Lines {
+    pub(super) fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Prose behind a label, which is quiet. The label's width indents the other lines.
+    pub(super) fn prose(&mut self, label: &str, text: &str) {
+        let text: Vec<String> = text.lines().map(|line| self.options.name(line)).collect();
+        for (n, line) in labelled(label, &text.join("\n"), WIDTH)
+            .into_iter()
+            .enumerate()
+        {
+            match line.strip_prefix(label) {
+                Some(rest) if n == 0 => {
+                    let label = self.options.paint(Role::Quiet, label);
+                    self.line(&format!("{label}{rest}"));
+                }
+                _ => self.line(&line),
+            }
+        }
+    }
+
+    /// One line with something at its right end.
+    pub(super) fn both_ends(&mut self, left: &str, left_columns: usize, right: &str) {
+        let gap = WIDTH.saturating_sub(left_columns + columns(right)).max(2);
+        let right = self.options.paint(Role::Strong, right);
+        self.line(&format!("{left}{}{right}", " ".repeat(gap)));
+    }
+}
+
+fn headline(out: &mut Lines, report: &Report) {
+    let (role, text) = match (report.run.samples, report.findings.len()) {
+        (0, _) => (
+            Role::Mixed,
+            "No samples were taken, so nothing can be said about sharing.".to_owned(),
+        ),
+        (_, 0) => (
+            Role::Good,
+            "No sharing of cache lines worth acting on.".to_owned(),
+        ),
+        (_, n) => {
+            let share: f64 = report
+                .findings
+                .iter()
+                .map(|finding| finding.cost.share)
+                .sum();
+            let text = format!(
+                "Threads fight over {}, {}. {} took {} of the sampled time.",
+                count(n as u64, "cache line", "cache lines"),
+                kinds(&report.findings),
+                if n == 1 { "It" } else { "Together they" },
+                percent(share.min(1.0))
+            );
+            (Role::Strong, text)
+        }
+    };
+    for line in wrap(&text, WIDTH) {
+        let line = out.options.paint(role, &line);
+        out.line(&line);
+    }
+    out.prose("", &looked_at(&report.run));
+    if report.findings.is_empty() && report.run.samples > 0 {
+        out.prose("", &how_sure(&report.run));
+    }
+}
+
+/// `2 by false sharing and 1 by true sharing`, worst first.
+fn kinds(findings: &[Finding]) -> String {
+    let mut kinds: Vec<(&str, u64)> = Vec::new();
+    for finding in findings {
+        match kinds.iter_mut().find(|(kind, _)| *kind == finding.kind) {
+            Some((_, n)) => *n += 1,
+            None => kinds.push((&finding.kind, 1)),
+        }
+    }
+    let words: Vec<String> = kinds
+        .iter()
+        .map(|(kind, n)| {
+            let kind = kind.replace('-', " ");
+            if findings.len() == 1 {
+                format!("by {kind}")
+            } else {
+                format!("{} by {kind}", grouped(*n))
+            }
+        })
+        .collect();
+    let order = if findings.len() > 1 {
+        ", worst first"
+    } else {
+        ""
+    };
+    format!("{}{order}", list(&words, 3))
+}
+
+fn looked_at(run: &Run) -> String {
+    let targets: Vec<String> = run
+        .targets
+        .iter()
+        .map(|target| match (&target.command, target.pid) {
+            (Some(command), Some(pid)) => format!("{} (pid {pid})", shorten::end(command, 40)),
+            (Some(command), None) => shorten::end(command, 40),
+            (None, Some(pid)) => format!("pid {pid}"),
+            (None, None) => "every process".to_owned(),
+        })
+        .collect();
+    let targets = if targets.is_empty() {
+        "the targets".to_owned()
+    } else {
+        list(&targets, 3)
+    };
+    let rate = run
+        .frequency_hz
+        .map_or_else(String::new, |hz| format!(" at {} Hz per CPU", grouped(hz)));
+    let source = if run.sources.is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", list(&run.sources, 4))
+    };
+    let lines = match (run.lines, run.shared_lines) {
+        (Some(lines), Some(shared)) => format!(
+            " on {}, {} of them used by more than one thread",
+            count(lines, "cache line", "cache lines"),
+            grouped(shared)
+        ),
+        (Some(lines), None) => format!(" on {}", count(lines, "cache line", "cache lines")),
+        (None, Some(shared)) => format!(
+            " ({} used by more than one thread)",
+            count(shared, "cache line", "cache lines")
+        ),
+        (None, None) => String::new(),
+    };
+    format!(
+        "Looked at {targets} for {} on {}{rate}{source}: {}, {}{lines}.",
+        seconds(run.duration_s),
+        count(u64::from(run.cpus), "CPU", "CPUs"),
+        count(run.samples, "sample", "samples"),
+        count(run.accesses, "memory access", "memory accesses"),
+    )
+}
+
+/// What "none" is worth: how many samples a line at the threshold would have given.
+fn how_sure(run: &Run) -> String {
+    let blind: u64 = run
+        .unresolved
+        .iter()
+        // Time that was not spent waiting for memory hides no line.
+        .filter(|(reason, _)| reason.as_str() != "no_memory_operand")
+        .map(|(_, n)| *n)
+        .sum();
+    let seeing = run.samples.saturating_sub(blind) as f64;
+    let expected = seeing * run.threshold;
+    let line = format!(
+        "A line that costs {} of the time, from where on it is a finding, would have shown in about {}",
+        percent(run.threshold),
+        count(expected.round() as u64, "sample", "samples")
+    );
+    if expected >= ENOUGH_SAMPLES {
+        return format!("{line}, so there is hardly one in what ran during that time.");
+    }
+    if seeing < 1.0 || run.threshold <= 0.0 || run.duration_s <= 0.0 {
+        return format!("{line}: too few to be sure. Look longer, and while the program is busy.");
+    }
+    let needed = run.duration_s * ENOUGH_SAMPLES / expected;
+    format!(
+        "{line}: too few to be sure. Look for {} or more (--duration), while the program is busy.",
+        seconds(needed.ceil())
+    )
+}
+
+fn suspects(out: &mut Lines, report: &Report) {
+    if report.insignificant.is_empty() {
+        return;
+    }
+    out.blank();
+    let title = if report.findings.is_empty() {
+        "Closest to a finding:"
+    } else {
+        "Also shared, but not worth acting on:"
+    };
+    let title = out.options.paint(Role::Strong, title);
+    out.line(&title);
+    let rows: Vec<Vec<String>> = report
+        .insignificant
+        .iter()
+        .take(SUSPECTS)
+        .map(|finding| {
+            vec![
+                finding.id.clone(),
+                finding.kind.replace('-', " "),
+                out.options.name(&finding_text::subject(finding)),
+                percent(finding.cost.share),
+                out.options
+                    .name(finding.insignificant_because.as_deref().unwrap_or("")),
+            ]
+        })
+        .collect();
+    let table = [
+        Column {
+            title: "",
+            right: false,
+            min: 4,
+            shorten: shorten::end,
+        },
+        Column {
+            title: "kind",
+            right: false,
+            min: 13,
+            shorten: shorten::end,
+        },
+        Column {
+            title: "what",
+            right: false,
+            min: 20,
+            shorten: shorten::middle,
+        },
+        Column {
+            title: "share",
+            right: true,
+            min: 7,
+            shorten: shorten::end,
+        },
+        Column {
+            title: "why not",
+            right: false,
+            min: 30,
+            shorten: shorten::end,
+        },
+    ];
+    for line in table::layout(&table, &rows, WIDTH - 2).iter().skip(1) {
+        out.line(&format!("  {line}"));
+    }
+    if report.insignificant.len() > SUSPECTS {
+        let more = (report.insignificant.len() - SUSPECTS) as u64;
+        out.line(&format!("  and {}", count(more, "more line", "more lines")));
+    }
+}
+
+fn caveats(out: &mut Lines, report: &Report) {
+    if report.caveats.is_empty() {
+        return;
+    }
+    out.blank();
+    let title = out.options.paint(Role::Strong, "What to keep in mind:");
+    out.line(&title);
+    let bullet = format!("  {} ", out.options.bullet());
+    for caveat in &report.caveats {
+        out.prose(&bullet, caveat);
+    }
+}
