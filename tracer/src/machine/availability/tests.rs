@@ -1,3 +1,5 @@
+//! Recorded machines and outcomes, each with the exact reason and fix.
+
 use super::*;
 use crate::machine::fixture::{self, Fixture};
 

@@ -1,3 +1,5 @@
+//! The two renderings against recorded machines.
+
 use expect_test::expect;
 use serde_json::{Value, json};
 
