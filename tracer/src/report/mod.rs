@@ -16,3 +16,5 @@ mod shorten;
 mod style;
 mod table;
 mod wrap;
+//! report
+pub mod doctor;

@@ -13,3 +13,5 @@ mod live_tests;
 pub mod perf_event;
 pub mod ring;
 pub mod target_table;
+//! sys
+pub mod probe;
