@@ -1,1 +1,3 @@
 //! machine
+
+pub mod btf;
