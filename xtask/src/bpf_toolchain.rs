@@ -29,6 +29,11 @@ impl Versions {
     pub fn parse(text: &str) -> Versions {
         Versions(text.trim_end().to_owned())
     }
+
+    /// For a message.
+    pub fn in_one_line(&self) -> String {
+        self.0.replace('\n', ", ")
+    }
 }
 
 impl fmt::Display for Versions {

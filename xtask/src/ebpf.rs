@@ -33,8 +33,10 @@ pub struct Options {
 pub enum Check {
     /// Every byte is the same.
     Same,
-    /// The objects here were built by another compiler, which decides their bytes.
+    /// The objects were built by another compiler than the one here, and it decides their bytes.
     CannotCompare(String),
+    /// Nothing here can build them.
+    NoToolchain(String),
     /// These do not follow from the sources.
     Differ(Vec<PathBuf>),
 }
@@ -46,7 +48,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     match check()? {
         Check::Same => println!("the committed BPF objects are what the sources give"),
-        Check::CannotCompare(why) => println!("not checked: {why}"),
+        Check::CannotCompare(why) => println!("could not check: {why}"),
+        Check::NoToolchain(why) => bail!("{why}"),
         Check::Differ(paths) => {
             for path in &paths {
                 println!("differs: {}", path.display());
@@ -64,11 +67,15 @@ pub fn check() -> Result<Check> {
     let recorded = fs::read_to_string(versions_path())
         .map(|text| Versions::parse(&text))
         .context("reading which compiler built the BPF objects; `cargo xtask ebpf` writes it")?;
-    let toolchain = Toolchain::find(Some(&recorded))?;
+    let toolchain = match Toolchain::find(Some(&recorded)) {
+        Ok(toolchain) => toolchain,
+        Err(error) => return Ok(Check::NoToolchain(error.to_string())),
+    };
     if toolchain.versions != recorded {
         return Ok(Check::CannotCompare(format!(
-            "the BPF objects were built with\n{recorded}\nhere is\n{}",
-            toolchain.versions
+            "cannot compare: the BPF objects were built with {}, here is {}",
+            recorded.in_one_line(),
+            toolchain.versions.in_one_line()
         )));
     }
     let mut differing = Vec::new();

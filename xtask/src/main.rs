@@ -6,6 +6,7 @@
 )]
 
 mod bpf_toolchain;
+mod ci;
 mod ebpf;
 
 use std::path::{Path, PathBuf};
@@ -27,11 +28,17 @@ enum Task {
     /// Needs a nightly-like compiler with its library sources, and bpf-linker; says which to install.
     /// Everyone else builds with stable Rust: the objects are committed.
     Ebpf(ebpf::Options),
+    /// Everything that must hold before a change is taken: formatting, lints, BPF objects,
+    /// documentation, release build, tests.
+    ///
+    /// Runs all of them even when one fails. As root, the tests sample real programs.
+    Ci,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Some(Task::Ebpf(options)) => ebpf::run(&options),
+        Some(Task::Ci) => ci::run(),
         None => Ok(Arguments::command().print_long_help()?),
     }
 }

@@ -204,3 +204,6 @@ mod tests {
         }
     }
 }
+//! machine
+
+pub mod btf;

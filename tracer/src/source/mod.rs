@@ -1,1 +1,3 @@
 //! source
+
+pub mod perf_record;

@@ -217,7 +217,7 @@ impl KernelHalf {
     }
 
     /// Copies kernel memory, at most [`KERNEL_TEXT_BYTES`] at once. Fails with `EFAULT` where
-    /// nothing is mapped.
+    /// nothing is mapped, and with `ERANGE` where the kernel maps nothing by rule.
     pub fn read_kernel(&mut self, address: u64, len: usize) -> Result<Vec<u8>, BpfError> {
         let failed = |error| program_error(programs::READ_KERNEL, error);
         let len = len.min(KERNEL_TEXT_BYTES);

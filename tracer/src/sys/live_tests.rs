@@ -10,17 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracer_ebpf::{SAMPLE_KERNEL, SampleRecord, Stats};
+use tracer_ebpf::{SAMPLE_FS_BASE, SAMPLE_KERNEL, SampleRecord, Stats};
 use zerocopy::FromBytes as _;
 
 use super::{
-    bpf::{KernelHalf, Options},
-    perf_event::{self, PerfEvent, Scope},
+    bpf::{BpfError, KernelHalf, Options},
+    perf_event::{self, OpenError, PerfEvent, Scope},
     ring::Ring,
 };
-use crate::access::{Cpu, Pid, Tid};
-
-const RAW_OFFSET: usize = 12;
+use crate::{
+    access::{Cpu, Pid, Tid},
+    machine::btf::TaskOffsets,
+    source::perf_record::{self, RecordKind},
+};
 
 /// Whether this user may use BPF here; prints why not.
 fn can_run(test: &str) -> bool {
@@ -45,7 +47,10 @@ fn online_cpus() -> Vec<Cpu> {
 }
 
 fn options() -> Options {
+    let offsets = TaskOffsets::of_running_kernel().unwrap_or_default();
     Options {
+        tgid_offset: offsets.tgid,
+        thread_pointer_offset: offsets.thread_pointer,
         pid_max: std::fs::read_to_string("/proc/sys/kernel/pid_max")
             .unwrap()
             .trim()
@@ -95,21 +100,33 @@ impl Sampler {
         }
     }
 
-    fn drain(&mut self) -> Vec<SampleRecord> {
-        let mut samples = Vec::new();
+    /// Samples, and the losses that the rings themselves report.
+    fn drain(&mut self) -> (Vec<SampleRecord>, u64) {
+        let (mut samples, mut lost) = (Vec::new(), 0);
         for ring in &mut self.rings {
-            let drained = ring.drain(|record| {
-                const PERF_RECORD_SAMPLE: u8 = 9;
-                if record[0] == PERF_RECORD_SAMPLE {
-                    samples.push(
-                        SampleRecord::read_from_prefix(&record[RAW_OFFSET..])
-                            .unwrap()
-                            .0,
-                    );
+            let drained = ring.drain(|record| match perf_record::parse(record).unwrap().kind {
+                RecordKind::Raw(raw) => {
+                    samples.push(SampleRecord::read_from_prefix(raw).unwrap().0);
                 }
+                RecordKind::Lost(count) => lost += count,
+                other => panic!("{other:?}"),
             });
             assert_eq!(drained.corrupt_bytes, 0);
         }
+        (samples, lost)
+    }
+
+    /// Samples until there is enough, then stops. However busy the machine is, a thread that spins
+    /// gets its turn within seconds.
+    fn run_until(&mut self, enough: impl Fn(&[SampleRecord]) -> bool) -> Vec<SampleRecord> {
+        let start = Instant::now();
+        let mut samples = Vec::new();
+        while !enough(&samples) && start.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(20));
+            samples.extend(self.drain().0);
+        }
+        self.stop();
+        samples.extend(self.drain().0);
         samples
     }
 
@@ -127,9 +144,15 @@ impl Sampler {
     }
 }
 
+fn count(samples: &[SampleRecord], of: impl Fn(&SampleRecord) -> bool) -> usize {
+    samples.iter().filter(|sample| of(sample)).count()
+}
+
 /// A thread that does nothing but spin, and what it is.
 struct Spinner {
     tid: Tid,
+    /// glibc's `pthread_self` is the thread pointer.
+    thread_pointer: u64,
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -141,13 +164,18 @@ impl Spinner {
         let seen = stop.clone();
         let thread = thread::spawn(move || {
             // SAFETY: the call has no precondition.
-            send.send(unsafe { libc::gettid() }).unwrap();
+            let tid = unsafe { libc::gettid() };
+            // SAFETY: the call has no precondition.
+            let thread_pointer = unsafe { libc::pthread_self() };
+            send.send((tid, thread_pointer)).unwrap();
             while !seen.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         });
+        let (tid, thread_pointer) = receive.recv().unwrap();
         Spinner {
-            tid: Tid(receive.recv().unwrap() as u32),
+            tid: Tid(tid as u32),
+            thread_pointer,
             stop,
             thread: Some(thread),
         }
@@ -170,23 +198,24 @@ fn a_spinning_thread_is_sampled_with_its_ids_and_every_sample_is_counted_once() 
     let mut sampler = Sampler::start(&options(), 1_000_000, 1 << 20);
     println!("loading and attaching took {:?}", before.elapsed());
     let spinner = Spinner::start();
-    thread::sleep(Duration::from_millis(200));
-    sampler.stop();
-    let samples = sampler.drain();
+    let of_spinner = |sample: &SampleRecord| sample.tid == spinner.tid.0;
+    let samples = sampler.run_until(|samples| count(samples, of_spinner) >= 100);
     let total = sampler.total();
     println!("{} samples, {total:?}", samples.len());
     assert_eq!(samples.len() as u64, total.emitted);
     assert_eq!(total.dropped, 0);
-    let own = std::process::id();
-    assert!(samples.iter().all(|sample| sample.pid == own));
     let cpus = online_cpus();
     assert!(samples.iter().all(|sample| cpus.contains(&Cpu(sample.cpu))));
-    let of_spinner: Vec<_> = samples
+    let of_spinner: Vec<_> = samples.into_iter().filter(of_spinner).collect();
+    assert!(of_spinner.len() >= 100, "{} samples", of_spinner.len());
+    let clock_ns: u64 = sampler
+        .clocks
         .iter()
-        .filter(|sample| sample.tid == spinner.tid.0 && sample.flags & SAMPLE_KERNEL == 0)
-        .collect();
-    // 200 are due; the machine may be busy.
-    assert!(of_spinner.len() > 20, "{} samples", of_spinner.len());
+        .map(|clock| clock.count().unwrap())
+        .sum();
+    assert!(clock_ns >= 100 * 1_000_000, "{clock_ns}");
+    let own = std::process::id();
+    assert!(of_spinner.iter().all(|sample| sample.pid == own));
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let executable = |ip: u64| {
         maps.lines()
@@ -198,5 +227,237 @@ fn a_spinning_thread_is_sampled_with_its_ids_and_every_sample_is_counted_once() 
                     .contains(&ip)
             })
     };
-    assert!(of_spinner.iter().all(|sample| executable(sample.ip)));
+    let mut user = of_spinner
+        .iter()
+        .filter(|sample| sample.flags & SAMPLE_KERNEL == 0);
+    assert!(user.all(|sample| executable(sample.ip)));
+}
+
+#[test]
+fn the_thread_pointer_of_a_sample_is_that_of_the_thread() {
+    if !can_run("reading thread pointers") {
+        return;
+    }
+    let options = options();
+    if options.thread_pointer_offset.is_none() {
+        return println!("NOT RUN: reading thread pointers needs the kernel's BTF");
+    }
+    let mut sampler = Sampler::start(&options, 1_000_000, 1 << 20);
+    let spinners = [Spinner::start(), Spinner::start()];
+    assert_ne!(spinners[0].thread_pointer, spinners[1].thread_pointer);
+    let samples = sampler.run_until(|samples| {
+        let enough = |spinner: &Spinner| count(samples, |sample| sample.tid == spinner.tid.0) >= 20;
+        spinners.iter().all(enough)
+    });
+    for spinner in &spinners {
+        let own: Vec<_> = samples
+            .iter()
+            .filter(|sample| sample.tid == spinner.tid.0)
+            .collect();
+        assert!(own.len() >= 20, "{} samples", own.len());
+        assert!(own.iter().all(|sample| {
+            sample.flags & SAMPLE_FS_BASE != 0 && sample.fs_base == spinner.thread_pointer
+        }));
+    }
+    assert_eq!(sampler.total().no_fs_base, 0);
+}
+
+#[test]
+fn what_a_full_ring_drops_is_counted_to_the_sample() {
+    if !can_run("overrunning a ring") {
+        return;
+    }
+    // One page holds 22 samples; 10,000 Hz fill it in 2 ms.
+    let mut sampler = Sampler::start(&options(), 100_000, 1);
+    let spinners = [Spinner::start(), Spinner::start()];
+    let dropped = |half: &KernelHalf| half.stats().unwrap().iter().any(|(_, s)| s.dropped > 0);
+    let start = Instant::now();
+    while !dropped(&sampler.half) && start.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    // A ring reports a loss with the next record that fits.
+    let (mut samples, mut lost) = (Vec::new(), 0);
+    while lost == 0 && start.elapsed() < Duration::from_secs(20) {
+        let (more, more_lost) = sampler.drain();
+        samples.extend(more);
+        lost += more_lost;
+    }
+    sampler.stop();
+    let (more, more_lost) = sampler.drain();
+    samples.extend(more);
+    lost += more_lost;
+    drop(spinners);
+    let total = sampler.total();
+    println!(
+        "{} samples, the rings report {lost} lost, {total:?}",
+        samples.len()
+    );
+    assert!(total.dropped > 0);
+    assert_eq!(total.emitted, samples.len() as u64);
+    assert_eq!(total.produced, total.emitted + total.dropped);
+    assert!(lost > 0 && lost <= total.dropped);
+}
+
+/// A process that does nothing but spin.
+fn spinning_child() -> std::process::Child {
+    let script = "while :; do :; done";
+    std::process::Command::new("sh")
+        .args(["-c", script])
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_targets_child_is_sampled_and_anothers_is_not_even_under_a_reused_pid() {
+    if !can_run("following forks") {
+        return;
+    }
+    let options = options();
+    if options.tgid_offset.is_none() {
+        return println!("NOT RUN: following forks needs the kernel's BTF");
+    }
+    let mut sampler = Sampler::start(&options, 1_000_000, 1 << 20);
+    let mut target = spinning_child();
+    // From here on we are none, but every pid that is free was one in its former life.
+    assert!(sampler.half.set_target(Pid(std::process::id()), false));
+    for pid in (2..=options.pid_max).filter(|pid| !std::fs::exists(format!("/proc/{pid}")).unwrap())
+    {
+        assert!(sampler.half.set_target(Pid(pid), true));
+    }
+    let mut stranger = spinning_child();
+    // As much processor time as the stranger would need to be seen.
+    let ran_ns = || {
+        let status = format!("/proc/{}/schedstat", stranger.id());
+        let status = std::fs::read_to_string(status).unwrap();
+        status.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let of = |samples: &[_], pid| count(samples, |sample| sample.pid == pid);
+    let target_pid = target.id();
+    let samples =
+        sampler.run_until(|samples| of(samples, target_pid) >= 20 && ran_ns() > 50_000_000);
+    let (of_target, of_stranger) = (of(&samples, target_pid), of(&samples, stranger.id()));
+    for child in [&mut target, &mut stranger] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    println!("{of_target} samples of the target's child, {of_stranger} of the stranger");
+    assert!(of_target >= 20);
+    assert_eq!(of_stranger, 0);
+    assert!(sampler.half.is_target(Pid(target.id())));
+    assert!(!sampler.half.is_target(Pid(stranger.id())));
+}
+
+#[test]
+fn all_processes_are_sampled_but_our_own() {
+    if !can_run("sampling all processes") {
+        return;
+    }
+    let options = Options {
+        all_processes: true,
+        ..options()
+    };
+    let mut sampler = Sampler::start(&options, 1_000_000, 1 << 20);
+    let _spinner = Spinner::start();
+    let mut other = spinning_child();
+    let of = |samples: &[_], pid| count(samples, |sample| sample.pid == pid);
+    let samples = sampler.run_until(|samples| of(samples, other.id()) >= 20);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(of(&samples, other.id()) >= 20);
+    assert_eq!(of(&samples, std::process::id()), 0);
+    assert_eq!(of(&samples, 0), 0);
+}
+
+#[test]
+fn a_pid_beyond_the_table_is_said_to_be_no_target() {
+    if !can_run("the table of targets") {
+        return;
+    }
+    let options = Options {
+        pid_max: 1000,
+        ..Options::default()
+    };
+    let half = KernelHalf::load(&options).unwrap();
+    assert!(half.set_target(Pid(1000), true));
+    assert!(half.is_target(Pid(1000)));
+    assert!(!half.set_target(Pid(1 << 20), true));
+    assert!(!half.is_target(Pid(1 << 20)));
+}
+
+/// The address of a kernel function, where the kernel tells.
+fn kernel_function(name: &str) -> Option<u64> {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").ok()?;
+    symbols.lines().find_map(|line| {
+        let mut fields = line.split_whitespace();
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let kind = fields.next()?;
+        (kind.eq_ignore_ascii_case("t") && fields.next() == Some(name) && address != 0)
+            .then_some(address)
+    })
+}
+
+#[test]
+fn kernel_text_reads_as_code_and_an_empty_address_as_an_error() {
+    if !can_run("reading kernel text") {
+        return;
+    }
+    let mut half = KernelHalf::load(&options()).unwrap();
+    let Some(address) = kernel_function("schedule") else {
+        return println!("NOT RUN: /proc/kallsyms does not show addresses");
+    };
+    let text = half.read_kernel(address, 256).unwrap();
+    assert_eq!(text.len(), 256);
+    assert_eq!(half.read_kernel(address, 256).unwrap(), text);
+    assert_eq!(half.read_kernel(address + 16, 16).unwrap(), text[16..32]);
+    #[cfg(target_arch = "x86_64")]
+    {
+        use iced_x86::{Decoder, FlowControl};
+        let returns = Decoder::with_ip(64, &text, address, 0)
+            .iter()
+            .take_while(|instruction| !instruction.is_invalid())
+            .any(|instruction| {
+                matches!(
+                    instruction.flow_control(),
+                    FlowControl::Return | FlowControl::UnconditionalBranch
+                )
+            });
+        assert!(returns, "{text:02x?}");
+    }
+    // The null page, no address at all, and the unused top of the kernel's half.
+    for nothing in [0, 0xdead_0000_0000_0000, 0xffff_ffff_fffe_0000] {
+        match half.read_kernel(nothing, 16) {
+            Err(BpfError::Call { source, .. }) => assert!(
+                matches!(source.raw_os_error(), Some(libc::EFAULT | libc::ERANGE)),
+                "{source}"
+            ),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn without_privilege_the_message_says_what_to_grant() {
+    if !can_run("dropping privileges") {
+        return;
+    }
+    // The raw call changes this thread only, and with its user its capabilities.
+    let errors = thread::spawn(|| {
+        const NOBODY: libc::c_long = 65534;
+        // SAFETY: the call takes plain numbers; no other thread shares these credentials.
+        let status = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+        assert_eq!(status, 0);
+        let load = KernelHalf::load(&options()).unwrap_err();
+        let clock = perf_event::cpu_clock(1_000_000);
+        (load, perf_event::open(&clock, Scope::Cpu(Cpu(0))))
+    });
+    let (load, open) = errors.join().unwrap();
+    assert!(matches!(load, BpfError::NotPermitted(_)), "{load}");
+    assert!(load.to_string().contains("setcap cap_bpf"), "{load}");
+    let Err(open @ OpenError::NotPermitted { .. }) = open else {
+        panic!("{open:?}");
+    };
+    assert!(
+        open.to_string().contains("perf_event_paranoid is"),
+        "{open}"
+    );
 }

@@ -10,7 +10,11 @@
 pub mod bpf;
 #[cfg(test)]
 mod live_tests;
+pub mod map_file;
 pub mod perf_event;
+pub mod pidfd;
+pub mod poll;
+pub mod process_memory;
 pub mod ring;
 pub mod target_table;
 //! sys

@@ -1,0 +1,177 @@
+//! Everything that must hold before a change is taken. A step that fails does not hide the next; a
+//! step that cannot be done here is named as such and never passes for done.
+
+use std::{
+    fmt, fs,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    ebpf::{self, Check},
+    root,
+};
+
+/// How a step ended.
+enum Outcome {
+    Passed,
+    Failed(String),
+    /// Not a failure of the change: the machine lacks something.
+    CouldNotCheck(String),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Passed => f.write_str("ok"),
+            Outcome::Failed(why) => write!(f, "FAILED: {why}"),
+            Outcome::CouldNotCheck(why) => write!(f, "could not check: {why}"),
+        }
+    }
+}
+
+struct Step {
+    name: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+/// The task. The tests come last, so that their counts are the last thing printed.
+pub fn run() -> Result<()> {
+    let mut steps = Vec::new();
+    let mut step = |name, check: &dyn Fn() -> Outcome| {
+        println!("=== {name}");
+        let start = Instant::now();
+        let outcome = check();
+        if !matches!(outcome, Outcome::Passed) {
+            println!("{outcome}");
+        }
+        let took = start.elapsed();
+        steps.push(Step {
+            name,
+            outcome,
+            took,
+        });
+    };
+    step("formatting", &formatting);
+    step("lints", &lints);
+    step("BPF objects follow from their sources", &bpf_objects);
+    step("documentation", &documentation);
+    step("release build", &release_build);
+    step("rights for the live tests", &live_tests);
+    table(&steps);
+    println!("=== tests");
+    let tests = cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+    let failed: Vec<&str> = steps
+        .iter()
+        .filter(|step| matches!(step.outcome, Outcome::Failed(_)))
+        .map(|step| step.name)
+        .chain(matches!(tests, Outcome::Failed(_)).then_some("tests"))
+        .collect();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn formatting() -> Outcome {
+    if !has_subcommand("fmt") {
+        return Outcome::CouldNotCheck("rustup component add rustfmt".to_owned());
+    }
+    cargo(&["fmt", "--all", "--check"])
+}
+
+fn lints() -> Outcome {
+    if !has_subcommand("clippy") {
+        return Outcome::CouldNotCheck("rustup component add clippy".to_owned());
+    }
+    let arguments = "clippy --workspace --all-targets --locked -- -D warnings";
+    cargo(&arguments.split(' ').collect::<Vec<_>>())
+}
+
+fn bpf_objects() -> Outcome {
+    match ebpf::check() {
+        Ok(Check::Same) => Outcome::Passed,
+        Ok(Check::CannotCompare(why) | Check::NoToolchain(why)) => Outcome::CouldNotCheck(why),
+        Ok(Check::Differ(paths)) => {
+            let paths: Vec<_> = paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Outcome::Failed(format!("{}; run `cargo xtask ebpf`", paths.join(", ")))
+        }
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
+}
+
+fn documentation() -> Outcome {
+    let mut command = command();
+    command
+        .args(["doc", "--workspace", "--no-deps", "--locked"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    run_to_end(command)
+}
+
+fn release_build() -> Outcome {
+    cargo(&["build", "--release", "--locked", "--package", "cohtrace"])
+}
+
+/// The live tests say why they do not run, but the test runner hides what a passing test prints.
+fn live_tests() -> Outcome {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let effective = uid.and_then(|uids| uids.split_whitespace().nth(1));
+    if effective == Some("0") {
+        Outcome::Passed
+    } else {
+        Outcome::CouldNotCheck("not root: the tests that sample programs will not run".to_owned())
+    }
+}
+
+fn table(steps: &[Step]) {
+    let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
+    println!();
+    for Step {
+        name,
+        outcome,
+        took,
+    } in steps
+    {
+        let outcome = outcome.to_string();
+        let first_line = outcome.lines().next().unwrap_or_default();
+        println!("{name:width$}  {:5.1} s  {first_line}", took.as_secs_f64());
+    }
+    println!();
+}
+
+fn cargo(arguments: &[&str]) -> Outcome {
+    let mut command = command();
+    command.args(arguments);
+    run_to_end(command)
+}
+
+fn command() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root());
+    command
+}
+
+fn run_to_end(mut command: Command) -> Outcome {
+    match command.status() {
+        Ok(status) if status.success() => Outcome::Passed,
+        Ok(status) => Outcome::Failed(status.to_string()),
+        Err(error) => Outcome::Failed(format!("cargo did not start: {error}")),
+    }
+}
+
+fn has_subcommand(name: &str) -> bool {
+    let mut command = command();
+    command
+        .args([name, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
