@@ -9,6 +9,7 @@ use super::{
     effect::Effect,
     operand::{Operand, operands},
     registers::{Gpr, RegisterSet},
+    semantics::effect,
 };
 use crate::access::Op;
 
@@ -90,7 +91,7 @@ impl Reducer {
         } else {
             written(instruction, info)
         };
-        let (effect, accounted) = Effect::of(instruction);
+        let effect = effect(instruction);
         let system_call = instruction.mnemonic() == Mnemonic::Syscall;
         let repeats = instruction.is_string_instruction()
             && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
@@ -110,7 +111,7 @@ impl Reducer {
                 .and(Traits::REPEATS, repeats)
                 .and(Traits::SHADOWS, instruction.mnemonic() == Mnemonic::Sti),
             written,
-            clobbered: written.minus(accounted),
+            clobbered: written.minus(effect.accounts_for()),
             effect,
         }
     }

@@ -3,8 +3,8 @@
 //! A [`FunctionCode`] is decoded once and asked per sample: [`FunctionCode::harvest`] names the
 //! instruction the CPU was waiting for (the predecessor of the sampled ip in execution order) and
 //! every memory operand around it whose address the sampled registers prove.
-//! [`flow`] and [`loops`] know blocks and edges only; everything about x86 is in the other files.
-//! Start reading at [`harvest`].
+//! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
+//! reading at `harvest`.
 
 mod branch;
 mod effect;
@@ -15,6 +15,7 @@ mod instruction;
 mod loops;
 mod operand;
 mod registers;
+mod semantics;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -1,5 +1,12 @@
 //! Known answers for the decoder: every rule with a program where it holds and a twin where it must not.
 
+mod differential;
+mod execution;
+mod fuzz;
+mod loops;
+mod operands;
+mod paths;
+mod presence;
 mod stalled;
 
 use iced_x86::{Decoder, DecoderOptions, IcedError, Register, code_asm::CodeAssembler};
@@ -24,12 +31,7 @@ fn program(build: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> P
     Program::of(assembler.assemble(START).unwrap())
 }
 
-/// The value that a register has unless a test says otherwise: far from all others.
-fn value(register: Register) -> u64 {
-    (Gpr::of(register).unwrap().index() as u64 + 1) << 32
-}
-
-/// A sample's registers with some set to other values.
+/// A sample's registers: each far from all others, unless set here.
 fn registers(ip: u64, set: &[(Register, u64)]) -> Registers {
     let mut gpr = std::array::from_fn(|number| (number as u64 + 1) << 32);
     for (register, value) in set {
