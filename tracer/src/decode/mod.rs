@@ -1,1 +1,78 @@
-//! Machine code to memory operands; pure.
+//! Machine code to memory operands, from the registers of one sample; pure, x86-64.
+//!
+//! A [`FunctionCode`] is decoded once and asked per sample: [`FunctionCode::harvest`] names the
+//! instruction the CPU was waiting for (the predecessor of the sampled ip in execution order) and
+//! every memory operand around it whose address the sampled registers prove.
+//! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
+//! reading at `harvest`.
+
+mod branch;
+mod effect;
+mod flow;
+mod function;
+mod harvest;
+mod instruction;
+mod loops;
+mod operand;
+mod registers;
+mod semantics;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod window;
+
+pub use function::{CallConvention, FunctionCode};
+pub use window::harvest_window;
+
+use crate::{
+    access::{Basis, Op},
+    event::Unresolved,
+};
+
+/// The registers of one sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// General registers in encoding order: rax rcx rdx rbx rsp rbp rsi rdi r8..r15.
+    pub gpr: [u64; 16],
+    /// Address of the instruction that would have run next.
+    pub ip: u64,
+    /// Base of the fs segment, where known (the thread pointer in user mode).
+    pub fs_base: Option<u64>,
+    /// Base of the gs segment, where known.
+    pub gs_base: Option<u64>,
+}
+
+/// One memory operand with its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Run-time address of the accessing instruction.
+    pub ip: u64,
+    /// Virtual address of the first byte.
+    pub addr: u64,
+    /// Bytes, 1 to 64: larger and unsized operands (fxsave, xsave) count with their first 64.
+    pub size: u16,
+    /// Direction.
+    pub op: Op,
+    /// A lock prefix, or `xchg` with memory, which locks by itself.
+    pub locked: bool,
+    /// How certain it is.
+    pub basis: Basis,
+}
+
+/// Whether the sample's cost has an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// Exactly one of the touches has [`Basis::Stalled`].
+    Attributed,
+    /// None has, for this reason.
+    Unresolved(Unresolved),
+}
+
+/// What a sample gave, besides its touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Harvest {
+    /// Owner of the sample's cost.
+    pub stall: Stall,
+    /// Operands that were looked at and whose address the registers do not tell.
+    pub operands_unknown: u32,
+}

@@ -1,0 +1,247 @@
+//! Memory operands: what an instruction touches, and at which address given register values.
+
+use iced_x86::{Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register};
+
+use super::registers::{Gpr, Known};
+use crate::access::Op;
+
+/// Largest size a touch claims; a line. `fxsave` and `xsave` areas are larger or (in the decoder)
+/// unsized: their first 64 bytes stand for them.
+const MAX_SIZE: usize = 64;
+
+/// The segment whose base an address needs; the other segments have base 0 in 64-bit mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    Flat,
+    Fs,
+    Gs,
+}
+
+/// What turns a register state into addresses: load bias and segment bases.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bases {
+    pub(super) bias: u64,
+    pub(super) fs: Option<u64>,
+    pub(super) gs: Option<u64>,
+}
+
+/// Why an address is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoAddress {
+    Register,
+    Segment,
+}
+
+/// One explicit memory operand: `segment + base + (index << shift) + displacement`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    displacement: u64,
+    base: Option<Gpr>,
+    index: Option<Gpr>,
+    /// Register whose value selects a bit far from the base (`bts %rax,(mem)`).
+    bit: Option<Gpr>,
+    shift: u8,
+    segment: Segment,
+    /// The displacement is an address in the file: add the load bias.
+    relative: bool,
+    /// 32-bit address arithmetic (address-size prefix).
+    narrow: bool,
+    /// False for gathers, scatters and masked vectors: index vectors and masks are not sampled.
+    addressable: bool,
+    pub(super) op: Op,
+    pub(super) locked: bool,
+    pub(super) size: u16,
+}
+
+impl Operand {
+    /// The address in this register state.
+    pub(super) fn address(&self, known: &Known, bases: &Bases) -> Result<u64, NoAddress> {
+        if !self.addressable {
+            return Err(NoAddress::Register);
+        }
+        let value = |register: Option<Gpr>| match register {
+            Some(register) => known.get(register).ok_or(NoAddress::Register),
+            None => Ok(0),
+        };
+        let base = match self.segment {
+            Segment::Flat => 0,
+            Segment::Fs => bases.fs.ok_or(NoAddress::Segment)?,
+            Segment::Gs => bases.gs.ok_or(NoAddress::Segment)?,
+        };
+        let mut offset = value(self.base)?
+            .wrapping_add(value(self.index)? << self.shift)
+            .wrapping_add(self.displacement);
+        if self.relative {
+            offset = offset.wrapping_add(bases.bias);
+        }
+        if self.bit.is_some() {
+            offset = offset.wrapping_add(self.bit_offset(value(self.bit)?));
+        }
+        if self.narrow {
+            offset &= 0xffff_ffff;
+        }
+        Ok(base.wrapping_add(offset))
+    }
+
+    /// Bytes between the base and the word that holds the bit: the bit number is signed and counts
+    /// in words of the operand's size (Intel SDM volume 2, BT: "bit string" addressing).
+    fn bit_offset(&self, number: u64) -> u64 {
+        match self.size {
+            2 => ((i64::from(number as i16) >> 4) * 2) as u64,
+            4 => ((i64::from(number as i32) >> 5) * 4) as u64,
+            _ => ((number.cast_signed() >> 6) * 8) as u64,
+        }
+    }
+}
+
+/// Appends the explicit memory operands of an instruction. What `push`, `pop`, `call` and `ret` do to
+/// the stack by themselves is private by nature and left out.
+pub(super) fn operands(instruction: &Instruction, info: &InstructionInfo, out: &mut Vec<Operand>) {
+    for number in 0..instruction.op_count() {
+        let kind = instruction.op_kind(number);
+        if !is_memory(kind) {
+            continue;
+        }
+        let mnemonic = instruction.mnemonic();
+        let op = match info.op_access(number) {
+            _ if is_hint(mnemonic) => Op::Prefetch,
+            OpAccess::Read | OpAccess::CondRead => Op::Load,
+            OpAccess::Write | OpAccess::CondWrite => Op::Store,
+            OpAccess::ReadWrite | OpAccess::ReadCondWrite => Op::Rmw,
+            // `lea` and long `nop`s have a memory operand in form only.
+            OpAccess::None | OpAccess::NoMemAccess => continue,
+        };
+        let mut operand = Operand {
+            displacement: 0,
+            base: None,
+            index: None,
+            bit: None,
+            shift: 0,
+            segment: segment(instruction.memory_segment()),
+            relative: false,
+            narrow: false,
+            addressable: !is_masked(instruction),
+            op,
+            locked: instruction.has_lock_prefix() || mnemonic == Mnemonic::Xchg,
+            size: size(instruction),
+        };
+        match kind {
+            OpKind::MemorySegRSI => operand.base = Some(Gpr::RSI),
+            OpKind::MemoryESRDI => {
+                operand.base = Some(Gpr::RDI);
+                operand.segment = Segment::Flat;
+            }
+            OpKind::Memory => explicit(instruction, &mut operand),
+            // 16- and 32-bit string forms and the masked stores through rdi.
+            _ => operand.addressable = false,
+        }
+        out.push(operand);
+    }
+}
+
+/// Fills in base, index and displacement of a ModRM operand.
+fn explicit(instruction: &Instruction, operand: &mut Operand) {
+    operand.displacement = instruction.memory_displacement64();
+    operand.shift = instruction.memory_index_scale().trailing_zeros() as u8 & 3;
+    let base = instruction.memory_base();
+    match base {
+        Register::RIP => operand.relative = true,
+        Register::None => {}
+        _ => {
+            operand.base = Gpr::of(base);
+            operand.addressable &= base.is_gpr64() || base.is_gpr32();
+        }
+    }
+    let index = instruction.memory_index();
+    if index != Register::None {
+        operand.index = Gpr::of(index);
+        // Vector indices, and the byte index of `xlat`.
+        operand.addressable &= index.is_gpr64() || index.is_gpr32();
+    }
+    operand.narrow = base.is_gpr32() || index.is_gpr32();
+    match instruction.mnemonic() {
+        Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts => {
+            operand.bit = Gpr::of(instruction.op1_register());
+        }
+        // The address of `pop (mem)` is taken after rsp has moved.
+        Mnemonic::Pop if operand.base == Some(Gpr::RSP) => {
+            let moved = i64::from(instruction.stack_pointer_increment()) as u64;
+            operand.displacement = operand.displacement.wrapping_add(moved);
+        }
+        _ => {}
+    }
+}
+
+fn is_memory(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Memory
+            | OpKind::MemorySegSI
+            | OpKind::MemorySegESI
+            | OpKind::MemorySegRSI
+            | OpKind::MemorySegDI
+            | OpKind::MemorySegEDI
+            | OpKind::MemorySegRDI
+            | OpKind::MemoryESDI
+            | OpKind::MemoryESEDI
+            | OpKind::MemoryESRDI
+    )
+}
+
+fn segment(register: Register) -> Segment {
+    match register {
+        Register::FS => Segment::Fs,
+        Register::GS => Segment::Gs,
+        _ => Segment::Flat,
+    }
+}
+
+/// Instructions that name a line without reading or writing a byte of it.
+fn is_hint(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Prefetch
+            | Mnemonic::Prefetchw
+            | Mnemonic::Prefetchwt1
+            | Mnemonic::Prefetchnta
+            | Mnemonic::Prefetcht0
+            | Mnemonic::Prefetcht1
+            | Mnemonic::Prefetcht2
+            | Mnemonic::Clflush
+            | Mnemonic::Clflushopt
+            | Mnemonic::Clwb
+            | Mnemonic::Cldemote
+    )
+}
+
+/// Which bytes are touched depends on a vector register or a mask that is not in the sample.
+fn is_masked(instruction: &Instruction) -> bool {
+    instruction.has_op_mask()
+        || instruction.is_vsib()
+        || matches!(
+            instruction.mnemonic(),
+            Mnemonic::Vmaskmovps
+                | Mnemonic::Vmaskmovpd
+                | Mnemonic::Vpmaskmovd
+                | Mnemonic::Vpmaskmovq
+                | Mnemonic::Maskmovq
+                | Mnemonic::Maskmovdqu
+                | Mnemonic::Vmaskmovdqu
+                | Mnemonic::Tileloadd
+                | Mnemonic::Tileloaddt1
+                | Mnemonic::Tilestored
+        )
+}
+
+fn size(instruction: &Instruction) -> u16 {
+    let memory = instruction.memory_size();
+    let bytes = if memory.is_broadcast() {
+        memory.element_size()
+    } else {
+        memory.size()
+    };
+    match bytes {
+        0 => MAX_SIZE as u16,
+        bytes => bytes.min(MAX_SIZE) as u16,
+    }
+}
