@@ -1,0 +1,146 @@
+//! `meta.json`: everything about a recording that is not a row. Unknown is `null`.
+//!
+//! These are the stored shapes, filled from the tool's own types at the edge.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{schema::SCHEMA_VERSION, tally_record::TallyRecord};
+
+/// Value of [`Meta::format`]: tells our `meta.json` from any other.
+pub(super) const FORMAT: &str = "cohtrace session";
+
+/// The clock of every `time_ns`.
+pub(super) const CLOCK: &str = "CLOCK_MONOTONIC";
+
+/// The whole of `meta.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Always `cohtrace session`.
+    pub format: String,
+    /// Version of the tables and of this file; set by the writer.
+    pub schema_version: u32,
+    /// Version of cohtrace that recorded.
+    pub tool_version: String,
+    /// Whether recording ended normally; set by the writer.
+    pub complete: bool,
+    /// Why recording ended early, if the recorder lived to say so; set by the writer.
+    #[serde(default)]
+    pub stopped: Option<String>,
+    /// Segments on disk; set by the writer.
+    pub segments: u32,
+    /// Longest time that a segment was to cover, milliseconds: what a killed recorder may miss; set by
+    /// the writer.
+    pub segment_ms: u64,
+    /// Wall clock at the start, nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: Option<u64>,
+    /// Clock of all other times: `CLOCK_MONOTONIC`.
+    pub clock: String,
+    /// Start, nanoseconds of that clock.
+    pub start_ns: Option<u64>,
+    /// End, nanoseconds of that clock; while recording, the newest event written.
+    pub end_ns: Option<u64>,
+    /// Name of the host.
+    pub host: Option<String>,
+    /// `/proc/sys/kernel/random/boot_id`: times of two sessions compare only when these are equal.
+    pub boot_id: Option<String>,
+    /// The machine.
+    pub machine: MachineRecord,
+    /// Where the accesses come from.
+    pub sources: Vec<SourceRecord>,
+    /// What was traced.
+    pub targets: TargetsRecord,
+    /// The command that recorded, by argument.
+    pub command_line: Vec<String>,
+    /// Line size asked for, bytes; null when the machine's own.
+    pub line_size_bytes: Option<u64>,
+    /// Samples per second and CPU.
+    pub frequency_hz: Option<u64>,
+    /// Counts of all segments on disk; set by the writer.
+    pub tally: TallyRecord,
+    /// What a reader of the data must know, as sentences.
+    pub caveats: Vec<String>,
+}
+
+/// The machine that was recorded.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineRecord {
+    /// `uname -r`.
+    pub kernel_release: Option<String>,
+    /// As `/proc/cpuinfo` names it.
+    pub cpu_model: Option<String>,
+    /// `x86_64`, `aarch64`.
+    pub arch: Option<String>,
+    /// Logical CPUs online at the start.
+    pub online_cpus: Option<u32>,
+    /// Coherence line, bytes.
+    pub line_size_bytes: Option<u64>,
+    /// Whether it is a virtual machine.
+    pub virtual_machine: Option<bool>,
+}
+
+/// One source of accesses.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceRecord {
+    /// `timer`, ..
+    pub name: String,
+    /// Options as set.
+    pub options: BTreeMap<String, String>,
+    /// What its accesses can prove, by name.
+    pub evidence: Vec<String>,
+}
+
+/// What was traced.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetsRecord {
+    /// Processes given by id.
+    pub pids: Vec<u32>,
+    /// A command that was started, by argument.
+    pub command: Option<Vec<String>>,
+    /// Every process.
+    pub all: bool,
+}
+
+impl Meta {
+    /// A recording by this version of which nothing else is known yet; set the public fields.
+    pub fn new() -> Meta {
+        Meta {
+            format: FORMAT.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            complete: false,
+            stopped: None,
+            segments: 0,
+            segment_ms: 0,
+            started_unix_ns: None,
+            clock: CLOCK.to_owned(),
+            start_ns: None,
+            end_ns: None,
+            host: None,
+            boot_id: None,
+            machine: MachineRecord::default(),
+            sources: Vec::new(),
+            targets: TargetsRecord::default(),
+            command_line: Vec::new(),
+            line_size_bytes: None,
+            frequency_hz: None,
+            tally: TallyRecord::default(),
+            caveats: Vec::new(),
+        }
+    }
+
+    /// From start to end (or to the newest event, if recording did not end), nanoseconds.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.end_ns?.checked_sub(self.start_ns?)
+    }
+}
+
+impl Default for Meta {
+    fn default() -> Meta {
+        Meta::new()
+    }
+}

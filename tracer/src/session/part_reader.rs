@@ -1,0 +1,308 @@
+//! One part from bytes: sealed, of the right columns, with believable sizes, then decoded.
+//!
+//! Nothing here trusts the file: what is allocated is bounded by what was checked before.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+use parquet::{
+    column::reader::ColumnReader,
+    data_type::ByteArray,
+    file::{
+        metadata::ParquetMetaData,
+        reader::{FileReader, RowGroupReader, SerializedFileReader},
+    },
+};
+
+use super::{
+    claims,
+    error::Damage,
+    schema::{MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, SEGMENT_KEY, Table},
+    seal,
+};
+
+/// The columns of a part being read, by name.
+pub(super) struct ColumnSource<'a> {
+    table: &'static Table,
+    /// `None` when there are no rows.
+    group: Option<Box<dyn RowGroupReader + 'a>>,
+    rows: usize,
+    text_bytes: usize,
+}
+
+/// Checks a part and has `take` read its columns; `take` is given the footer's facts first.
+pub(super) fn read_part<T>(
+    table: &'static Table,
+    part: Vec<u8>,
+    take: impl FnOnce(&str, &mut ColumnSource<'_>) -> Result<T, Damage>,
+) -> Result<T, Damage> {
+    seal::check(&part)?;
+    read_sealed_part(table, part, take)
+}
+
+/// [`read_part`] past the seal. A file can be sealed by anyone, so all other checks are made here.
+pub(super) fn read_sealed_part<T>(
+    table: &'static Table,
+    part: Vec<u8>,
+    take: impl FnOnce(&str, &mut ColumnSource<'_>) -> Result<T, Damage>,
+) -> Result<T, Damage> {
+    // The parquet crate asserts and indexes where a hostile file can lead it (its `byte_range` asserts on
+    // a negative offset, for one). Nothing of ours is shared with the closure, so a panic in it leaves no
+    // broken state behind, and to us it is one more way to say "damaged".
+    catch_unwind(AssertUnwindSafe(|| {
+        let bytes = Bytes::from(part);
+        let file = SerializedFileReader::new(bytes.clone())?;
+        check_columns(table, file.metadata())?;
+        let rows = check_rows(file.metadata())?;
+        claims::check(table, &bytes, file.metadata(), rows)?;
+        let facts = facts(file.metadata())?;
+        let group = if rows == 0 {
+            None
+        } else {
+            Some(file.get_row_group(0)?)
+        };
+        let mut columns = ColumnSource {
+            table,
+            group,
+            rows,
+            text_bytes: 0,
+        };
+        take(facts, &mut columns)
+    }))
+    .unwrap_or(Err(Damage::Panicked))
+}
+
+fn check_columns(table: &'static Table, metadata: &ParquetMetaData) -> Result<(), Damage> {
+    let different = |detail: String| Damage::Columns {
+        table: table.name,
+        detail,
+    };
+    let expected = table.parquet_type()?;
+    let found = metadata.file_metadata().schema();
+    let (expected, found) = (expected.get_fields(), found.get_fields());
+    for (expected, found) in expected.iter().zip(found) {
+        if expected.name() != found.name() {
+            return Err(different(format!(
+                "{} where {} should be",
+                found.name(),
+                expected.name()
+            )));
+        }
+        if expected != found {
+            return Err(different(format!("{} has another type", found.name())));
+        }
+    }
+    if expected.len() != found.len() {
+        return Err(different(format!(
+            "{} columns instead of {}",
+            found.len(),
+            expected.len()
+        )));
+    }
+    Ok(())
+}
+
+/// The part's row count, which row group and footer must agree on.
+fn check_rows(metadata: &ParquetMetaData) -> Result<usize, Damage> {
+    let announced = metadata.file_metadata().num_rows();
+    let found: i64 = match metadata.row_groups() {
+        [] => 0,
+        [group] => group.num_rows(),
+        _ => return Err(Damage::Meta("it has several row groups")),
+    };
+    let rows = usize::try_from(found).ok();
+    match rows.filter(|rows| *rows <= MAX_SEGMENT_ROWS) {
+        Some(rows) if found == announced => Ok(rows),
+        _ => Err(Damage::Rows {
+            what: "the row group",
+            found: found as u64,
+            expected: announced as u64,
+        }),
+    }
+}
+
+fn facts(metadata: &ParquetMetaData) -> Result<&str, Damage> {
+    metadata
+        .file_metadata()
+        .key_value_metadata()
+        .and_then(|pairs| pairs.iter().find(|pair| pair.key == SEGMENT_KEY))
+        .and_then(|pair| pair.value.as_deref())
+        .ok_or(Damage::Meta("its footer does not name its segment"))
+}
+
+impl ColumnSource<'_> {
+    /// Rows of the part; every column gives as many values.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// U8, U16 and U32 columns, ranges not checked.
+    pub(super) fn u32s(&mut self, name: &'static str) -> Result<Vec<u32>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::Int32ColumnReader(mut reader)) => {
+                let mut values = Vec::with_capacity(self.rows);
+                reader.read_records(self.rows, None, None, &mut values)?;
+                self.whole(name, values.len())?;
+                Ok(values.into_iter().map(|value: i32| value as u32).collect())
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    pub(super) fn u64s(&mut self, name: &'static str) -> Result<Vec<u64>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::Int64ColumnReader(mut reader)) => {
+                let mut values = Vec::with_capacity(self.rows);
+                reader.read_records(self.rows, None, None, &mut values)?;
+                self.whole(name, values.len())?;
+                Ok(values.into_iter().map(|value: i64| value as u64).collect())
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    pub(super) fn bools(&mut self, name: &'static str) -> Result<Vec<bool>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::BoolColumnReader(mut reader)) => {
+                let mut values = Vec::with_capacity(self.rows);
+                reader.read_records(self.rows, None, None, &mut values)?;
+                self.whole(name, values.len())?;
+                Ok(values)
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::ByteArrayColumnReader(mut reader)) => {
+                let mut values = Vec::with_capacity(self.rows);
+                reader.read_records(self.rows, None, None, &mut values)?;
+                self.whole(name, values.len())?;
+                self.owned_texts(&values)
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    pub(super) fn optional_u32s(&mut self, name: &'static str) -> Result<Vec<Option<u32>>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::Int32ColumnReader(mut reader)) => {
+                let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
+                reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
+                self.spread(
+                    name,
+                    &levels,
+                    values.into_iter().map(|value: i32| value as u32),
+                )
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    pub(super) fn optional_u64s(&mut self, name: &'static str) -> Result<Vec<Option<u64>>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::Int64ColumnReader(mut reader)) => {
+                let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
+                reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
+                self.spread(
+                    name,
+                    &levels,
+                    values.into_iter().map(|value: i64| value as u64),
+                )
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    pub(super) fn optional_texts(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Vec<Option<String>>, Damage> {
+        match self.reader(name)? {
+            None => Ok(Vec::new()),
+            Some(ColumnReader::ByteArrayColumnReader(mut reader)) => {
+                let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
+                reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
+                let values = self.owned_texts(&values)?;
+                self.spread(name, &levels, values.into_iter())
+            }
+            Some(_) => Err(self.other_type(name)),
+        }
+    }
+
+    fn reader(&self, name: &'static str) -> Result<Option<ColumnReader>, Damage> {
+        let Some(group) = &self.group else {
+            return Ok(None);
+        };
+        let index = self
+            .table
+            .columns
+            .iter()
+            .position(|column| column.name == name)
+            .ok_or_else(|| self.other_type(name))?;
+        Ok(Some(group.get_column_reader(index)?))
+    }
+
+    fn other_type(&self, name: &'static str) -> Damage {
+        Damage::Columns {
+            table: self.table.name,
+            detail: format!("{name} has another type"),
+        }
+    }
+
+    fn whole(&self, column: &'static str, found: usize) -> Result<(), Damage> {
+        if found == self.rows {
+            Ok(())
+        } else {
+            Err(Damage::Rows {
+                what: column,
+                found: found as u64,
+                expected: self.rows as u64,
+            })
+        }
+    }
+
+    /// Puts the present values to their rows.
+    fn spread<V>(
+        &self,
+        column: &'static str,
+        levels: &[i16],
+        mut values: impl ExactSizeIterator<Item = V>,
+    ) -> Result<Vec<Option<V>>, Damage> {
+        self.whole(column, levels.len())?;
+        let present = levels.iter().filter(|level| **level == 1).count();
+        if present != values.len() {
+            return Err(Damage::Rows {
+                what: column,
+                found: values.len() as u64,
+                expected: present as u64,
+            });
+        }
+        Ok(levels
+            .iter()
+            .map(|level| if *level == 1 { values.next() } else { None })
+            .collect())
+    }
+
+    /// A dictionary lets one long name stand in a million rows, so the copies are counted first.
+    fn owned_texts(&mut self, values: &[ByteArray]) -> Result<Vec<String>, Damage> {
+        let bytes: usize = values.iter().map(ByteArray::len).sum();
+        self.text_bytes = self.text_bytes.saturating_add(bytes);
+        if self.text_bytes > MAX_SEGMENT_TEXT_BYTES {
+            return Err(Damage::Text {
+                limit: MAX_SEGMENT_TEXT_BYTES,
+            });
+        }
+        values
+            .iter()
+            .map(|value| Ok(value.as_utf8()?.to_owned()))
+            .collect()
+    }
+}

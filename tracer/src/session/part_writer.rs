@@ -1,0 +1,184 @@
+//! One part as bytes: columns in the table's order, one row group, sealed.
+//!
+//! Parts are made in memory, since a segment is bounded, and reach the disk by one write.
+
+use std::sync::Arc;
+
+use parquet::{
+    basic::{Compression, Encoding, ZstdLevel},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
+    errors::ParquetError,
+    file::{
+        metadata::KeyValue,
+        properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr},
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    schema::types::ColumnPath,
+};
+
+use super::{
+    schema::{Coding, SEGMENT_KEY, Table},
+    seal,
+};
+
+/// The fastest that compresses by entropy as well.
+const ZSTD_LEVEL: i32 = 1;
+
+/// Rows per page. Pages of a column are compressed one by one; the crate's 20,000 give zstd too little.
+const PAGE_ROWS: usize = 1 << 17;
+
+/// The columns of a part being written; each is given once, in the table's order.
+pub(super) struct ColumnSink<'a> {
+    table: &'static Table,
+    group: SerializedRowGroupWriter<'a, Vec<u8>>,
+    given: usize,
+}
+
+/// Makes a part. `facts` goes into its footer; `fill` gives the columns and is not asked when there are
+/// no rows.
+pub(super) fn write_part(
+    table: &'static Table,
+    rows: usize,
+    facts: String,
+    fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
+) -> Result<Vec<u8>, ParquetError> {
+    let mut file =
+        SerializedFileWriter::new(Vec::new(), table.parquet_type()?, properties(table)?)?;
+    if rows > 0 {
+        let mut sink = ColumnSink {
+            table,
+            group: file.next_row_group()?,
+            given: 0,
+        };
+        fill(&mut sink)?;
+        sink.group.close()?;
+    }
+    file.append_key_value_metadata(KeyValue::new(SEGMENT_KEY.to_owned(), facts));
+    // Last, so that it is near the end of the file, where it is looked for.
+    file.append_key_value_metadata(KeyValue::new(
+        seal::SEAL_KEY.to_owned(),
+        seal::UNSEALED.to_owned(),
+    ));
+    let mut part = file.into_inner()?;
+    seal::seal(&mut part)
+        .ok_or_else(|| ParquetError::General("the footer has no place for the seal".to_owned()))?;
+    Ok(part)
+}
+
+fn properties(table: &Table) -> Result<WriterPropertiesPtr, ParquetError> {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(concat!("cohtrace ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
+        .set_statistics_enabled(EnabledStatistics::None)
+        // A page index helps to skip pages; parts have one or two per column.
+        .set_offset_index_disabled(true)
+        .set_data_page_row_count_limit(PAGE_ROWS);
+    for column in table.columns {
+        let path = ColumnPath::from(column.name);
+        if column.name == "time_ns" {
+            // Lets a query over a stretch of time skip whole parts.
+            builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
+        }
+        builder = match column.coding {
+            Coding::Plain => builder.set_column_dictionary_enabled(path, false),
+            Coding::Dictionary => builder.set_column_dictionary_enabled(path, true),
+            Coding::Delta => builder
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+        };
+    }
+    Ok(Arc::new(builder.build()))
+}
+
+impl ColumnSink<'_> {
+    /// U8, U16 and U32 columns.
+    pub(super) fn u32s(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = u32>,
+    ) -> Result<(), ParquetError> {
+        let values: Vec<i32> = values.map(|value| value as i32).collect();
+        self.put::<Int32Type>(name, &values, None)
+    }
+
+    pub(super) fn u64s(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = u64>,
+    ) -> Result<(), ParquetError> {
+        let values: Vec<i64> = values.map(|value| value as i64).collect();
+        self.put::<Int64Type>(name, &values, None)
+    }
+
+    pub(super) fn bools(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = bool>,
+    ) -> Result<(), ParquetError> {
+        let values: Vec<bool> = values.collect();
+        self.put::<BoolType>(name, &values, None)
+    }
+
+    pub(super) fn texts<'v>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = &'v str>,
+    ) -> Result<(), ParquetError> {
+        let values: Vec<ByteArray> = values.map(ByteArray::from).collect();
+        self.put::<ByteArrayType>(name, &values, None)
+    }
+
+    pub(super) fn optional_u32s(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = Option<u32>>,
+    ) -> Result<(), ParquetError> {
+        self.put_optional::<Int32Type>(name, values.map(|value| value.map(|value| value as i32)))
+    }
+
+    pub(super) fn optional_u64s(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = Option<u64>>,
+    ) -> Result<(), ParquetError> {
+        self.put_optional::<Int64Type>(name, values.map(|value| value.map(|value| value as i64)))
+    }
+
+    pub(super) fn optional_texts<'v>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = Option<&'v str>>,
+    ) -> Result<(), ParquetError> {
+        self.put_optional::<ByteArrayType>(name, values.map(|value| value.map(ByteArray::from)))
+    }
+
+    fn put_optional<T: DataType>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = Option<T::T>>,
+    ) -> Result<(), ParquetError> {
+        let mut present = Vec::new();
+        let mut levels = Vec::new();
+        for value in values {
+            levels.push(i16::from(value.is_some()));
+            present.extend(value);
+        }
+        self.put::<T>(name, &present, Some(&levels))
+    }
+
+    fn put<T: DataType>(
+        &mut self,
+        name: &str,
+        values: &[T::T],
+        levels: Option<&[i16]>,
+    ) -> Result<(), ParquetError> {
+        let expected = self.table.columns.get(self.given).map(|column| column.name);
+        debug_assert_eq!(expected, Some(name), "columns come in the table's order");
+        self.given += 1;
+        let Some(mut column) = self.group.next_column()? else {
+            return Err(ParquetError::General(format!("no column for {name}")));
+        };
+        column.typed::<T>().write_batch(values, levels, None)?;
+        column.close()
+    }
+}

@@ -1,0 +1,244 @@
+//! The files of a session: tables, columns, types, units. Schema version 1.
+//!
+//! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
+//! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
+//! zstd, no nulls unless marked `null`. Rows are in stream order; `seq` and `batch` restore it after any sort.
+//!
+//! `accesses`: one row per memory access.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq | u64 | | number of the access in the session, from 0 |
+//! | batch | u64 | | number of the batch it came in; context of a batch applies by time within it |
+//! | time_ns | u64 | ns | CLOCK_MONOTONIC |
+//! | cpu | u32 | | logical CPU |
+//! | pid, tid | u32 | | process and thread, initial pid namespace |
+//! | ip | u64 | address | the accessing instruction |
+//! | addr | u64 | address | first byte accessed, virtual |
+//! | size | u16 | bytes | bytes touched |
+//! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch |
+//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested |
+//! | locked | bool | | bus-locked or implicitly locked |
+//! | kernel | bool | | executed in kernel mode |
+//! | cost_ns | u32 | ns | sampled time it stands for; 0 where another access of the sample has it |
+//!
+//! `mappings`: one row per range of memory that appeared in a process.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq | u64 | | number among all context rows (mappings and tasks) of the session, from 0 |
+//! | batch | u64 | | as above |
+//! | time_ns | u64 | ns | CLOCK_MONOTONIC |
+//! | pid | u32 | | process |
+//! | start | u64 | address | first address |
+//! | len | u64 | bytes | length |
+//! | file_offset | u64 | bytes | offset in the file |
+//! | dev | u64 | | `major << 32 \| minor`, 0 for anonymous private memory |
+//! | inode | u64 | | 0 for anonymous private memory |
+//! | shared, executable, writable | bool | | of the mapping |
+//! | name | text | | path, `[heap]`, `[stack]`, `//anon`, .. or empty |
+//!
+//! `tasks`: one row per event of a thread.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq, batch, time_ns | u64 | | as in `mappings` |
+//! | kind | u8 | code | 0 comm, 1 comm by exec, 2 fork, 3 exit, 4 thread's stack and thread pointer |
+//! | pid, tid | u32 | | process and thread |
+//! | parent_pid | u32, null | | process of the thread that forked; null unless kind 2 |
+//! | comm | text, null | | thread name; null unless kind 0 or 1 |
+//! | sp | u64, null | address | stack pointer; null unless kind 4 |
+//! | tp | u64, null | address | thread pointer; null unless kind 4 and known |
+//!
+//! Each part carries two facts in its footer: `cohtrace.segment` (JSON: segment number; in `accesses` also the
+//! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment).
+
+use std::sync::Arc;
+
+use parquet::{
+    basic::{LogicalType, Repetition, Type as Physical},
+    errors::ParquetError,
+    schema::types::{Type, TypePtr},
+};
+
+/// Version of the tables and of `meta.json` that this build writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Rows of one table in one segment: the reader refuses more, the writer never makes more.
+pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
+
+/// Bytes of names in one segment. Small, because a dictionary makes a repeated name nearly free on
+/// disk but not in memory.
+pub(super) const MAX_SEGMENT_TEXT_BYTES: usize = 32 << 20;
+
+/// Bytes of one part. A row of random bits needs at most 75 bytes, so that a part of the most rows and
+/// the most text stays below.
+pub(super) const MAX_PART_BYTES: u64 = 160 << 20;
+
+/// Footer key of the segment's number and counts.
+pub(super) const SEGMENT_KEY: &str = "cohtrace.segment";
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One bit.
+    Bool,
+    /// Up to 255; Parquet INT32 annotated UINT_8.
+    U8,
+    /// Up to 65535; Parquet INT32 annotated UINT_16.
+    U16,
+    /// Parquet INT32 annotated UINT_32.
+    U32,
+    /// Parquet INT64 annotated UINT_64.
+    U64,
+    /// UTF-8; Parquet BYTE_ARRAY annotated STRING.
+    Text,
+}
+
+/// How a column's values are laid out before zstd. Chosen by measurement; readers do not care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// As they are.
+    Plain,
+    /// Distinct values once, then indices; plain from where the dictionary exceeds its limit.
+    Dictionary,
+    /// Differences, bit-packed in blocks.
+    Delta,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub null: bool,
+    pub coding: Coding,
+}
+
+/// One table: the name of its folder and its columns in file order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    pub name: &'static str,
+    pub columns: &'static [Column],
+}
+
+const fn column(name: &'static str, kind: Kind, coding: Coding) -> Column {
+    Column {
+        name,
+        kind,
+        null: false,
+        coding,
+    }
+}
+
+const fn nullable(name: &'static str, kind: Kind, coding: Coding) -> Column {
+    Column {
+        name,
+        kind,
+        null: true,
+        coding,
+    }
+}
+
+/// Accesses.
+pub(super) static ACCESSES: Table = Table {
+    name: "accesses",
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("time_ns", Kind::U64, Coding::Delta),
+        column("cpu", Kind::U32, Coding::Dictionary),
+        column("pid", Kind::U32, Coding::Dictionary),
+        column("tid", Kind::U32, Coding::Dictionary),
+        column("ip", Kind::U64, Coding::Dictionary),
+        column("addr", Kind::U64, Coding::Dictionary),
+        column("size", Kind::U16, Coding::Dictionary),
+        column("op", Kind::U8, Coding::Dictionary),
+        column("basis", Kind::U8, Coding::Dictionary),
+        column("locked", Kind::Bool, Coding::Plain),
+        column("kernel", Kind::Bool, Coding::Plain),
+        column("cost_ns", Kind::U32, Coding::Dictionary),
+    ],
+};
+
+/// Mappings.
+pub(super) static MAPPINGS: Table = Table {
+    name: "mappings",
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("time_ns", Kind::U64, Coding::Delta),
+        column("pid", Kind::U32, Coding::Dictionary),
+        column("start", Kind::U64, Coding::Delta),
+        column("len", Kind::U64, Coding::Dictionary),
+        column("file_offset", Kind::U64, Coding::Dictionary),
+        column("dev", Kind::U64, Coding::Dictionary),
+        column("inode", Kind::U64, Coding::Dictionary),
+        column("shared", Kind::Bool, Coding::Plain),
+        column("executable", Kind::Bool, Coding::Plain),
+        column("writable", Kind::Bool, Coding::Plain),
+        column("name", Kind::Text, Coding::Dictionary),
+    ],
+};
+
+/// Threads' names, births, ends, stacks.
+pub(super) static TASKS: Table = Table {
+    name: "tasks",
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("time_ns", Kind::U64, Coding::Delta),
+        column("kind", Kind::U8, Coding::Dictionary),
+        column("pid", Kind::U32, Coding::Dictionary),
+        column("tid", Kind::U32, Coding::Dictionary),
+        nullable("parent_pid", Kind::U32, Coding::Dictionary),
+        nullable("comm", Kind::Text, Coding::Dictionary),
+        nullable("sp", Kind::U64, Coding::Plain),
+        nullable("tp", Kind::U64, Coding::Plain),
+    ],
+};
+
+/// All tables in the order in which a segment's parts become visible: context first, so that accesses never
+/// refer to a mapping that a killed recorder did not get to write.
+pub(super) static TABLES: [&Table; 3] = [&MAPPINGS, &TASKS, &ACCESSES];
+
+impl Table {
+    /// The table as Parquet describes it.
+    pub(super) fn parquet_type(&self) -> Result<TypePtr, ParquetError> {
+        let fields = self
+            .columns
+            .iter()
+            .map(Column::parquet_type)
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Arc::new(
+            Type::group_type_builder(self.name)
+                .with_fields(fields)
+                .build()?,
+        ))
+    }
+}
+
+impl Column {
+    fn parquet_type(&self) -> Result<TypePtr, ParquetError> {
+        let unsigned = |bit_width| Some(LogicalType::integer(bit_width, false));
+        let (physical, logical) = match self.kind {
+            Kind::Bool => (Physical::BOOLEAN, None),
+            Kind::U8 => (Physical::INT32, unsigned(8)),
+            Kind::U16 => (Physical::INT32, unsigned(16)),
+            Kind::U32 => (Physical::INT32, unsigned(32)),
+            Kind::U64 => (Physical::INT64, unsigned(64)),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let repetition = if self.null {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
+        Ok(Arc::new(
+            Type::primitive_type_builder(self.name, physical)
+                .with_logical_type(logical)
+                .with_repetition(repetition)
+                .build()?,
+        ))
+    }
+}

@@ -1,0 +1,76 @@
+//! The tally as sessions store it: names instead of enums, text keys as JSON wants them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Damage;
+use crate::{
+    access::Cpu,
+    event::{Tally, Unresolved},
+};
+
+/// Mirror of [`Tally`]; fields mean the same.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "documented at Tally")]
+pub struct TallyRecord {
+    pub produced: u64,
+    pub samples: u64,
+    pub kernel_samples: u64,
+    pub filtered: u64,
+    /// By CPU number.
+    pub lost: BTreeMap<u32, u64>,
+    pub lost_context: u64,
+    pub sampled_ns: u64,
+    pub attributed: u64,
+    /// By [`Unresolved::name`].
+    pub unresolved: BTreeMap<String, u64>,
+    pub operands_unknown: u64,
+}
+
+impl From<&Tally> for TallyRecord {
+    fn from(tally: &Tally) -> TallyRecord {
+        TallyRecord {
+            produced: tally.produced,
+            samples: tally.samples,
+            kernel_samples: tally.kernel_samples,
+            filtered: tally.filtered,
+            lost: tally.lost.iter().map(|(cpu, n)| (cpu.0, *n)).collect(),
+            lost_context: tally.lost_context,
+            sampled_ns: tally.sampled_ns,
+            attributed: tally.attributed,
+            unresolved: tally
+                .unresolved
+                .iter()
+                .map(|(reason, n)| (reason.name().to_owned(), *n))
+                .collect(),
+            operands_unknown: tally.operands_unknown,
+        }
+    }
+}
+
+impl TryFrom<&TallyRecord> for Tally {
+    type Error = Damage;
+
+    /// Fails on a reason that this version does not know.
+    fn try_from(record: &TallyRecord) -> Result<Tally, Damage> {
+        let unresolved = record
+            .unresolved
+            .iter()
+            .map(|(name, n)| Unresolved::from_name(name).map(|reason| (reason, *n)))
+            .collect::<Option<_>>()
+            .ok_or(Damage::Meta("its tally names an unknown reason"))?;
+        Ok(Tally {
+            produced: record.produced,
+            samples: record.samples,
+            kernel_samples: record.kernel_samples,
+            filtered: record.filtered,
+            lost: record.lost.iter().map(|(cpu, n)| (Cpu(*cpu), *n)).collect(),
+            lost_context: record.lost_context,
+            sampled_ns: record.sampled_ns,
+            attributed: record.attributed,
+            unresolved,
+            operands_unknown: record.operands_unknown,
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! What is written is what is read.
+
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+
+fn any_access() -> impl Strategy<Value = Access> {
+    let op = prop::sample::select(vec![Op::Load, Op::Store, Op::Rmw, Op::Prefetch]);
+    let basis = prop::sample::select(vec![Basis::Stalled, Basis::Decoded, Basis::Harvested]);
+    let address = prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0..4096u64];
+    (
+        (any::<u64>(), address.clone(), address, any::<u32>()),
+        (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>()),
+        (op, basis, any::<bool>(), any::<bool>()),
+    )
+        .prop_map(
+            |((time_ns, addr, ip, cost_ns), (pid, tid, cpu, size), (op, basis, locked, kernel))| {
+                Access {
+                    time_ns,
+                    addr,
+                    ip,
+                    cost_ns,
+                    pid: Pid(pid),
+                    tid: Tid(tid),
+                    cpu: Cpu(cpu),
+                    size,
+                    op,
+                    basis,
+                    locked,
+                    kernel,
+                }
+            },
+        )
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("[heap]".to_owned()),
+        Just("/tmp/größe\u{0}\n.so".to_owned()),
+        "\\PC{0,40}",
+    ]
+}
+
+fn any_mapping() -> impl Strategy<Value = Mapping> {
+    (
+        (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()),
+        (any::<u64>(), any::<[bool; 3]>(), any_name()),
+    )
+        .prop_map(
+            |((start, len, file_offset, dev), (inode, [shared, executable, writable], name))| {
+                Mapping {
+                    start,
+                    len,
+                    file_offset,
+                    dev,
+                    inode,
+                    shared,
+                    executable,
+                    writable,
+                    name,
+                }
+            },
+        )
+}
+
+fn any_context() -> impl Strategy<Value = Context> {
+    let pid = || any::<u32>().prop_map(Pid);
+    let tid = || any::<u32>().prop_map(Tid);
+    let kind = prop_oneof![
+        (pid(), any_mapping()).prop_map(|(pid, mapping)| ContextKind::Mapping {
+            pid,
+            mapping: Arc::new(mapping)
+        }),
+        (pid(), tid(), any_name(), any::<bool>()).prop_map(|(pid, tid, comm, exec)| {
+            ContextKind::Comm {
+                pid,
+                tid,
+                comm,
+                exec,
+            }
+        }),
+        (pid(), tid(), pid()).prop_map(|(pid, tid, parent_pid)| ContextKind::Fork {
+            pid,
+            tid,
+            parent_pid
+        }),
+        (pid(), tid()).prop_map(|(pid, tid)| ContextKind::Exit { pid, tid }),
+        (pid(), tid(), any::<u64>(), any::<Option<u64>>())
+            .prop_map(|(pid, tid, sp, tp)| ContextKind::Thread { pid, tid, sp, tp }),
+    ];
+    (any::<u64>(), kind).prop_map(|(time_ns, kind)| Context { time_ns, kind })
+}
+
+/// Counts small enough that sums do not overflow.
+fn any_tally() -> impl Strategy<Value = Tally> {
+    let count = || prop_oneof![Just(0u64), 0..u64::from(u32::MAX)];
+    let reason = prop::sample::select(Unresolved::ALL.to_vec());
+    (
+        (count(), count(), count(), count(), count()),
+        (count(), count(), count()),
+        prop::collection::btree_map(any::<u32>().prop_map(Cpu), count(), 0..3),
+        prop::collection::btree_map(reason, count(), 0..5),
+    )
+        .prop_map(
+            |(
+                (produced, samples, kernel_samples, filtered, lost_context),
+                (sampled_ns, attributed, operands_unknown),
+                lost,
+                unresolved,
+            )| Tally {
+                produced,
+                samples,
+                kernel_samples,
+                filtered,
+                lost,
+                lost_context,
+                sampled_ns,
+                attributed,
+                unresolved,
+                operands_unknown,
+            },
+        )
+}
+
+/// A batch in the order that a source promises.
+fn any_batch() -> impl Strategy<Value = Batch> {
+    (
+        vec(any_access(), 0..40),
+        vec(any_context(), 0..20),
+        prop_oneof![Just(Tally::default()), any_tally()],
+    )
+        .prop_map(|(mut accesses, mut context, tally)| {
+            accesses.sort_by_key(|access| access.time_ns);
+            context.sort_by_key(|context| context.time_ns);
+            Batch {
+                accesses,
+                context,
+                tally,
+            }
+        })
+}
+
+/// Context and accesses in the order in which a reader of the stream applies them: context first at equal
+/// times within a batch, batch after batch.
+fn applied(batches: &[Batch]) -> Vec<String> {
+    let mut order = Vec::new();
+    for batch in batches {
+        let mut context = batch.context.iter().peekable();
+        for access in &batch.accesses {
+            while let Some(event) = context.next_if(|event| event.time_ns <= access.time_ns) {
+                order.push(format!("{event:?}"));
+            }
+            order.push(format!("{access:?}"));
+        }
+        order.extend(context.map(|event| format!("{event:?}")));
+    }
+    order
+}
+
+fn read_batches(path: &Path) -> Vec<Batch> {
+    let mut reader = SessionReader::open(path).expect("a session");
+    let mut batches = Vec::new();
+    let mut batch = Batch::default();
+    while reader.next_batch(&mut batch).expect("an undamaged session") {
+        batches.push(batch.clone());
+    }
+    assert!(batch.is_empty(), "the end leaves nothing in the batch");
+    assert_eq!(reader.caveats(), []);
+    batches
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// With segments of any size: cut within a batch, after each batch, or one for all.
+    #[test]
+    fn a_session_gives_back_the_stream_it_was_given(
+        batches in vec(any_batch(), 0..8),
+        segment_rows in prop_oneof![1..30usize, Just(1 << 18)],
+    ) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("s.coh");
+        let options = WriterOptions { segment_rows, ..WriterOptions::default() };
+        write(&path, &batches, &options).expect("written");
+        let back = read_batches(&path);
+        prop_assert_eq!(joined(&back), joined(&batches));
+        prop_assert_eq!(applied(&back), applied(&batches));
+        let tally = SessionReader::open(&path).expect("a session").meta().tally.clone();
+        prop_assert_eq!(Tally::try_from(&tally).expect("known reasons"), joined(&batches).tally);
+    }
+
+    /// Unless a batch is larger than a segment, not even its boundaries move; only tallies are summed.
+    #[test]
+    fn batches_that_fit_a_segment_come_back_one_by_one(batches in vec(any_batch(), 0..8)) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("s.coh");
+        let options = WriterOptions { segment_rows: 100, ..WriterOptions::default() };
+        write(&path, &batches, &options).expect("written");
+        let rows = |batches: &[Batch]| -> Vec<Batch> {
+            let with_rows = batches.iter().map(|batch| Batch { tally: Tally::default(), ..batch.clone() });
+            with_rows.filter(|batch| !batch.is_empty()).collect()
+        };
+        prop_assert_eq!(rows(&read_batches(&path)), rows(&batches));
+    }
+}
+
+#[test]
+fn meta_comes_back_as_it_was_finished() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    let writer = SessionWriter::create(&path, Meta::new(), &WriterOptions::default());
+    let mut meta = Meta::new();
+    meta.host = Some("box".to_owned());
+    meta.start_ns = Some(5);
+    meta.end_ns = Some(1_000_000_005);
+    meta.machine.line_size_bytes = Some(64);
+    meta.targets.pids = vec![7, 8];
+    meta.caveats = vec!["kernel code is not named".to_owned()];
+    writer
+        .and_then(|writer| writer.finish(meta.clone()))
+        .expect("written");
+    let reader = SessionReader::open(&path).expect("a session");
+    meta.complete = true;
+    meta.segment_ms = 2000;
+    assert_eq!(reader.meta(), &meta);
+    assert_eq!(reader.meta().duration_ns(), Some(1_000_000_000));
+    assert_eq!(reader.meta().boot_id, None);
+    let caveats: Vec<String> = reader.caveats().iter().map(ToString::to_string).collect();
+    assert_eq!(caveats, ["kernel code is not named"]);
+}
+
+#[test]
+fn a_batch_larger_than_any_segment_is_cut_and_comes_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    let mut large = batch(1);
+    large.accesses = std::iter::repeat_n(large.accesses[0], (1 << 20) + 5).collect();
+    let options = WriterOptions {
+        segment_rows: usize::MAX,
+        ..WriterOptions::default()
+    };
+    write(&path, std::slice::from_ref(&large), &options).expect("written");
+    let back = read_batches(&path);
+    assert_eq!(back.len(), 2);
+    assert!(joined(&back) == large);
+}
+
+#[test]
+fn names_of_more_than_a_segment_can_hold_are_cut_into_several() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    let mut large = batch(1);
+    let name = "n".repeat(1 << 20);
+    large.context = std::iter::repeat_n(large.context[1].clone(), 40)
+        .map(|mut event| {
+            if let ContextKind::Comm { comm, .. } = &mut event.kind {
+                comm.clone_from(&name);
+            }
+            event
+        })
+        .collect();
+    write(
+        &path,
+        std::slice::from_ref(&large),
+        &WriterOptions::default(),
+    )
+    .expect("written");
+    let back = read_batches(&path);
+    assert!(back.len() > 1);
+    assert!(joined(&back) == large);
+}

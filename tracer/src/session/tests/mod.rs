@@ -1,0 +1,123 @@
+//! The session as its users see it: written, killed, damaged, read.
+
+mod damage;
+mod directory;
+mod disk_full;
+mod hostile;
+mod identity;
+mod unfinished;
+
+use std::{path::Path, sync::Arc};
+
+use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
+use crate::{
+    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    event::{Batch, Context, ContextKind, Mapping, Tally, Unresolved},
+};
+
+/// Batch `n` of a small stream with every table and a tally.
+fn batch(n: u64) -> Batch {
+    let time_ns = n * 1000;
+    let access = |k: u64| Access {
+        time_ns: time_ns + k,
+        addr: 0x7f00_0000_0000 + 8 * k,
+        ip: 0x40_0000 + 4 * k,
+        cost_ns: if k == 0 { 1_000_000 } else { 0 },
+        pid: Pid(100),
+        tid: Tid(100 + (k % 3) as u32),
+        cpu: Cpu((k % 2) as u32),
+        size: 8,
+        op: [Op::Load, Op::Store, Op::Rmw, Op::Prefetch][(k % 4) as usize],
+        basis: [Basis::Stalled, Basis::Decoded, Basis::Harvested][(k % 3) as usize],
+        locked: k % 4 == 2,
+        kernel: false,
+    };
+    let mapping = Mapping {
+        start: 0x40_0000,
+        len: 0x1000,
+        file_offset: 0,
+        dev: 8 << 32 | 1,
+        inode: 77,
+        shared: false,
+        executable: true,
+        writable: false,
+        name: format!("/usr/bin/program-{n}"),
+    };
+    let context = |kind| Context { time_ns, kind };
+    let (pid, tid) = (Pid(100), Tid(101));
+    Batch {
+        accesses: (0..20).map(access).collect(),
+        context: vec![
+            context(ContextKind::Mapping {
+                pid,
+                mapping: Arc::new(mapping),
+            }),
+            context(ContextKind::Comm {
+                pid,
+                tid,
+                comm: format!("worker-{n}"),
+                exec: n == 0,
+            }),
+        ],
+        tally: Tally {
+            produced: 11,
+            samples: 10,
+            attributed: 9,
+            unresolved: [(Unresolved::NoFunction, 1)].into(),
+            lost: [(Cpu(1), 1)].into(),
+            ..Tally::default()
+        },
+    }
+}
+
+/// A segment per [`batch`].
+fn segment_per_batch() -> WriterOptions {
+    WriterOptions {
+        segment_rows: 22,
+        ..WriterOptions::default()
+    }
+}
+
+/// A session of the batches, finished.
+fn write(path: &Path, batches: &[Batch], options: &WriterOptions) -> Result<(), SessionError> {
+    let mut writer = SessionWriter::create(path, Meta::new(), options)?;
+    for batch in batches {
+        writer.append(batch)?;
+    }
+    writer.finish(Meta::new())
+}
+
+/// A session of the batches, left as a recorder leaves it that is killed after them.
+fn write_and_die(path: &Path, batches: &[Batch]) {
+    let mut writer =
+        SessionWriter::create(path, Meta::new(), &segment_per_batch()).expect("a new session");
+    for batch in batches {
+        writer.append(batch).expect("room for a batch");
+    }
+}
+
+/// All that a session gives, as one batch, and the caveats as text.
+fn read(path: &Path) -> Result<(Batch, Vec<String>), SessionError> {
+    let mut reader = SessionReader::open(path)?;
+    let mut whole = Batch::default();
+    let mut batch = Batch::default();
+    while reader.next_batch(&mut batch)? {
+        join(&mut whole, &batch);
+    }
+    let caveats = reader.caveats().iter().map(ToString::to_string).collect();
+    Ok((whole, caveats))
+}
+
+fn join(whole: &mut Batch, batch: &Batch) {
+    whole.accesses.extend_from_slice(&batch.accesses);
+    whole.context.extend_from_slice(&batch.context);
+    whole.tally.add(&batch.tally);
+}
+
+fn joined(batches: &[Batch]) -> Batch {
+    let mut whole = Batch::default();
+    for batch in batches {
+        join(&mut whole, batch);
+    }
+    whole
+}

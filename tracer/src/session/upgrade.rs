@@ -1,0 +1,116 @@
+//! Old `meta.json` to today's shape, one version at a time; newer ones are refused.
+//!
+//! A change of the schema adds one step here, and what it changes in a table is handled where that table is
+//! decoded. A session once readable stays readable.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{
+    error::{Damage, SessionError},
+    meta::{FORMAT, Meta},
+    schema::SCHEMA_VERSION,
+};
+
+/// Turns the object of one version into that of the next, all but `schema_version`.
+pub(super) type Step = fn(&mut Map<String, Value>);
+
+/// `STEPS[n]` leads from version n + 1 to n + 2.
+static STEPS: &[Step] = &[];
+
+const _: () = assert!(STEPS.len() + 1 == SCHEMA_VERSION as usize);
+
+/// `meta.json`'s text as today's [`Meta`]. `path` is for messages: the session and its `meta.json`.
+pub(super) fn read_meta(session: &Path, file: &Path, text: &[u8]) -> Result<Meta, SessionError> {
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| SessionError::corrupt(file, error))?;
+    let Value::Object(mut object) = value else {
+        return Err(not_ours(session));
+    };
+    if object.get("format").and_then(Value::as_str) != Some(FORMAT) {
+        return Err(not_ours(session));
+    }
+    let found = object
+        .get("schema_version")
+        .and_then(Value::as_u64)
+        .filter(|version| *version > 0)
+        .ok_or_else(|| {
+            SessionError::corrupt(file, Damage::Meta("schema_version is not a version"))
+        })?;
+    if found > u64::from(SCHEMA_VERSION) {
+        return Err(SessionError::Newer {
+            path: session.to_owned(),
+            found,
+            supported: SCHEMA_VERSION,
+            writer: object
+                .get("tool_version")
+                .and_then(Value::as_str)
+                .unwrap_or("of unknown version")
+                .to_owned(),
+        });
+    }
+    upgrade(&mut object, found as usize, STEPS);
+    serde_json::from_value(Value::Object(object))
+        .map_err(|error| SessionError::corrupt(file, error))
+}
+
+fn not_ours(session: &Path) -> SessionError {
+    SessionError::NotASession {
+        path: session.to_owned(),
+        reason: "its meta.json is not ours".to_owned(),
+    }
+}
+
+/// Applies the steps from `version` (at least 1) on, in order.
+fn upgrade(object: &mut Map<String, Value>, version: usize, steps: &[Step]) {
+    for (done, step) in steps.iter().enumerate().skip(version - 1) {
+        step(object);
+        object.insert("schema_version".to_owned(), Value::from(done + 2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn steps() -> [Step; 2] {
+        [
+            |object| {
+                let hz = object.remove("hz").unwrap_or(Value::Null);
+                object.insert("frequency_hz".to_owned(), hz);
+            },
+            |object| {
+                object.insert("added_in_3".to_owned(), Value::Null);
+            },
+        ]
+    }
+
+    fn upgraded(from: Value, version: usize) -> Value {
+        let Value::Object(mut object) = from else {
+            panic!("an object is given");
+        };
+        upgrade(&mut object, version, &steps());
+        Value::Object(object)
+    }
+
+    #[test]
+    fn an_old_meta_passes_through_every_later_step_in_order() {
+        assert_eq!(
+            upgraded(json!({"schema_version": 1, "hz": 99}), 1),
+            json!({"schema_version": 3, "frequency_hz": 99, "added_in_3": null})
+        );
+        assert_eq!(
+            upgraded(json!({"schema_version": 2, "frequency_hz": 7}), 2),
+            json!({"schema_version": 3, "frequency_hz": 7, "added_in_3": null})
+        );
+    }
+
+    #[test]
+    fn a_meta_of_the_newest_version_is_left_alone() {
+        let newest = json!({"schema_version": 3, "hz": 1});
+        assert_eq!(upgraded(newest.clone(), 3), newest);
+    }
+}
