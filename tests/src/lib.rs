@@ -2,7 +2,7 @@
 //!
 //! `workload` builds the programs of `tests/workloads`, `answer` reads the key in their source, `tool` runs
 //! cohtrace, `report` reads its JSON, `compare` holds one against the other, and `live` does all of it for one
-//! test. `disassembly` checks the keys themselves, without the tool.
+//! test. `disassembly` checks the keys themselves, without the tool. `rust_text` is for the tidy tests.
 
 pub mod answer;
 pub mod compare;
@@ -11,5 +11,6 @@ pub mod kernel;
 pub mod live;
 pub mod repeat;
 pub mod report;
+pub mod rust_text;
 pub mod tool;
 pub mod workload;
