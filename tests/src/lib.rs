@@ -1,1 +1,16 @@
-//! Harness for the live tests.
+//! Harness of the tests that run the tool on programs whose answer is known.
+//!
+//! `workload` builds the programs of `tests/workloads`, `answer` reads the key in their source, `tool` runs
+//! cohtrace, `report` reads its JSON, `compare` holds one against the other, and `live` does all of it for one
+//! test. `disassembly` checks the keys themselves, without the tool. `rust_text` is for the tidy tests.
+
+pub mod answer;
+pub mod compare;
+pub mod disassembly;
+pub mod kernel;
+pub mod live;
+pub mod repeat;
+pub mod report;
+pub mod rust_text;
+pub mod tool;
+pub mod workload;

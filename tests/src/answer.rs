@@ -1,0 +1,188 @@
+//! The answer key: what a workload's source says the tool must find in it.
+//!
+//! The leading comment of each source file holds one JSON object after `ANSWER:` for each variant that can be
+//! built. Lines are named by tags (`"line": "@hits"` means the line that ends in `// @hits`), so that
+//! editing a workload does not break its key. An unknown word in a key is an error, not a wish unheard.
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// Which build of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// As a programmer first writes it.
+    Plain,
+    /// The same source with what is written apart on lines of its own.
+    Padded,
+}
+
+impl Variant {
+    /// As the key spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Plain => "plain",
+            Variant::Padded => "padded",
+        }
+    }
+}
+
+/// How to build one variant and what the tool must say about it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Which one this is.
+    pub variant: Variant,
+    /// Compiler flags besides the usual `-O2 -g`.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// When there, the source is compiled a second time with these flags as a shared library beside the program.
+    pub library_flags: Option<Vec<String>>,
+    /// Whether symbols and debug information are removed.
+    #[serde(default)]
+    pub strip: bool,
+    /// Arguments the tool needs besides the usual ones.
+    #[serde(default)]
+    pub tool_arguments: Vec<String>,
+    /// Processes that must take part in each finding.
+    #[serde(default = "one")]
+    pub processes: usize,
+    /// All that must be found, and nothing else may.
+    pub findings: Vec<ExpectedFinding>,
+    /// Globals whose line is shared too rarely to be a finding. Says why `findings` is empty.
+    #[serde(default)]
+    pub insignificant: Vec<String>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// One line that must be reported.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedFinding {
+    /// `false-sharing`, `true-sharing` or `mixed-sharing`.
+    pub kind: String,
+    /// What lies on the line.
+    pub object: ExpectedObject,
+    /// Who touches what, where.
+    pub fields: Vec<ExpectedField>,
+}
+
+/// What lies on a line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedObject {
+    /// `global`, `heap`, `stack`, `tls` or `mapping`.
+    pub kind: String,
+    /// Variable, where one name is right.
+    pub name: Option<String>,
+    /// Type, where one name is right; `struct counters` and `counters` are the same.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+}
+
+/// One access that must be part of a finding.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedField {
+    /// Path from the variable: `table.slots[1].served`. None where nothing can name it.
+    pub field: Option<String>,
+    /// Bytes from the finding's other fields; any common base will do.
+    pub offset: Option<u64>,
+    /// `load`, `store` or `rmw`.
+    pub op: String,
+    /// The function that was compiled.
+    pub function: String,
+    /// The function that was inlined into it and touches the field.
+    pub inlined: Option<String>,
+    /// The tag; see [`tagged_line`].
+    pub line: String,
+    /// Name of a thread that does it.
+    pub thread: Option<String>,
+}
+
+/// The answers in a source's leading comment.
+pub fn answers(source: &str) -> anyhow::Result<Vec<Answer>> {
+    let comment: String = source
+        .lines()
+        .map_while(|line| line.strip_prefix("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let mut answers = Vec::new();
+    for json in comment.split("ANSWER:").skip(1) {
+        let answer = serde_json::Deserializer::from_str(json)
+            .into_iter::<Answer>()
+            .next()
+            .context("nothing after ANSWER:")?
+            .with_context(|| format!("in the answer {}", json.trim()))?;
+        for field in answer.findings.iter().flat_map(|f| &f.fields) {
+            tagged_line(source, &field.line)?;
+        }
+        answers.push(answer);
+    }
+    if answers.is_empty() {
+        bail!("no ANSWER: in the leading comment");
+    }
+    Ok(answers)
+}
+
+/// Number of the one line that ends in the comment `// @tag`, from 1.
+pub fn tagged_line(source: &str, tag: &str) -> anyhow::Result<u32> {
+    let ending = format!("// {tag}");
+    let mut lines = (1u32..)
+        .zip(source.lines())
+        .filter(|(_, line)| line.trim_end().ends_with(&ending));
+    match (lines.next(), lines.next()) {
+        (Some((number, _)), None) if tag.starts_with('@') => Ok(number),
+        (Some(_), Some(_)) => bail!("more than one line ends in `{ending}`"),
+        _ => bail!("no line ends in `{ending}`, or the tag has no @"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = r#"// Two counters.
+//
+// ANSWER: {"variant": "plain", "findings": [
+//   {"kind": "false-sharing", "object": {"kind": "global", "name": "c"}, "fields": [
+//     {"field": "c.a", "op": "rmw", "function": "f", "line": "@a"}]}]}
+// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+
+// ANSWER: not in the leading comment
+void f() {
+    c.a++; // @a
+}
+"#;
+
+    #[test]
+    fn every_answer_of_the_leading_comment_is_read() {
+        let answers = answers(SOURCE).unwrap();
+        assert_eq!(answers.len(), 2);
+        assert_eq!(answers[0].variant, Variant::Plain);
+        assert_eq!(
+            answers[0].findings[0].fields[0].field.as_deref(),
+            Some("c.a")
+        );
+        assert_eq!(answers[1].flags, ["-DPADDED"]);
+        assert!(answers[1].findings.is_empty());
+    }
+
+    #[test]
+    fn a_tag_names_its_line_wherever_it_moves() {
+        assert_eq!(tagged_line(SOURCE, "@a").unwrap(), 10);
+        assert_eq!(tagged_line(&format!("\n{SOURCE}"), "@a").unwrap(), 11);
+        assert!(tagged_line(SOURCE, "@b").is_err());
+        assert!(tagged_line(&SOURCE.replace('}', "// @a"), "@a").is_err());
+    }
+
+    #[test]
+    fn a_misspelt_or_unanchored_key_is_refused() {
+        assert!(answers(&SOURCE.replace("\"function\"", "\"functoin\"")).is_err());
+        assert!(answers(&SOURCE.replace("// @a", "")).is_err());
+        assert!(answers(&SOURCE.replace("ANSWER:", "")).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! One live test: build a workload, run the tool on it, compare. Runs take turns, across test binaries too.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::PathBuf,
+    process::Command,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+
+use crate::{
+    answer::{Answer, Variant},
+    compare::{FunctionRanges, differences},
+    disassembly, kernel,
+    report::Report,
+    tool::{self, Ended, cohtrace},
+    workload::{self, Program, Workload, target_directory, turn},
+};
+
+/// How long a workload runs under the tool, milliseconds; the tool looks at it for 2 s of that.
+pub const RUN_MS: u64 = 2500;
+
+/// How long the tool may take beyond the time it was asked to look: symbols of a debug build on a busy machine.
+pub const GRACE: Duration = Duration::from_secs(40);
+
+/// The right to run live: only one test at a time has it, because two runs on a small machine disturb each other.
+#[derive(Debug)]
+pub struct Turn {
+    _thread: MutexGuard<'static, ()>,
+    _process: File,
+}
+
+/// Waits for the turn to run live. `None` when this machine cannot, which is said loudly; but where it should be able
+/// to (root, and a kernel with BPF), not being able to is a failure.
+pub fn ready() -> Option<Turn> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if let Some(reason) = cannot() {
+        let test = std::thread::current()
+            .name()
+            .unwrap_or("a live test")
+            .to_owned();
+        // Past the test harness, which would show it only when the test fails.
+        writeln!(std::io::stderr(), "\n*** SKIPPED {test}: {reason}\n").ok();
+        return None;
+    }
+    // A test that failed while it had the turn left nothing half done that the next could trip over.
+    let thread = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = target_directory()
+        .and_then(|directory| turn(&directory.join("live.lock")))
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    Some(Turn {
+        _thread: thread,
+        _process: process,
+    })
+}
+
+/// Why no live test can run here. Panics when one should and the tool says it cannot.
+fn cannot() -> Option<&'static str> {
+    static REASON: OnceLock<Option<&'static str>> = OnceLock::new();
+    *REASON.get_or_init(|| {
+        if !kernel::is_root() {
+            return Some("not root; run the tests as root to include the live ones");
+        }
+        if let Err(error) = kernel::loaded() {
+            return match error.raw_os_error() {
+                Some(libc::ENOSYS) => Some("this kernel has no BPF"),
+                Some(libc::EPERM) => {
+                    Some("bpf(2) is not permitted here (a container without CAP_BPF, or lockdown)")
+                }
+                _ => panic!("asking the kernel for its BPF programs: {error}"),
+            };
+        }
+        let doctor = tool::run(&mut cohtrace(["doctor", "--json"]), GRACE).expect_code(0);
+        let json: serde_json::Value = serde_json::from_str(&doctor.stdout)
+            .unwrap_or_else(|error| panic!("doctor --json: {error}\n{}", doctor.said()));
+        let timer = json["sources"]
+            .as_array()
+            .and_then(|sources| sources.iter().find(|source| source["name"] == "timer"))
+            .unwrap_or_else(|| panic!("doctor names no source called timer\n{}", doctor.said()));
+        // Either a yes, or what stands in the way.
+        let available = &timer["available"];
+        assert!(
+            available == true || available == "yes",
+            "root and BPF are there, but the timer source is not available: {timer}"
+        );
+        None
+    })
+}
+
+/// Runs the tool on a workload and panics with a readable difference unless it finds the answer and nothing else.
+pub fn check(name: &str, variant: Variant) {
+    let Some(_turn) = ready() else { return };
+    if let Err(error) = observe(name, variant) {
+        panic!("{error:#}");
+    }
+}
+
+/// What one run of the tool on a workload comes to: `Err` explains the difference from the answer.
+pub fn observe(name: &str, variant: Variant) -> anyhow::Result<()> {
+    let subject = Subject::new(name, variant)?;
+    let mut command = cohtrace(["attach", "--json", "--duration", "2"]);
+    command
+        .args(&subject.answer.tool_arguments)
+        .arg("--")
+        .arg(&subject.program.path)
+        .arg(RUN_MS.to_string());
+    let ended = tool::run(&mut command, Duration::from_millis(RUN_MS) + GRACE);
+    if ended.code() != 0 {
+        bail!("cohtrace exits with {}\n{}", ended.code(), ended.said());
+    }
+    subject.judge(&ended)
+}
+
+/// A built workload with its answer.
+#[derive(Debug)]
+pub struct Subject {
+    /// Source and key.
+    pub workload: Workload,
+    /// The variant's key.
+    pub answer: Answer,
+    /// The variant's build.
+    pub program: Program,
+}
+
+impl Subject {
+    /// Builds a variant.
+    pub fn new(name: &str, variant: Variant) -> anyhow::Result<Subject> {
+        let workload = workload::named(name)?;
+        Ok(Subject {
+            answer: workload.answer(variant)?.clone(),
+            program: workload.build(variant)?,
+            workload,
+        })
+    }
+
+    /// The program, told to run that long.
+    pub fn command(&self, ms: u64) -> Command {
+        let mut command = Command::new(&self.program.path);
+        command.arg(ms.to_string());
+        command
+    }
+
+    /// Compares what the tool printed with the answer. The report is kept in the target directory.
+    pub fn judge(&self, ended: &Ended) -> anyhow::Result<()> {
+        let kept = self.keep(&ended.stdout)?;
+        let report = Report::parse(&ended.stdout).with_context(|| ended.said())?;
+        self.judge_report(&report)
+            .with_context(|| format!("report: {}\nstderr:\n{}", kept.display(), ended.stderr))
+    }
+
+    /// Compares a report with the answer.
+    pub fn judge_report(&self, report: &Report) -> anyhow::Result<()> {
+        let functions = self.functions()?;
+        let differences = differences(&self.workload, &self.answer, report, functions.as_ref());
+        if differences.is_empty() {
+            return Ok(());
+        }
+        bail!(
+            "{} ({}): the report is not the answer\n\n{}\n\nrun: {}\ncaveats: {:#?}",
+            self.workload.name,
+            self.answer.variant.name(),
+            differences.join("\n"),
+            report.json["run"],
+            report.caveats
+        )
+    }
+
+    /// The functions of a stripped program, from its copy with symbols.
+    fn functions(&self) -> anyhow::Result<Option<FunctionRanges>> {
+        self.answer
+            .strip
+            .then(|| disassembly::functions(&self.program.with_symbols))
+            .transpose()
+    }
+
+    fn keep(&self, report: &str) -> anyhow::Result<PathBuf> {
+        let directory = target_directory()?.join("reports");
+        fs::create_dir_all(&directory)?;
+        let name = format!("{}.{}.json", self.workload.name, self.answer.variant.name());
+        let path = directory.join(name);
+        fs::write(&path, report).with_context(|| format!("writing {}", path.display()))?;
+        Ok(path)
+    }
+}

@@ -1,0 +1,233 @@
+//! Programs whose file is gone, closed or broken: the lines are still found, and what has no name says so.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use cohtrace_tests::{
+    answer::Variant,
+    live::{GRACE, Subject, ready},
+    report::{Finding, Report},
+    tool::{Running, cohtrace, run},
+};
+
+/// A copy of the two counters, to be spoilt.
+struct Copy {
+    subject: Subject,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+fn copy() -> Copy {
+    let subject =
+        Subject::new("two_counters", Variant::Plain).unwrap_or_else(|error| panic!("{error:#}"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("two_counters");
+    fs::copy(&subject.program.path, &path).expect("the build is readable");
+    Copy {
+        subject,
+        path,
+        _directory: directory,
+    }
+}
+
+fn start(path: &Path) -> Running {
+    Running::start(Command::new(path).arg("60000")).expect("it starts")
+}
+
+/// What the tool says about a running target, which it must survive.
+fn look_at(target: &Running) -> Report {
+    let mut attach = cohtrace([
+        "attach",
+        "--json",
+        "--duration",
+        "2",
+        "-p",
+        &target.pid().to_string(),
+    ]);
+    let ended = run(&mut attach, GRACE).expect_code(0);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.said());
+    Report::parse(&ended.stdout).unwrap_or_else(|error| panic!("{error:#}\n{}", ended.said()))
+}
+
+/// Two counters are falsely shared, whatever they and the code are called.
+fn assert_unnamed_answer(report: &Report) {
+    let [finding] = &report.findings[..] else {
+        panic!(
+            "not one finding: {:#?}\n{:#?}",
+            report.findings, report.caveats
+        );
+    };
+    assert_eq!(finding.kind, "false-sharing", "{finding:#?}");
+    let counts_at = |offset: u64| {
+        finding
+            .accesses
+            .iter()
+            .any(|a| a.op == "rmw" && a.offset == offset)
+    };
+    assert!(counts_at(0) && counts_at(8), "{finding:#?}");
+}
+
+fn functions(finding: &Finding) -> Vec<&str> {
+    finding
+        .accesses
+        .iter()
+        .filter_map(|access| access.symbol.as_deref())
+        .collect()
+}
+
+#[test]
+fn a_deleted_program_is_decoded_from_its_memory_or_its_open_file() {
+    let Some(_turn) = ready() else { return };
+    let copy = copy();
+    let target = start(&copy.path);
+    fs::remove_file(&copy.path).expect("it is ours");
+    let report = look_at(&target);
+    assert_unnamed_answer(&report);
+    // /proc/PID/exe still opens the file, so names may be there; when they are not, the report says why.
+    let named = functions(&report.findings[0]).contains(&"count_hits");
+    let said = report
+        .caveats
+        .iter()
+        .any(|caveat| caveat.contains("deleted"));
+    assert!(
+        named || said,
+        "neither names nor a reason: {:#?}\n{:#?}",
+        report.findings,
+        report.caveats
+    );
+}
+
+#[test]
+fn a_program_that_was_replaced_is_not_named_from_the_new_file() {
+    let Some(_turn) = ready() else { return };
+    let copy = copy();
+    let target = start(&copy.path);
+    fs::remove_file(&copy.path).expect("it is ours");
+    // An upgrade under a running daemon: same path, other code.
+    let other =
+        Subject::new("served_loop", Variant::Plain).unwrap_or_else(|error| panic!("{error:#}"));
+    fs::copy(&other.program.path, &copy.path).expect("the build is readable");
+    let report = look_at(&target);
+    assert_unnamed_answer(&report);
+    let finding = &report.findings[0];
+    for name in functions(finding) {
+        assert!(
+            name.starts_with("count_"),
+            "{name} is from the new file: {finding:#?}"
+        );
+    }
+    assert_ne!(finding.object_name.as_deref(), Some("desk"), "{finding:#?}");
+}
+
+#[test]
+fn a_program_that_only_its_owner_may_read_is_named_by_root() {
+    let Some(_turn) = ready() else { return };
+    let copy = copy();
+    fs::set_permissions(&copy.path, fs::Permissions::from_mode(0o111)).expect("it is ours");
+    let report = look_at(&start(&copy.path));
+    copy.subject
+        .judge_report(&report)
+        .expect("root reads it all the same");
+}
+
+/// The sections of an ELF file: name, offset and size of the contents.
+fn sections(elf: &[u8]) -> Vec<(String, usize, usize)> {
+    let number = |at: usize, bytes: usize| {
+        let mut value = [0; 8];
+        value[..bytes].copy_from_slice(&elf[at..at + bytes]);
+        usize::try_from(u64::from_le_bytes(value)).expect("64-bit machine")
+    };
+    // Elf64_Ehdr: e_shoff at 40, e_shentsize at 58, e_shnum at 60, e_shstrndx at 62. Elf64_Shdr: sh_name at 0,
+    // sh_offset at 24, sh_size at 32.
+    let header = |index: usize| number(40, 8) + index * number(58, 2);
+    let names = number(header(number(62, 2)) + 24, 8);
+    (0..number(60, 2))
+        .map(|index| {
+            let name = &elf[names + number(header(index), 4)..];
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            let at = header(index);
+            (
+                String::from_utf8_lossy(name).into_owned(),
+                number(at + 24, 8),
+                number(at + 32, 8),
+            )
+        })
+        .collect()
+}
+
+/// Overwrites bytes with noise that is the same each time (xorshift64, Marsaglia 2003).
+fn garble(bytes: &mut [u8], mut state: u64) {
+    for byte in bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *byte = state as u8;
+    }
+}
+
+/// Spoils a copy, checks that it still runs, and looks at it.
+fn look_at_spoilt(spoil: impl Fn(&mut Vec<u8>)) -> Report {
+    let copy = copy();
+    let mut elf = fs::read(&copy.path).expect("just copied");
+    let whole = elf.clone();
+    spoil(&mut elf);
+    assert_ne!(elf, whole, "nothing was spoilt");
+    fs::write(&copy.path, elf).expect("it is ours");
+    look_at(&start(&copy.path))
+}
+
+#[test]
+fn garbled_debug_information_costs_lines_but_not_the_finding() {
+    let Some(_turn) = ready() else { return };
+    for seed in 1..=3 {
+        let report = look_at_spoilt(|elf| {
+            for (name, offset, size) in sections(elf) {
+                if name.starts_with(".debug_") {
+                    garble(&mut elf[offset..offset + size], seed);
+                }
+            }
+        });
+        assert_unnamed_answer(&report);
+        // The symbol table is whole.
+        assert!(
+            functions(&report.findings[0]).contains(&"count_hits"),
+            "{:#?}",
+            report.findings
+        );
+    }
+}
+
+#[test]
+fn a_garbled_symbol_table_costs_names_but_not_the_finding() {
+    let Some(_turn) = ready() else { return };
+    let report = look_at_spoilt(|elf| {
+        for (name, offset, size) in sections(elf) {
+            if name == ".symtab" || name == ".strtab" {
+                garble(&mut elf[offset..offset + size], 7);
+            }
+        }
+    });
+    assert_unnamed_answer(&report);
+}
+
+#[test]
+fn garbled_section_headers_cost_names_but_not_the_finding() {
+    let Some(_turn) = ready() else { return };
+    let report = look_at_spoilt(|elf| {
+        let table = usize::try_from(u64::from_le_bytes(elf[40..48].try_into().expect("8 bytes")))
+            .expect("64-bit");
+        garble(&mut elf[table..], 11);
+    });
+    assert_unnamed_answer(&report);
+}
+
+#[test]
+fn a_section_table_beyond_the_end_of_the_file_is_survived() {
+    let Some(_turn) = ready() else { return };
+    let report = look_at_spoilt(|elf| elf[40..48].copy_from_slice(&u64::MAX.to_le_bytes()));
+    assert_unnamed_answer(&report);
+}

@@ -1,0 +1,223 @@
+//! Every workload under the timer source: what its key says is found, and nothing else.
+
+use cohtrace_tests::{
+    answer::Variant::{Padded, Plain},
+    live::check,
+};
+
+#[test]
+fn two_counters_of_one_struct() {
+    check("two_counters", Plain);
+}
+
+#[test]
+fn two_counters_apart() {
+    check("two_counters", Padded);
+}
+
+#[test]
+fn an_array_of_slots_for_threads() {
+    check("thread_slots", Plain);
+}
+
+#[test]
+fn an_array_of_slots_on_lines_of_their_own() {
+    check("thread_slots", Padded);
+}
+
+#[test]
+fn line_sized_structs_that_start_within_a_line() {
+    check("misaligned_slots", Plain);
+}
+
+#[test]
+fn line_sized_structs_that_start_a_line() {
+    check("misaligned_slots", Padded);
+}
+
+#[test]
+fn a_struct_on_the_stack_of_main() {
+    check("stack_struct", Plain);
+}
+
+#[test]
+fn a_struct_on_the_stack_of_main_with_fields_apart() {
+    check("stack_struct", Padded);
+}
+
+#[test]
+fn a_heap_array() {
+    check("heap_array", Plain);
+}
+
+#[test]
+fn a_heap_array_with_elements_apart() {
+    check("heap_array", Padded);
+}
+
+#[test]
+fn a_writer_beside_configuration_that_is_only_read() {
+    check("config_reader", Plain);
+}
+
+#[test]
+fn a_writer_apart_from_configuration_that_is_only_read() {
+    check("config_reader", Padded);
+}
+
+#[test]
+fn a_lock_its_data_and_a_statistic_on_one_line() {
+    check("lock_and_data", Plain);
+}
+
+#[test]
+fn a_lock_and_its_data_apart_from_the_statistic() {
+    check("lock_and_data", Padded);
+}
+
+#[test]
+fn two_locks_on_one_line() {
+    check("two_locks", Plain);
+}
+
+#[test]
+fn two_locks_apart_are_each_truly_shared() {
+    check("two_locks", Padded);
+}
+
+#[test]
+fn one_atomic_counted_by_all() {
+    check("shared_atomic", Plain);
+}
+
+#[test]
+fn an_atomic_for_each_thread_on_lines_of_their_own() {
+    check("shared_atomic", Padded);
+}
+
+#[test]
+fn a_table_that_all_read_is_no_finding() {
+    check("read_read", Plain);
+}
+
+#[test]
+fn whole_lines_for_each_thread_are_no_finding() {
+    check("whole_lines", Plain);
+}
+
+#[test]
+fn phases_that_never_overlap_are_no_finding() {
+    check("phases", Plain);
+}
+
+#[test]
+fn two_processes_that_map_one_page_at_different_addresses() {
+    check("forked_mapping", Plain);
+}
+
+#[test]
+fn two_processes_on_lines_of_their_own_in_one_page() {
+    check("forked_mapping", Padded);
+}
+
+#[test]
+fn the_global_of_a_library_opened_at_run_time() {
+    check("dlopened_library", Plain);
+}
+
+#[test]
+fn the_global_of_a_library_with_fields_apart() {
+    check("dlopened_library", Padded);
+}
+
+#[test]
+fn a_vector_of_atomics() {
+    check("atomic_vector", Plain);
+}
+
+#[test]
+fn a_vector_of_atomics_on_lines_of_their_own() {
+    check("atomic_vector", Padded);
+}
+
+#[test]
+fn a_rust_struct_of_two_atomics() {
+    check("two_atomics", Plain);
+}
+
+#[test]
+fn a_rust_struct_of_two_atomics_apart() {
+    check("two_atomics", Padded);
+}
+
+#[test]
+fn an_accessor_that_was_inlined() {
+    check("inlined_accessor", Plain);
+}
+
+#[test]
+fn an_accessor_that_was_inlined_with_fields_apart() {
+    check("inlined_accessor", Padded);
+}
+
+#[test]
+fn a_stripped_program() {
+    check("stripped", Plain);
+}
+
+#[test]
+fn a_stripped_program_with_fields_apart() {
+    check("stripped", Padded);
+}
+
+#[test]
+fn a_loop_whose_body_falls_into_its_condition() {
+    check("served_loop", Plain);
+}
+
+#[test]
+fn a_loop_whose_body_falls_into_its_condition_with_fields_apart() {
+    check("served_loop", Padded);
+}
+
+#[test]
+fn two_globals_that_happen_to_be_neighbours() {
+    check("adjacent_globals", Plain);
+}
+
+#[test]
+fn two_globals_apart() {
+    check("adjacent_globals", Padded);
+}
+
+#[test]
+fn counters_on_both_lines_of_a_pair() {
+    check("adjacent_lines", Plain);
+}
+
+#[test]
+fn counters_on_lines_of_different_pairs() {
+    check("adjacent_lines", Padded);
+}
+
+#[test]
+fn five_hundred_threads_on_one_line() {
+    check("crowd", Plain);
+}
+
+#[test]
+fn five_hundred_threads_on_two_lines() {
+    check("crowd", Padded);
+}
+
+/// A workload nobody runs is an answer nobody hears.
+#[test]
+fn every_variant_of_every_workload_is_run_here() {
+    let this_file = include_str!("live.rs");
+    for workload in cohtrace_tests::workload::all().expect("the workloads are readable") {
+        for answer in &workload.answers {
+            let call = format!("check(\"{}\", {:?});", workload.name, answer.variant);
+            assert!(this_file.contains(&call), "no test says {call}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The workloads and their keys, without the tool: they build, run, check themselves, and their code does what the
+//! keys say.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use cohtrace_tests::{
+    answer::{ExpectedField, Variant, tagged_line},
+    disassembly::{MemoryInstruction, memory_instructions},
+    tool,
+    workload::{self, Program, Workload},
+};
+
+/// Every variant of every workload, built.
+fn for_each_program(mut judge: impl FnMut(&Workload, Variant, &Program)) {
+    for workload in workload::all().expect("the workloads are readable") {
+        for answer in &workload.answers {
+            let program = workload
+                .build(answer.variant)
+                .unwrap_or_else(|e| panic!("{e:#}"));
+            judge(&workload, answer.variant, &program);
+        }
+    }
+}
+
+#[test]
+fn every_workload_runs_as_long_as_told_and_finds_its_own_counts_and_layout_right() {
+    for_each_program(|workload, variant, program| {
+        let mut command = std::process::Command::new(&program.path);
+        let ended = tool::run(command.arg("200"), Duration::from_secs(30));
+        let who = format!("{} ({})", workload.name, variant.name());
+        assert_eq!(
+            ended.code(),
+            0,
+            "{who}: 1 is wrong counts, 2 a wrong layout, 3 a failed call"
+        );
+        assert!(
+            ended.took >= Duration::from_millis(200),
+            "{who} took {:?}",
+            ended.took
+        );
+        assert_eq!(ended.stdout, "", "{who} would write into the report");
+    });
+}
+
+#[test]
+fn the_code_of_each_workload_does_what_its_key_says() {
+    for_each_program(|workload, variant, program| {
+        let answer = workload.answer(variant).expect("it was built from it");
+        let code = program.library.as_ref().unwrap_or(&program.with_symbols);
+        for field in answer.findings.iter().flat_map(|finding| &finding.fields) {
+            let instructions =
+                memory_instructions(code, &field.function).unwrap_or_else(|e| panic!("{e:#}"));
+            let line = tagged_line(&workload.text, &field.line).expect("read with the key");
+            assert!(
+                instructions
+                    .iter()
+                    .any(|i| matches(i, field, workload, line)),
+                "{} ({}): no {} at line {line} in {}:\n{instructions:#?}",
+                workload.name,
+                variant.name(),
+                field.op,
+                field.function,
+            );
+        }
+    });
+}
+
+fn matches(
+    instruction: &MemoryInstruction,
+    field: &ExpectedField,
+    workload: &Workload,
+    line: u32,
+) -> bool {
+    let file = workload.source.file_name().and_then(|name| name.to_str());
+    let inlined_right = field.inlined.as_ref().is_none_or(|inlined| {
+        instruction
+            .frames
+            .iter()
+            .any(|frame| &frame.function == inlined)
+    });
+    let frame_right = instruction
+        .frames
+        .iter()
+        .any(|frame| Some(frame.file.as_str()) == file && frame.line == line);
+    instruction.op == field.op && inlined_right && frame_right
+}
+
+#[test]
+fn each_positive_has_its_padded_twin() {
+    for workload in workload::all().expect("the workloads are readable") {
+        let variants: BTreeSet<Variant> = workload.answers.iter().map(|a| a.variant).collect();
+        assert_eq!(
+            variants.len(),
+            workload.answers.len(),
+            "{} answers twice for a variant",
+            workload.name
+        );
+        let plain = workload
+            .answer(Variant::Plain)
+            .unwrap_or_else(|e| panic!("{e:#}"));
+        assert_eq!(
+            variants.contains(&Variant::Padded),
+            !plain.findings.is_empty(),
+            "{}",
+            workload.name
+        );
+        for answer in &workload.answers {
+            let lost = answer
+                .findings
+                .iter()
+                .any(|f| f.kind == "false-sharing" || f.kind == "mixed-sharing");
+            assert!(
+                answer.variant == Variant::Plain || !lost,
+                "{} is padded and still falsely shared",
+                workload.name
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unstripped_copy_of_the_stripped_program_has_the_same_code() {
+    let workload = workload::named("stripped").expect("it is there");
+    let program = workload
+        .build(Variant::Plain)
+        .unwrap_or_else(|e| panic!("{e:#}"));
+    assert_eq!(
+        memory_instructions(&program.path, "count_parsed").expect("binutils read it"),
+        [],
+        "the stripped program still names its functions"
+    );
+    assert_ne!(
+        memory_instructions(&program.with_symbols, "count_parsed").expect("binutils read it"),
+        []
+    );
+}

@@ -1,0 +1,64 @@
+// A spin lock, the balance it guards and an unrelated statistic on one line. Two threads hand the lock and the
+// balance to each other (true sharing), a third counts visits beside them (false sharing): mixed.
+// Apart, the lock's line stays truly shared, and padding is no cure for it.
+//
+// ANSWER: {"variant": "plain", "findings": [
+//   {"kind": "mixed-sharing", "object": {"kind": "global", "name": "account", "type": "struct account"}, "fields": [
+//     {"field": "account.lock", "op": "rmw", "function": "transfer", "line": "@take"},
+//     {"field": "account.lock", "op": "store", "function": "transfer", "line": "@release"},
+//     {"field": "account.balance", "op": "rmw", "function": "transfer", "line": "@balance"},
+//     {"field": "account.visits", "op": "rmw", "function": "count_visits", "line": "@visit", "thread": "visits"}]}]}
+// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": [
+//   {"kind": "true-sharing", "object": {"kind": "global", "name": "account", "type": "struct account"}, "fields": [
+//     {"field": "account.lock", "op": "rmw", "function": "transfer", "line": "@take"},
+//     {"field": "account.lock", "op": "store", "function": "transfer", "line": "@release"},
+//     {"field": "account.balance", "op": "rmw", "function": "transfer", "line": "@balance"}]}]}
+
+#define _GNU_SOURCE
+#include "stage/stage.h"
+#include <sched.h>
+
+struct account {
+    int lock;
+    long balance;
+    OWN_LINE unsigned long visits;
+};
+
+struct account account __attribute__((aligned(64)));
+
+static void *transfer(void *argument) {
+    long amount = (long)argument;
+    uintptr_t n = 0;
+    while (running()) {
+        int open = 0;
+        if (!__atomic_compare_exchange_n(&account.lock, &open, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) { // @take
+            sched_yield(); // With fewer CPUs than threads the holder may be the one that waits to run.
+            continue;
+        }
+        account.balance += amount;                            // @balance
+        __atomic_store_n(&account.lock, 0, __ATOMIC_RELEASE); // @release
+        n++;
+    }
+    return (void *)n;
+}
+
+static void *count_visits(void *unused) {
+    (void)unused;
+    uintptr_t n = 0;
+    for (; running(); n++)
+        account.visits++; // @visit
+    return (void *)n;
+}
+
+int main(int argc, char **argv) {
+    pthread_t deposit = start("deposit", transfer, (void *)3L);
+    pthread_t withdraw = start("withdraw", transfer, (void *)-2L);
+    pthread_t visits = start("visits", count_visits, NULL);
+    run_for_argument(argc, argv);
+    long deposits = (long)finish(deposit);
+    long withdrawals = (long)finish(withdraw);
+    int right = finish(visits) == account.visits;
+    right &= account.balance == 3 * deposits - 2 * withdrawals;
+    return verdict(right, same_line(&account.lock, &account.balance) &&
+                              same_line(&account.lock, &account.visits) == SHARES_LINE);
+}

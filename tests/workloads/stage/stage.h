@@ -1,0 +1,70 @@
+// What every C and C++ workload shares: a deadline that costs the loops one read, and checks of the layout.
+//
+// The flag owns two whole lines, so that it takes part in no sharing of the workload's own, not even with
+// adjacent-line pairs. It is stored once, when all is over: a read-only line for every practical purpose.
+
+#ifndef STAGE_H
+#define STAGE_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct {
+    int down;
+    char own_lines[124];
+} curtain __attribute__((aligned(128)));
+
+// Whether the loops go on.
+static inline int running(void) { return !__atomic_load_n(&curtain.down, __ATOMIC_RELAXED); }
+
+static inline void sleep_ms(long ms) {
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
+
+// Milliseconds to run: the first argument, or 3000.
+static inline long argument_ms(int argc, char **argv) { return argc > 1 ? strtol(argv[1], NULL, 10) : 3000; }
+
+// Sleeps for the time in the first argument, then ends the loops.
+static inline void run_for_argument(int argc, char **argv) {
+    sleep_ms(argument_ms(argc, argv));
+    __atomic_store_n(&curtain.down, 1, __ATOMIC_RELAXED);
+}
+
+// Starts a thread under a name; a workload that cannot have its threads has no answer.
+static inline pthread_t start(const char *name, void *(*role)(void *), void *argument) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, role, argument) != 0)
+        exit(3);
+    pthread_setname_np(thread, name);
+    return thread;
+}
+
+// Waits for a thread and returns the count it ended with.
+static inline uintptr_t finish(pthread_t thread) {
+    void *count = NULL;
+    if (pthread_join(thread, &count) != 0)
+        exit(3);
+    return (uintptr_t)count;
+}
+
+// Whether two objects lie on one line of 64 bytes.
+static inline int same_line(const volatile void *a, const volatile void *b) {
+    return (uintptr_t)a / 64 == (uintptr_t)b / 64;
+}
+
+// Exit status: 0 when the counts came out right and the layout is what the answer says.
+static inline int verdict(int counts_right, int layout_right) { return !counts_right ? 1 : !layout_right ? 2 : 0; }
+
+#ifdef PADDED
+#define SHARES_LINE 0
+#define OWN_LINE __attribute__((aligned(64)))
+#else
+#define SHARES_LINE 1
+#define OWN_LINE
+#endif
+
+#endif

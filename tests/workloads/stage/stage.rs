@@ -1,0 +1,43 @@
+//! What every Rust workload shares: the deadline, as `stage.h` has it for C.
+
+use std::{
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+/// Owns two whole lines, so that the flag takes part in no sharing but its own.
+#[repr(align(128))]
+struct Curtain(AtomicBool);
+
+static DOWN: Curtain = Curtain(AtomicBool::new(false));
+
+/// Whether the loops go on.
+#[inline(always)]
+pub fn running() -> bool {
+    !DOWN.0.load(Relaxed)
+}
+
+/// Sleeps for the milliseconds in the first argument (3000 without one), then ends the loops.
+pub fn run_for_argument() {
+    let ms = std::env::args().nth(1).and_then(|a| a.parse().ok());
+    thread::sleep(Duration::from_millis(ms.unwrap_or(3000)));
+    DOWN.0.store(true, Relaxed);
+}
+
+/// Whether two objects lie on one line of 64 bytes.
+pub fn same_line<A, B>(a: &A, b: &B) -> bool {
+    std::ptr::from_ref(a).addr() / 64 == std::ptr::from_ref(b).addr() / 64
+}
+
+/// Exit status: 0 when the counts came out right and the layout is what the answer says.
+pub fn verdict(counts_right: bool, layout_right: bool) -> ExitCode {
+    ExitCode::from(if !counts_right {
+        1
+    } else if layout_right {
+        0
+    } else {
+        2
+    })
+}
