@@ -20,12 +20,15 @@ use crate::{
     },
 };
 
+/// Number of a slice since the clock's start.
+pub(super) type Slice = u32;
+
 /// With fewer samples than this, order cannot be told from chance: of 4 + 4 random ones, 1 order in 35
 /// looks like phases; of 2 + 2, 1 in 3.
 pub(super) const WINDOW_SAMPLES: u32 = 8;
 
 /// A window never spans more slices, however few the samples: beyond it, accesses are far apart.
-pub(super) const MAX_WINDOW_SLICES: u64 = 4;
+pub(super) const MAX_WINDOW_SLICES: Slice = 4;
 
 /// Sites kept per line; 500 threads with four instructions each fit. The rarer half leaves beyond it.
 const MAX_SITES: usize = 4096;
@@ -107,10 +110,10 @@ pub struct Line {
     sites: SmallMap<SiteKey, Record>,
     order: Order,
     /// First slice of the open window.
-    window: u64,
+    window: Slice,
     /// Stalled time in the open window.
     window_cost_ns: u64,
-    last_slice: u64,
+    last_slice: Slice,
     accesses: u64,
     stores: u64,
     samples: u64,
@@ -124,7 +127,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub(super) fn new(slice: u64) -> Line {
+    pub(super) fn new(slice: Slice) -> Line {
         Line {
             sites: SmallMap::default(),
             order: Order::default(),
@@ -148,13 +151,13 @@ impl Line {
         access: &Access,
         piece: Piece,
         key: SiteKey,
-        slice: u64,
+        slice: Slice,
         line_size: LineSize,
     ) {
         let ended = slice > self.window
             && (self.order.samples() >= WINDOW_SAMPLES || slice - self.window >= MAX_WINDOW_SLICES);
         if ended {
-            self.close_window(line_size);
+            self.end_window(line_size);
             self.window = slice;
         }
         self.last_slice = self.last_slice.max(slice);
@@ -196,12 +199,13 @@ impl Line {
         });
     }
 
-    fn close_window(&mut self, line_size: LineSize) {
+    /// Adds what the open window shows to the sums and starts over.
+    pub(super) fn end_window(&mut self, line_size: LineSize) {
         if let Some(window) = self.open_window(line_size) {
             self.sharing.get_or_insert_default().add(&window);
         }
         for record in self.sites.values_mut() {
-            record.close_window();
+            record.end_window();
         }
         self.order.clear();
         self.window_cost_ns = 0;
@@ -317,12 +321,14 @@ impl Line {
         self.sites.len()
     }
 
-    pub(super) fn last_slice(&self) -> u64 {
+    pub(super) fn last_slice(&self) -> Slice {
         self.last_slice
     }
 
-    /// Whether any window of it was interleaved.
-    pub(super) fn has_shared(&self) -> bool {
-        self.sharing.as_ref().is_some_and(|s| s.weight > 0.0)
+    /// Shared cost of the closed windows, nanoseconds, plus one for each interleaved sample; `None`
+    /// when no window was interleaved. Ranks what to keep.
+    pub(super) fn shared_rank(&self) -> Option<u64> {
+        let sharing = self.sharing.as_ref().filter(|s| s.weight > 0.0)?;
+        Some((sharing.cost_ns + sharing.weight) as u64)
     }
 }

@@ -45,7 +45,8 @@ impl Default for AnalysisOptions {
             line_size: LineSize::B64,
             slice_ns: 100_000_000,
             sample_period_ns: 1_000_000,
-            max_lines: 1 << 16,
+            // What a hash table of 65,536 buckets holds before it doubles.
+            max_lines: 57_000,
             max_sites: 1 << 18,
         }
     }

@@ -147,6 +147,11 @@ impl Order {
     /// phases come to 0 at any n. A denominator of at least 1 keeps windows of two or three samples,
     /// which cannot tell, from voting with full weight.
     pub(super) fn turns(&self) -> Option<Turns> {
+        let mut tids = self.seen.iter().map(|((tid, _), _)| *tid);
+        let first = tids.next()?;
+        if tids.all(|tid| tid == first) {
+            return None;
+        }
         let mut threads: Vec<Group<Tid>> = Vec::new();
         let mut cpus: Vec<Group<Cpu>> = Vec::new();
         let mut both = Squares::default();
@@ -162,9 +167,6 @@ impl Order {
             all.add(counts);
         }
         merge_equal(&mut threads);
-        if threads.len() < 2 {
-            return None;
-        }
         merge_equal(&mut cpus);
         let by_thread = squares(&threads);
         let by_cpu = squares(&cpus);

@@ -143,7 +143,7 @@ impl Record {
         self.cpus.insert(access.cpu);
     }
 
-    pub(super) fn close_window(&mut self) {
+    pub(super) fn end_window(&mut self) {
         self.window_exact = 0;
         self.window_harvested = 0;
     }

@@ -6,7 +6,7 @@ use crate::{
     access::{Access, LineKey, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions,
-        line::{Line, MAX_WINDOW_SLICES, Piece},
+        line::{Line, MAX_WINDOW_SLICES, Piece, Slice},
         site::SiteKey,
     },
 };
@@ -39,7 +39,7 @@ pub struct LineTable {
     /// Boxed, so that growing the map does not copy the lines.
     lines: FxHashMap<LineKey, Box<Line>>,
     sites: usize,
-    newest_slice: u64,
+    newest_slice: Slice,
     totals: Totals,
 }
 
@@ -62,7 +62,8 @@ impl LineTable {
     /// (not known to the decoder) counts as the one byte that is certain.
     pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
         let line_size = self.options.line_size;
-        let slice = access.time_ns / self.slice_ns;
+        // 13 years of 100 ms slices; a time beyond is damage and joins the last one.
+        let slice = Slice::try_from(access.time_ns / self.slice_ns).unwrap_or(Slice::MAX);
         self.newest_slice = self.newest_slice.max(slice);
         self.totals.accesses += 1;
         let mut cost_ns = u64::from(access.cost_ns);
@@ -94,7 +95,7 @@ impl LineTable {
         key: LineKey,
         piece: Piece,
         space: SpaceId,
-        slice: u64,
+        slice: Slice,
     ) {
         self.totals.touches += 1;
         let line = (self.lines.entry(key)).or_insert_with(|| Box::new(Line::new(slice)));
@@ -107,26 +108,28 @@ impl LineTable {
         }
     }
 
-    /// Drops lines until a quarter of each bound is free: first those of one thread that no window can
-    /// pair any more, which costs no verdict; then others that never showed sharing; the rest last;
-    /// within each, the longest untouched first.
+    /// Drops lines until half of each bound is free: first those of one thread that no window can pair
+    /// any more, which costs no verdict; then others that show no sharing, the longest untouched
+    /// first; then the rest, the least shared first.
     fn evict(&mut self) {
-        let lines_left = self.options.max_lines / 4 * 3;
-        let sites_left = self.options.max_sites / 4 * 3;
-        let newest = self.newest_slice;
-        let mut order: Vec<(u8, u64, LineKey)> = self
-            .lines
-            .iter()
-            .map(|(key, line)| {
-                let quiet = newest.saturating_sub(line.last_slice()) > MAX_WINDOW_SLICES;
-                let class = match (line.several_threads(), quiet) {
-                    (false, true) => 0,
-                    _ if !line.has_shared() => 1,
-                    _ => 2,
-                };
-                (class, line.last_slice(), *key)
-            })
-            .collect();
+        let lines_left = self.options.max_lines / 2;
+        let sites_left = self.options.max_sites / 2;
+        let mut order: Vec<(u8, u64, LineKey)> = Vec::with_capacity(self.lines.len());
+        for (key, line) in &mut self.lines {
+            let untouched = self.newest_slice.saturating_sub(line.last_slice());
+            let quiet = untouched > MAX_WINDOW_SLICES;
+            if quiet {
+                line.end_window(self.options.line_size);
+            }
+            let age_rank = u64::from(line.last_slice());
+            let (class, rank) = match (line.shared_rank(), line.several_threads()) {
+                (Some(rank), _) => (2, rank),
+                (None, true) if !quiet => (2, 0),
+                (None, false) if quiet => (0, age_rank),
+                (None, _) => (1, age_rank),
+            };
+            order.push((class, rank, *key));
+        }
         // The key makes it the same lines at every replay.
         order.sort_unstable();
         for (_, _, key) in order {

@@ -345,3 +345,41 @@ fn a_judgement_carries_its_numbers() {
     assert!(line.sites.is_sorted_by(|a, b| a.cost_ns >= b.cost_ns));
     assert!(line.facts.contains(&Fact::Separable(1.0)));
 }
+
+#[test]
+fn verdicts_hold_on_machines_with_more_cpus() {
+    let on = |cpus, workers: Vec<_>| {
+        let mut program = program(workers);
+        program.cpus = cpus;
+        program.duration_ms = 500;
+        program
+    };
+    let slots = |stride: u64| (0..8).map(|n| worker(&[add(n * stride)])).collect();
+    check(&on(8, slots(8)), &[(0, FalseSharing)]);
+    check(&on(8, slots(64)), &[]);
+    let phases = (0..8).map(|n| worker(&[add(n * 8)]).during(n * 60..n * 60 + 60));
+    check(&on(8, phases.collect()), &[]);
+    let crowd = |load_only: bool| {
+        let step = if load_only { load(0) } else { add(0) };
+        (0..500).map(|_| worker(&[step])).collect()
+    };
+    check(&on(64, crowd(false)), &[(0, TrueSharing)]);
+    check(&on(64, crowd(true)), &[]);
+}
+
+#[test]
+fn verdicts_hold_at_a_tenth_of_the_rate() {
+    let slowly = |workers: [_; 2]| {
+        let mut program = program(workers);
+        program.period_ms = 10;
+        program.duration_ms = 20_000;
+        program
+    };
+    check(
+        &slowly([worker(&[add(0)]), worker(&[add(8)])]),
+        &[(0, FalseSharing)],
+    );
+    check(&slowly([worker(&[add(0)]), worker(&[add(64)])]), &[]);
+    let phases = [true, false].map(|first| worker(&[add(0)]).alternating(1000, first));
+    check(&slowly(phases), &[]);
+}

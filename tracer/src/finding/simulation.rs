@@ -1,4 +1,4 @@
-//! Sampled access streams of known programs: 1 kHz on each CPU, threads scheduled in quanta, 60 % of
+//! Sampled access streams of known programs: 1 kHz on each CPU unless said otherwise, threads scheduled in quanta, 60 % of
 //! the samples stalled, now and then a harvested access. Deterministic by seed.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::{
     analysis::{AnalysisOptions, LineTable},
 };
 
-const PERIOD_NS: u64 = 1_000_000;
+const MS_NS: u64 = 1_000_000;
 const QUANTUM_MS: u64 = 3;
 /// Of a line; fields below are given relative to it.
 pub(super) const BASE: u64 = 0x7f00_0000_1000;
@@ -125,6 +125,8 @@ pub(super) struct Program {
     pub(super) workers: Vec<Worker>,
     pub(super) cpus: u32,
     pub(super) duration_ms: u64,
+    /// Between two samples of a CPU.
+    pub(super) period_ms: u64,
     /// Of the accesses beside the stalled one.
     pub(super) harvested: f64,
     /// Memory shared between processes.
@@ -137,6 +139,7 @@ pub(super) fn program(workers: impl IntoIterator<Item = Worker>) -> Program {
         workers: workers.into_iter().collect(),
         cpus: 2,
         duration_ms: 3000,
+        period_ms: 1,
         harvested: 0.2,
         shared_memory: false,
         line_size: LineSize::B64,
@@ -148,6 +151,7 @@ pub(super) fn program(workers: impl IntoIterator<Item = Worker>) -> Program {
 pub(super) struct Stream {
     pub(super) accesses: Vec<Access>,
     pub(super) sampled_ns: u64,
+    pub(super) period_ns: u64,
     pub(super) shared_memory: bool,
     pub(super) line_size: LineSize,
 }
@@ -156,20 +160,22 @@ impl Program {
     /// Samples the program.
     pub(super) fn sample(&self, seed: u64) -> Stream {
         let mut random = Random(seed);
-        let offsets: Vec<u64> = (0..self.cpus).map(|_| random.below(PERIOD_NS)).collect();
+        let period_ns = self.period_ms * MS_NS;
+        let offsets: Vec<u64> = (0..self.cpus).map(|_| random.below(period_ns)).collect();
         let mut running: Vec<Option<usize>> = Vec::new();
+        let mut quantum = None;
         let mut accesses = Vec::new();
         let mut samples = 0;
-        for ms in 0..self.duration_ms {
-            if ms % QUANTUM_MS == 0 {
+        for ms in (0..self.duration_ms).step_by(self.period_ms as usize) {
+            if quantum.replace(ms / QUANTUM_MS) != Some(ms / QUANTUM_MS) {
                 running = self.schedule(ms, &mut random);
             }
             for (cpu, tid) in running.iter().enumerate() {
                 let Some(tid) = tid.filter(|&tid| self.workers[tid].runs_at(ms)) else {
                     continue;
                 };
-                let jitter_ns = random.below(PERIOD_NS / 20);
-                let time_ns = 10_000_000_000 + ms * PERIOD_NS + offsets[cpu] + jitter_ns;
+                let jitter_ns = random.below(period_ns / 20);
+                let time_ns = 10_000_000_000 + ms * MS_NS + offsets[cpu] + jitter_ns;
                 samples += 1;
                 self.sample_once(time_ns, cpu, tid, &mut random, &mut accesses);
             }
@@ -177,7 +183,8 @@ impl Program {
         accesses.sort_by_key(|access: &Access| access.time_ns);
         Stream {
             accesses,
-            sampled_ns: samples * PERIOD_NS,
+            sampled_ns: samples * period_ns,
+            period_ns,
             shared_memory: self.shared_memory,
             line_size: self.line_size,
         }
@@ -234,7 +241,7 @@ impl Program {
                 addr: BASE + step.at,
                 ip: 0x401000 + tid as u64 * 0x100 + n as u64 * 4,
                 cost_ns: if basis == Basis::Stalled {
-                    PERIOD_NS as u32
+                    (self.period_ms * MS_NS) as u32
                 } else {
                     0
                 },
@@ -272,6 +279,7 @@ impl Stream {
     pub(super) fn table(&self) -> LineTable {
         LineTable::new(AnalysisOptions {
             line_size: self.line_size,
+            sample_period_ns: self.period_ns,
             ..AnalysisOptions::default()
         })
     }

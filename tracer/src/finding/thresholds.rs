@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
     /// Least share of the sampled time stalled on the line and attributed to sharing. Below 1 % a
-    /// repair cannot be measured on a noisy machine.
+    /// repair cannot be measured on a noisy machine. Not applied when no time was sampled.
     pub cost_share: f64,
     /// Least part of the sharing that each kind must hold for a mixed verdict. Of the shapes with two
     /// kinds, a lock word of two threads beside six others' fields has the smallest part, 14 %; the
