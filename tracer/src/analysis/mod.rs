@@ -1,1 +1,77 @@
-//! analysis
+//! Folds over the access stream: who touched which bytes of which line, and how closely in time.
+//!
+//! [`LineTable`] is fed one access after the other; each [`Line`] sums, window by window, the
+//! [`Sharing`] that [`crate::finding`] judges. Pure: no IO, no clock, and nothing here can fail.
+
+mod conflict;
+mod cpu_set;
+mod groups;
+mod line;
+mod order;
+mod site;
+mod small_map;
+mod table;
+
+pub use cpu_set::CpuSet;
+pub use groups::{Group, groups};
+pub use line::{Evidence, Line, Sharing};
+pub use site::{Site, SiteCounts};
+pub use table::{LineTable, Totals};
+
+use crate::access::LineSize;
+
+/// Samples that one CPU should yield in a slice, so that an order can be told from chance.
+const SLICE_SAMPLES: u64 = 50;
+
+/// How the stream is cut and how much of it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnalysisOptions {
+    /// Coherence granule.
+    pub line_size: LineSize,
+    /// Shortest slice of time that is judged as one, nanoseconds; see [`AnalysisOptions::slice_ns`].
+    pub slice_ns: u64,
+    /// Time between two samples of one CPU, nanoseconds; 0 when the source has no period.
+    pub sample_period_ns: u64,
+    /// Lines kept; beyond it, lines that only one thread touched leave first.
+    pub max_lines: usize,
+    /// Sites kept in all lines together; the second bound on memory.
+    pub max_sites: usize,
+}
+
+impl Default for AnalysisOptions {
+    /// 64-byte lines, 100 ms slices, 1 kHz, and about 25 MB of lines at most.
+    fn default() -> Self {
+        AnalysisOptions {
+            line_size: LineSize::B64,
+            slice_ns: 100_000_000,
+            sample_period_ns: 1_000_000,
+            max_lines: 1 << 16,
+            max_sites: 1 << 18,
+        }
+    }
+}
+
+impl AnalysisOptions {
+    /// The slice in force, nanoseconds: as asked, but at least the time of 50 samples of one CPU.
+    pub fn slice_ns(&self) -> u64 {
+        let samples_ns = self.sample_period_ns.saturating_mul(SLICE_SAMPLES);
+        self.slice_ns.max(samples_ns).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_is_wider_when_samples_are_few() {
+        let at = |sample_period_ns| AnalysisOptions {
+            sample_period_ns,
+            ..AnalysisOptions::default()
+        };
+        assert_eq!(at(1_000_000).slice_ns(), 100_000_000);
+        assert_eq!(at(10_000_000).slice_ns(), 500_000_000);
+        assert_eq!(at(0).slice_ns(), 100_000_000);
+        assert_eq!(at(u64::MAX).slice_ns(), u64::MAX);
+    }
+}

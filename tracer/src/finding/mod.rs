@@ -1,1 +1,347 @@
-//! finding
+//! Judgements: which lines are shared, how, and whether it matters.
+//!
+//! [`judge_all`] turns a [`LineTable`] into [`Judgement`]s, at the end of a run or at any time in it.
+//! The kind of sharing is decided by the [`FINDERS`], one per file; whether it matters by
+//! [`Thresholds`]. A finding is never made of one thread or of loads only.
+
+mod false_sharing;
+mod mixed_sharing;
+mod standing;
+mod thresholds;
+mod true_sharing;
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod shapes;
+#[cfg(test)]
+mod simulation;
+
+pub use standing::{Reason, Standing};
+pub use thresholds::Thresholds;
+
+use crate::{
+    access::{ByteSet, LineKey, LineSize, Pid, Tid},
+    analysis::{CpuSet, Evidence, Line, LineTable, SiteCounts},
+};
+
+/// How the bytes of a shared line are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// No byte that one thread stores is touched by another, or hardly ever.
+    FalseSharing,
+    /// The threads use the same bytes; separating fields would not help.
+    TrueSharing,
+    /// Both on one line, each in a share worth saying.
+    MixedSharing,
+}
+
+/// What a finder may look at besides the line.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'a> {
+    /// Target time that all samples of the run stand for, nanoseconds.
+    pub sampled_ns: u64,
+    /// Granule.
+    pub line_size: LineSize,
+    /// Limits.
+    pub thresholds: &'a Thresholds,
+}
+
+impl Model<'_> {
+    /// Share of the sampled time, 0..=1; `None` when no time was sampled.
+    pub fn share(&self, cost_ns: f64) -> Option<f64> {
+        (self.sampled_ns > 0).then(|| cost_ns / self.sampled_ns as f64)
+    }
+}
+
+/// Decides one kind of sharing.
+pub trait Finder: Sync {
+    /// Stable name, as in reports: `false-sharing`.
+    fn name(&self) -> &'static str;
+    /// The rule in one sentence, with the thresholds in force.
+    fn rule(&self, thresholds: &Thresholds) -> String;
+    /// The verdict, when the line is of this kind. At most one finder claims a line.
+    fn judge(&self, line: &Evidence, model: &Model) -> Option<Verdict>;
+}
+
+/// All finders.
+pub static FINDERS: &[&dyn Finder] = &[
+    &false_sharing::FalseSharing,
+    &true_sharing::TrueSharing,
+    &mixed_sharing::MixedSharing,
+];
+
+/// Something worth saying about a judged line; the words are the report's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fact {
+    /// How often neighbouring samples were a hand-off, and how often they would be by chance.
+    HandOffs {
+        /// Seen.
+        seen: f64,
+        /// Of a random order.
+        expected: f64,
+    },
+    /// Bytes that one thread stores and another touches, over the whole run.
+    CommonBytes(ByteSet),
+    /// Bytes that a thread stores and no other touches, over the whole run.
+    PrivateBytes(ByteSet),
+    /// The part of the shared cost, 0..=1, that giving each field its own line would remove.
+    Separable(f64),
+    /// Without harvested accesses, which are weaker evidence, there would be no conflict.
+    HarvestedOnly,
+    /// No store was sampled. That is not "read-only": the writer may not have been sampled.
+    NoStoreSeen,
+    /// Time stalled in windows of several threads in which no store was sampled, nanoseconds; not part
+    /// of the shared cost.
+    StalledWithoutStore(f64),
+    /// Accesses that are counted but no longer listed by site.
+    Folded(u64),
+}
+
+/// One thread's part in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// Accesses.
+    pub accesses: u64,
+    /// Of those, stores.
+    pub stores: u64,
+    /// Sampled time spent waiting for the line, nanoseconds.
+    pub cost_ns: u64,
+    /// Where it ran.
+    pub cpus: CpuSet,
+}
+
+/// What is known and thought of one line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Which line.
+    pub key: LineKey,
+    /// How it is shared; `None` when no conflict was seen within any window.
+    pub verdict: Option<Verdict>,
+    /// Whether it is a finding.
+    pub standing: Standing,
+    /// Sampled time spent waiting for the line, nanoseconds.
+    pub cost_ns: u64,
+    /// The part of it that counts as sharing: by windows, times their interleaving. Ranks findings.
+    pub shared_cost_ns: u64,
+    /// `shared_cost_ns` as a share of the sampled time, 0..=1; `None` when no time was sampled.
+    pub shared_share: Option<f64>,
+    /// Samples with an access to the line.
+    pub samples: u64,
+    /// Accesses, one per instruction and sample.
+    pub accesses: u64,
+    /// 0: threads came one after the other. 1: by turns, all the time.
+    pub interleaving: f64,
+    /// Share of the sharing, 0..=1, that would remain if every field had a line of its own.
+    pub true_weight: f64,
+    /// Share of the sharing, 0..=1, that is between accesses to different bytes. The two may overlap.
+    pub false_weight: f64,
+    /// Sites, costliest first.
+    pub sites: Vec<SiteCounts>,
+    /// Threads, costliest first.
+    pub threads: Vec<ThreadCounts>,
+    /// Rests on harvested accesses.
+    pub weak: bool,
+    /// What else to say.
+    pub facts: Vec<Fact>,
+}
+
+impl Judgement {
+    /// Whether it is a finding.
+    pub fn is_finding(&self) -> bool {
+        self.standing == Standing::Significant
+    }
+}
+
+/// A judged line before its sites are copied.
+struct Candidate<'a> {
+    key: LineKey,
+    line: &'a Line,
+    evidence: Evidence,
+    verdict: Option<Verdict>,
+    standing: Standing,
+}
+
+/// Judges every line: findings first, highest shared cost first; then at most
+/// [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
+/// windows count as if they ended now.
+pub fn judge_all(table: &LineTable, sampled_ns: u64, thresholds: &Thresholds) -> Vec<Judgement> {
+    let model = Model {
+        sampled_ns,
+        line_size: table.line_size(),
+        thresholds,
+    };
+    let mut findings = Vec::new();
+    let mut others = Vec::new();
+    for (key, line) in table.lines() {
+        if !line.several_threads() {
+            continue;
+        }
+        let candidate = judge(key, line, &model);
+        if candidate.standing == Standing::Significant {
+            findings.push(candidate);
+        } else if worth_listing(&candidate.evidence, &model) {
+            others.push(candidate);
+        }
+    }
+    findings.sort_by(|a, b| {
+        let cost = |c: &Candidate| c.evidence.sharing.cost_ns;
+        let weight = |c: &Candidate| c.evidence.sharing.weight;
+        (cost(b).total_cmp(&cost(a)))
+            .then_with(|| weight(b).total_cmp(&weight(a)))
+            .then_with(|| a.key.cmp(&b.key))
+    });
+    others.sort_by_key(|c| {
+        let evidence = &c.evidence;
+        (
+            std::cmp::Reverse((evidence.cost_ns, evidence.samples)),
+            c.key,
+        )
+    });
+    others.truncate(thresholds.insignificant_listed);
+    let candidates = findings.into_iter().chain(others);
+    candidates.map(|c| c.into_judgement(&model)).collect()
+}
+
+fn judge<'a>(key: LineKey, line: &'a Line, model: &Model) -> Candidate<'a> {
+    let evidence = line.evidence(model.line_size);
+    let verdict = FINDERS.iter().find_map(|f| f.judge(&evidence, model));
+    Candidate {
+        key,
+        line,
+        evidence,
+        verdict,
+        standing: standing::standing(&evidence, verdict, model),
+    }
+}
+
+/// A line with a store is listed; one without only when waiting for it took long enough to suspect a
+/// writer that no sample caught.
+fn worth_listing(evidence: &Evidence, model: &Model) -> bool {
+    let cost_ns = evidence.sharing.unstored_cost_ns;
+    let share = model.share(cost_ns).unwrap_or(0.0);
+    evidence.stores > 0 || share >= model.thresholds.suspect_cost_share
+}
+
+impl Candidate<'_> {
+    fn into_judgement(self, model: &Model) -> Judgement {
+        let Evidence {
+            accesses,
+            stores: _,
+            samples,
+            cost_ns,
+            one_cpu: _,
+            folded: _,
+            sharing,
+        } = self.evidence;
+        let of_weight = |part: f64| {
+            if sharing.weight > 0.0 {
+                part / sharing.weight
+            } else {
+                0.0
+            }
+        };
+        let sites = self.line.sites();
+        let weak =
+            sharing.weight > 0.0 && of_weight(sharing.exact_weight) < model.thresholds.exact_share;
+        Judgement {
+            key: self.key,
+            verdict: self.verdict,
+            standing: self.standing,
+            cost_ns,
+            shared_cost_ns: sharing.cost_ns.round() as u64,
+            shared_share: model.share(sharing.cost_ns),
+            samples,
+            accesses,
+            interleaving: sharing.weight / (samples as f64).max(1.0),
+            true_weight: of_weight(sharing.true_weight),
+            false_weight: of_weight(sharing.false_weight),
+            threads: threads(&sites),
+            weak,
+            facts: facts(&self.evidence, &sites, weak, model.line_size),
+            sites,
+        }
+    }
+}
+
+fn threads(sites: &[SiteCounts]) -> Vec<ThreadCounts> {
+    let mut by_tid: Vec<&SiteCounts> = sites.iter().collect();
+    by_tid.sort_by_key(|s| (s.site.pid, s.site.tid));
+    let mut threads: Vec<ThreadCounts> = by_tid
+        .chunk_by(|a, b| (a.site.pid, a.site.tid) == (b.site.pid, b.site.tid))
+        .map(|sites| {
+            let mut cpus = CpuSet::default();
+            for site in sites {
+                cpus.merge(&site.cpus);
+            }
+            let stores = sites.iter().filter(|s| s.site.op.stores());
+            ThreadCounts {
+                pid: sites[0].site.pid,
+                tid: sites[0].site.tid,
+                accesses: sites.iter().map(|s| s.accesses()).sum(),
+                stores: stores.map(|s| s.accesses()).sum(),
+                cost_ns: sites.iter().map(|s| s.cost_ns).sum(),
+                cpus,
+            }
+        })
+        .collect();
+    threads.sort_by_key(|t| (std::cmp::Reverse((t.cost_ns, t.accesses)), t.tid));
+    threads
+}
+
+fn facts(evidence: &Evidence, sites: &[SiteCounts], weak: bool, line_size: LineSize) -> Vec<Fact> {
+    let sharing = &evidence.sharing;
+    let mut facts = Vec::new();
+    if sharing.expected_hand_offs > 0.0 {
+        facts.push(Fact::HandOffs {
+            seen: sharing.hand_offs,
+            expected: sharing.expected_hand_offs,
+        });
+    }
+    let (common, private) = stored_bytes(sites, line_size);
+    if !common.is_empty() {
+        facts.push(Fact::CommonBytes(common));
+    }
+    if !private.is_empty() {
+        facts.push(Fact::PrivateBytes(private));
+    }
+    if sharing.weight > 0.0 {
+        facts.push(Fact::Separable(1.0 - sharing.true_weight / sharing.weight));
+    }
+    if weak {
+        facts.push(Fact::HarvestedOnly);
+    }
+    if evidence.stores == 0 {
+        facts.push(Fact::NoStoreSeen);
+    }
+    if sharing.unstored_cost_ns > 0.0 {
+        facts.push(Fact::StalledWithoutStore(sharing.unstored_cost_ns));
+    }
+    if evidence.folded > 0 {
+        facts.push(Fact::Folded(evidence.folded));
+    }
+    facts
+}
+
+/// Stored bytes that several threads touch, and stored bytes of one thread alone.
+fn stored_bytes(sites: &[SiteCounts], line_size: LineSize) -> (ByteSet, ByteSet) {
+    let mut stored = 0;
+    let mut by_several = 0;
+    let mut toucher: [Option<Tid>; 128] = [None; 128];
+    for site in sites.iter().filter(|s| s.site.op.touches()) {
+        let bytes = site.site.bytes(line_size).0;
+        if site.site.op.stores() {
+            stored |= bytes;
+        }
+        for (n, first) in toucher.iter_mut().enumerate() {
+            if bytes >> n & 1 == 1 && *first.get_or_insert(site.site.tid) != site.site.tid {
+                by_several |= 1 << n;
+            }
+        }
+    }
+    (ByteSet(stored & by_several), ByteSet(stored & !by_several))
+}

@@ -1,0 +1,323 @@
+//! Which byte ranges of a line belong together, by who stores and touches them: the base of layout
+//! advice. Bytes in different groups should not be on one line; bytes of one group may.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    access::{ByteSet, LineSize, Tid},
+    analysis::SiteCounts,
+};
+
+/// Stores rarer than this share of a line's stores do not join two fields into one: an initial
+/// `memset` writes the whole line once.
+const JOINING_STORES: f64 = 0.01;
+
+/// A field with less than this share of the line's accesses makes no group: one wrong address does not
+/// ask for another layout.
+const FIELD_SHARE: f64 = 0.01;
+
+/// Two stored fields stay together when their threads overlap by this much (1: the same threads as
+/// often; 0: none in common). A lock and its data come near 1, per-thread counters to 0; between
+/// them lies sampling noise.
+const SAME_THREADS: f64 = 0.4;
+
+/// A stored and a never stored field stay together while a store of the one meets an access of another
+/// thread to the other in at most this share of their pairs.
+const CONFLICT_TOLERATED: f64 = 0.1;
+
+/// Byte ranges of a line that may stay together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The bytes that were touched.
+    pub bytes: ByteSet,
+    /// Threads that store to any of them, ascending.
+    pub writers: Vec<Tid>,
+    /// Threads that only read them, ascending.
+    pub readers: Vec<Tid>,
+}
+
+impl Group {
+    /// The bytes as ranges of offsets in the line, ascending.
+    pub fn ranges(&self) -> Vec<Range<u8>> {
+        ranges(self.bytes)
+    }
+}
+
+/// The maximal runs of bytes in a set, ascending.
+fn ranges(bytes: ByteSet) -> Vec<Range<u8>> {
+    let has = |n: u8| n < 128 && bytes.0 >> n & 1 == 1;
+    let starts = (0..128u8).filter(|&n| has(n) && (n == 0 || !has(n - 1)));
+    starts
+        .map(|start| start..(start..=128).find(|&n| !has(n)).unwrap_or(128))
+        .collect()
+}
+
+/// Groups the bytes of a line by its sites, ordered by first byte. One group: nothing to move apart.
+pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
+    let touching: Vec<&SiteCounts> = sites.iter().filter(|s| s.site.op.touches()).collect();
+    let total: f64 = touching.iter().map(|s| s.accesses() as f64).sum();
+    let mut fields: Vec<Usage> = field_bytes(&touching, line_size)
+        .into_iter()
+        .map(|bytes| Usage::of(bytes, &touching, line_size))
+        .filter(|field| field.accesses() >= total * FIELD_SHARE)
+        .collect();
+    // The most used field founds the first group, so that noise joins it and not the reverse.
+    fields.sort_by(|a, b| {
+        (b.accesses().total_cmp(&a.accesses())).then_with(|| a.bytes.0.cmp(&b.bytes.0))
+    });
+    let mut merged: Vec<Usage> = Vec::new();
+    for field in fields {
+        match merged.iter_mut().find(|group| group.may_hold(&field)) {
+            Some(group) => group.add(&field),
+            None => merged.push(field),
+        }
+    }
+    merged.sort_by_key(|group| group.bytes.0.trailing_zeros());
+    merged.into_iter().map(Usage::into_group).collect()
+}
+
+/// Cuts the touched bytes into fields: bytes that one store writes together, then bytes never stored
+/// that one load reads together. A load over several stored fields joins none of them.
+fn field_bytes(sites: &[&SiteCounts], line_size: LineSize) -> Vec<ByteSet> {
+    let stores = || sites.iter().filter(|s| s.site.op.stores());
+    let stored: f64 = stores().map(|s| s.accesses() as f64).sum();
+    let mut by_footprint: BTreeMap<(u8, u8), f64> = BTreeMap::new();
+    for site in stores() {
+        let footprint = (site.site.offset, site.site.size);
+        *by_footprint.entry(footprint).or_default() += site.accesses() as f64;
+    }
+    let joining = by_footprint
+        .into_iter()
+        .filter(|(_, accesses)| *accesses >= stored * JOINING_STORES)
+        .map(|((offset, size), _)| ByteSet::range(offset, u16::from(size), line_size));
+    let mut fields = join_overlapping(joining);
+    let taken = fields.iter().fold(0, |all, field| all | field.0);
+    let rest = sites
+        .iter()
+        .map(|s| ByteSet(s.site.bytes(line_size).0 & !taken));
+    fields.extend(join_overlapping(rest));
+    fields
+}
+
+fn join_overlapping(sets: impl Iterator<Item = ByteSet>) -> Vec<ByteSet> {
+    let mut joined: Vec<ByteSet> = Vec::new();
+    for mut set in sets.filter(|set| !set.is_empty()) {
+        joined.retain(|other| {
+            let overlaps = other.overlaps(set);
+            if overlaps {
+                set.0 |= other.0;
+            }
+            !overlaps
+        });
+        joined.push(set);
+    }
+    joined
+}
+
+/// Accesses per thread to some bytes.
+struct Usage {
+    bytes: ByteSet,
+    stores: BTreeMap<Tid, f64>,
+    touches: BTreeMap<Tid, f64>,
+}
+
+impl Usage {
+    fn of(bytes: ByteSet, sites: &[&SiteCounts], line_size: LineSize) -> Usage {
+        let mut usage = Usage {
+            bytes,
+            stores: BTreeMap::new(),
+            touches: BTreeMap::new(),
+        };
+        let here = |s: &&&SiteCounts| s.site.bytes(line_size).overlaps(bytes);
+        for site in sites.iter().filter(here) {
+            let accesses = site.accesses() as f64;
+            *usage.touches.entry(site.site.tid).or_default() += accesses;
+            if site.site.op.stores() {
+                *usage.stores.entry(site.site.tid).or_default() += accesses;
+            }
+        }
+        usage
+    }
+
+    fn accesses(&self) -> f64 {
+        self.touches.values().sum()
+    }
+
+    fn may_hold(&self, field: &Usage) -> bool {
+        match (self.stores.is_empty(), field.stores.is_empty()) {
+            (true, true) => true,
+            (false, false) => {
+                overlap(&self.touches, &field.touches) >= SAME_THREADS
+                    && overlap(&self.stores, &field.stores) >= SAME_THREADS
+            }
+            (false, true) => crossing(&self.stores, &field.touches) <= CONFLICT_TOLERATED,
+            (true, false) => crossing(&field.stores, &self.touches) <= CONFLICT_TOLERATED,
+        }
+    }
+
+    fn add(&mut self, other: &Usage) {
+        self.bytes.0 |= other.bytes.0;
+        let pairs = [
+            (&mut self.stores, &other.stores),
+            (&mut self.touches, &other.touches),
+        ];
+        for (mine, others) in pairs {
+            for (tid, accesses) in others {
+                *mine.entry(*tid).or_default() += accesses;
+            }
+        }
+    }
+
+    fn into_group(self) -> Group {
+        let only_reads = |tid: &Tid| !self.stores.contains_key(tid);
+        Group {
+            bytes: self.bytes,
+            readers: self.touches.keys().copied().filter(only_reads).collect(),
+            writers: self.stores.into_keys().collect(),
+        }
+    }
+}
+
+fn share(of: &BTreeMap<Tid, f64>, tid: Tid) -> f64 {
+    let sum: f64 = of.values().sum();
+    of.get(&tid).map_or(0.0, |accesses| accesses / sum)
+}
+
+/// How alike two distributions over threads are, 0..=1.
+fn overlap(a: &BTreeMap<Tid, f64>, b: &BTreeMap<Tid, f64>) -> f64 {
+    a.keys().map(|&tid| share(a, tid).min(share(b, tid))).sum()
+}
+
+/// Probability that an access of `a` and one of `b` are of different threads.
+fn crossing(a: &BTreeMap<Tid, f64>, b: &BTreeMap<Tid, f64>) -> f64 {
+    let same: f64 = a.keys().map(|&tid| share(a, tid) * share(b, tid)).sum();
+    1.0 - same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        access::{Op, Pid, SpaceId},
+        analysis::{CpuSet, Site},
+    };
+
+    fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> SiteCounts {
+        SiteCounts {
+            site: Site {
+                space: SpaceId(0),
+                ip: 0x401000,
+                pid: Pid(1),
+                tid: Tid(tid),
+                offset,
+                size,
+                op,
+                locked: false,
+                kernel: false,
+            },
+            stalled: 0,
+            decoded,
+            harvested: 0,
+            cost_ns: 0,
+            cpus: CpuSet::default(),
+        }
+    }
+
+    /// One line per group: `ranges w writers r readers`.
+    fn check(sites: &[SiteCounts], expected: &[&str]) {
+        let list = |tids: &[Tid]| tids.iter().map(|tid| tid.0).collect::<Vec<_>>();
+        let found: Vec<String> = groups(sites, LineSize::B64)
+            .iter()
+            .map(|g| {
+                format!(
+                    "{:?} w {:?} r {:?}",
+                    g.ranges(),
+                    list(&g.writers),
+                    list(&g.readers)
+                )
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn counters_of_two_threads_are_two_groups() {
+        let sites = [site(1, 0, 8, Op::Rmw, 50), site(2, 8, 8, Op::Rmw, 50)];
+        check(&sites, &["[0..8] w [1] r []", "[8..16] w [2] r []"]);
+    }
+
+    #[test]
+    fn a_counter_leaves_the_configuration_beside_it_together() {
+        let sites = [
+            site(1, 0, 8, Op::Rmw, 90),
+            site(2, 8, 4, Op::Load, 50),
+            site(3, 8, 4, Op::Load, 40),
+            site(2, 16, 8, Op::Load, 20),
+            site(1, 16, 8, Op::Load, 10),
+        ];
+        check(
+            &sites,
+            &["[0..8] w [1] r []", "[8..12, 16..24] w [] r [1, 2, 3]"],
+        );
+    }
+
+    #[test]
+    fn a_lock_and_the_data_that_all_its_users_store_stay_together() {
+        let both = |tid| [site(tid, 0, 4, Op::Rmw, 50), site(tid, 8, 8, Op::Rmw, 30)];
+        let sites: Vec<_> = [both(1), both(2), both(3)].concat();
+        check(&sites, &["[0..4, 8..16] w [1, 2, 3] r []"]);
+    }
+
+    #[test]
+    fn everything_of_one_thread_stays_together() {
+        let sites = [
+            site(1, 0, 8, Op::Rmw, 50),
+            site(1, 8, 8, Op::Load, 50),
+            site(1, 32, 8, Op::Store, 50),
+            site(2, 48, 8, Op::Store, 50),
+        ];
+        check(
+            &sites,
+            &["[0..16, 32..40] w [1] r []", "[48..56] w [2] r []"],
+        );
+    }
+
+    #[test]
+    fn head_and_tail_of_a_queue_move_apart() {
+        let sites = [
+            site(1, 0, 8, Op::Store, 50),
+            site(1, 8, 8, Op::Load, 50),
+            site(2, 8, 8, Op::Store, 50),
+            site(2, 0, 8, Op::Load, 50),
+        ];
+        check(&sites, &["[0..8] w [1] r [2]", "[8..16] w [2] r [1]"]);
+    }
+
+    #[test]
+    fn initialisation_and_a_reporter_do_not_join_the_counters() {
+        let sites = [
+            site(1, 0, 8, Op::Rmw, 500),
+            site(2, 8, 8, Op::Rmw, 500),
+            site(9, 0, 32, Op::Store, 2),
+            site(9, 0, 16, Op::Load, 30),
+        ];
+        check(&sites, &["[0..8] w [1, 9] r []", "[8..16] w [2, 9] r []"]);
+    }
+
+    #[test]
+    fn a_stray_access_makes_no_group() {
+        let sites = [
+            site(1, 0, 8, Op::Rmw, 500),
+            site(2, 8, 8, Op::Rmw, 500),
+            site(2, 40, 8, Op::Store, 1),
+        ];
+        check(&sites, &["[0..8] w [1] r []", "[8..16] w [2] r []"]);
+    }
+
+    #[test]
+    fn ranges_reach_both_ends_of_a_pair_of_lines() {
+        assert_eq!(ranges(ByteSet(1 << 127 | 1)), [0..1, 127..128]);
+        assert_eq!(format!("{:?}", ranges(ByteSet(u128::MAX))), "[0..128]");
+        assert!(ranges(ByteSet::default()).is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+//! A site: one instruction of one thread on one byte range of a line, and what was counted there.
+
+use crate::{
+    access::{Access, Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid},
+    analysis::CpuSet,
+};
+
+/// What tells two sites of a line apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// Address space of the executing process: names the code at `ip`.
+    pub space: SpaceId,
+    /// Virtual address of the accessing instruction.
+    pub ip: u64,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// First byte touched, counted from the line's start.
+    pub offset: u8,
+    /// Bytes of this line touched.
+    pub size: u8,
+    /// Direction.
+    pub op: Op,
+    /// A locked instruction.
+    pub locked: bool,
+    /// Executed in kernel mode.
+    pub kernel: bool,
+}
+
+impl Site {
+    /// The bytes of the line that the site touches.
+    pub fn bytes(&self, line_size: LineSize) -> ByteSet {
+        ByteSet::range(self.offset, u16::from(self.size), line_size)
+    }
+}
+
+/// A site with its counts over the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteCounts {
+    /// Where.
+    pub site: Site,
+    /// Accesses by basis: the CPU was waiting for this one.
+    pub stalled: u32,
+    /// Accesses by basis: in the sampled block.
+    pub decoded: u32,
+    /// Accesses by basis: in the sampled loop.
+    pub harvested: u32,
+    /// Sampled time spent waiting here, nanoseconds.
+    pub cost_ns: u64,
+    /// Where it ran.
+    pub cpus: CpuSet,
+}
+
+impl SiteCounts {
+    /// Accesses of any basis.
+    pub fn accesses(&self) -> u64 {
+        u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested)
+    }
+}
+
+/// [`Site`] in 24 bytes: a system-wide run holds hundreds of thousands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SiteKey {
+    ip: u64,
+    space: SpaceId,
+    pid: Pid,
+    pub(super) tid: Tid,
+    pub(super) offset: u8,
+    pub(super) size: u8,
+    /// Bits 0-1 the [`Op`], bit 2 locked, bit 3 kernel.
+    kind: u8,
+}
+
+impl SiteKey {
+    pub(super) fn new(access: &Access, space: SpaceId, offset: u8, size: u8) -> SiteKey {
+        let op = match access.op {
+            Op::Load => 0,
+            Op::Store => 1,
+            Op::Rmw => 2,
+            Op::Prefetch => 3,
+        };
+        SiteKey {
+            ip: access.ip,
+            space,
+            pid: access.pid,
+            tid: access.tid,
+            offset,
+            size,
+            kind: op | u8::from(access.locked) << 2 | u8::from(access.kernel) << 3,
+        }
+    }
+
+    pub(super) fn op(self) -> Op {
+        match self.kind & 3 {
+            0 => Op::Load,
+            1 => Op::Store,
+            2 => Op::Rmw,
+            _ => Op::Prefetch,
+        }
+    }
+
+    fn site(self) -> Site {
+        Site {
+            space: self.space,
+            ip: self.ip,
+            pid: self.pid,
+            tid: self.tid,
+            offset: self.offset,
+            size: self.size,
+            op: self.op(),
+            locked: self.kind & 4 != 0,
+            kernel: self.kind & 8 != 0,
+        }
+    }
+}
+
+/// The counts of one site, and of the open window apart.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    stalled: u32,
+    decoded: u32,
+    harvested: u32,
+    /// Stalled and decoded accesses in the open window.
+    pub(super) window_exact: u32,
+    /// Harvested accesses in the open window.
+    pub(super) window_harvested: u32,
+    cost_ns: u64,
+    pub(super) cpus: CpuSet,
+}
+
+impl Record {
+    /// Counts one access; `cost_ns` is the part of its cost that belongs to this line.
+    pub(super) fn count(&mut self, access: &Access, cost_ns: u64) {
+        let (run, window) = match access.basis {
+            Basis::Stalled => (&mut self.stalled, &mut self.window_exact),
+            Basis::Decoded => (&mut self.decoded, &mut self.window_exact),
+            Basis::Harvested => (&mut self.harvested, &mut self.window_harvested),
+        };
+        *run = run.saturating_add(1);
+        *window = window.saturating_add(1);
+        self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+        self.cpus.insert(access.cpu);
+    }
+
+    pub(super) fn close_window(&mut self) {
+        self.window_exact = 0;
+        self.window_harvested = 0;
+    }
+
+    /// Accesses in the open window.
+    pub(super) fn in_window(&self) -> u64 {
+        u64::from(self.window_exact) + u64::from(self.window_harvested)
+    }
+
+    /// Accesses over the run.
+    pub(super) fn accesses(&self) -> u64 {
+        u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested)
+    }
+
+    pub(super) fn counts(&self, key: SiteKey) -> SiteCounts {
+        SiteCounts {
+            site: key.site(),
+            stalled: self.stalled,
+            decoded: self.decoded,
+            harvested: self.harvested,
+            cost_ns: self.cost_ns,
+            cpus: self.cpus.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Cpu;
+
+    #[test]
+    fn a_packed_site_unpacks_to_itself() {
+        for op in [Op::Load, Op::Store, Op::Rmw, Op::Prefetch] {
+            for (locked, kernel) in [(false, false), (true, false), (false, true), (true, true)] {
+                let access = Access {
+                    time_ns: 1,
+                    addr: 0x1008,
+                    ip: 0xffff_ffff_8100_0000,
+                    cost_ns: 0,
+                    pid: Pid(1),
+                    tid: Tid(2),
+                    cpu: Cpu(3),
+                    size: 8,
+                    op,
+                    basis: Basis::Decoded,
+                    locked,
+                    kernel,
+                };
+                let site = SiteKey::new(&access, SpaceId(9), 120, 8).site();
+                let expected = Site {
+                    space: SpaceId(9),
+                    ip: access.ip,
+                    pid: Pid(1),
+                    tid: Tid(2),
+                    offset: 120,
+                    size: 8,
+                    op,
+                    locked,
+                    kernel,
+                };
+                assert_eq!(site, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_stays_small() {
+        assert_eq!(size_of::<SiteKey>(), 24);
+        assert_eq!(size_of::<(SiteKey, Record)>(), 72);
+    }
+}

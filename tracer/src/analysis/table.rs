@@ -1,0 +1,338 @@
+//! All lines of a run, within a bound on memory, every access accounted for.
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    access::{Access, LineKey, LineSize, Place, SpaceId},
+    analysis::{
+        AnalysisOptions,
+        line::{Line, MAX_WINDOW_SLICES, Piece},
+        site::SiteKey,
+    },
+};
+
+/// What the table was fed and what it no longer holds:
+/// `touches == evicted_touches + Σ accesses of the lines`, and likewise for `cost_ns`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Accesses observed.
+    pub accesses: u64,
+    /// The same, with one that crosses lines counted on each.
+    pub touches: u64,
+    /// Cost of all accesses, nanoseconds.
+    pub cost_ns: u64,
+    /// Lines dropped to stay within the bound; one that came back and left again counts twice.
+    pub evicted_lines: u64,
+    /// Accesses on those.
+    pub evicted_touches: u64,
+    /// Cost on those, nanoseconds.
+    pub evicted_cost_ns: u64,
+    /// Of the dropped lines, those that several threads had touched: their sharing is lost.
+    pub evicted_shared_lines: u64,
+}
+
+/// Per-line tables of a run. Feed it accesses in order of time; look at any time.
+#[derive(Clone, Debug)]
+pub struct LineTable {
+    options: AnalysisOptions,
+    slice_ns: u64,
+    /// Boxed, so that growing the map does not copy the lines.
+    lines: FxHashMap<LineKey, Box<Line>>,
+    sites: usize,
+    newest_slice: u64,
+    totals: Totals,
+}
+
+impl LineTable {
+    /// An empty table.
+    pub fn new(options: AnalysisOptions) -> LineTable {
+        LineTable {
+            slice_ns: options.slice_ns(),
+            options,
+            lines: FxHashMap::default(),
+            sites: 0,
+            newest_slice: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Counts an access at its resolved place. `space` is the address space of the executing process.
+    ///
+    /// An access that crosses lines touches each of them; its cost goes to the first. A size of 0
+    /// (not known to the decoder) counts as the one byte that is certain.
+    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
+        let line_size = self.options.line_size;
+        let slice = access.time_ns / self.slice_ns;
+        self.newest_slice = self.newest_slice.max(slice);
+        self.totals.accesses += 1;
+        let mut cost_ns = u64::from(access.cost_ns);
+        self.totals.cost_ns = self.totals.cost_ns.saturating_add(cost_ns);
+        let mut position = place.position();
+        let mut remaining = u64::from(access.size).max(1);
+        loop {
+            let here = place.at(position);
+            let offset = here.offset_in_line(line_size);
+            let size = remaining.min(line_size.bytes() - u64::from(offset));
+            let piece = Piece {
+                offset,
+                size: size as u8,
+                cost_ns,
+            };
+            self.observe_piece(access, here.line(line_size), piece, space, slice);
+            cost_ns = 0;
+            remaining -= size;
+            match position.checked_add(size) {
+                Some(next) if remaining > 0 => position = next,
+                _ => break,
+            }
+        }
+    }
+
+    fn observe_piece(
+        &mut self,
+        access: &Access,
+        key: LineKey,
+        piece: Piece,
+        space: SpaceId,
+        slice: u64,
+    ) {
+        self.totals.touches += 1;
+        let line = (self.lines.entry(key)).or_insert_with(|| Box::new(Line::new(slice)));
+        let before = line.site_count();
+        let site = SiteKey::new(access, space, piece.offset, piece.size);
+        line.observe(access, piece, site, slice, self.options.line_size);
+        self.sites = self.sites + line.site_count() - before;
+        if self.lines.len() > self.options.max_lines || self.sites > self.options.max_sites {
+            self.evict();
+        }
+    }
+
+    /// Drops lines until a quarter of each bound is free: first those of one thread that no window can
+    /// pair any more, which costs no verdict; then others that never showed sharing; the rest last;
+    /// within each, the longest untouched first.
+    fn evict(&mut self) {
+        let lines_left = self.options.max_lines / 4 * 3;
+        let sites_left = self.options.max_sites / 4 * 3;
+        let newest = self.newest_slice;
+        let mut order: Vec<(u8, u64, LineKey)> = self
+            .lines
+            .iter()
+            .map(|(key, line)| {
+                let quiet = newest.saturating_sub(line.last_slice()) > MAX_WINDOW_SLICES;
+                let class = match (line.several_threads(), quiet) {
+                    (false, true) => 0,
+                    _ if !line.has_shared() => 1,
+                    _ => 2,
+                };
+                (class, line.last_slice(), *key)
+            })
+            .collect();
+        // The key makes it the same lines at every replay.
+        order.sort_unstable();
+        for (_, _, key) in order {
+            if self.lines.len() <= lines_left && self.sites <= sites_left {
+                break;
+            }
+            if let Some(line) = self.lines.remove(&key) {
+                self.sites -= line.site_count();
+                self.totals.evicted_lines += 1;
+                self.totals.evicted_shared_lines += u64::from(line.several_threads());
+                self.totals.evicted_touches += line.accesses();
+                self.totals.evicted_cost_ns =
+                    self.totals.evicted_cost_ns.saturating_add(line.cost_ns());
+            }
+        }
+    }
+
+    /// What was fed and what was dropped.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The granule that lines are cut by.
+    pub fn line_size(&self) -> LineSize {
+        self.options.line_size
+    }
+
+    /// Number of lines held.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether no line is held.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The lines held, in no particular order.
+    pub fn lines(&self) -> impl Iterator<Item = (LineKey, &Line)> {
+        self.lines.iter().map(|(key, line)| (*key, &**line))
+    }
+
+    /// One line.
+    pub fn get(&self, key: LineKey) -> Option<&Line> {
+        self.lines.get(&key).map(|line| &**line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Basis, Cpu, Op, Pid, Tid};
+
+    fn access(time_ns: u64, addr: u64, tid: u32) -> Access {
+        Access {
+            time_ns,
+            addr,
+            ip: 0x401000,
+            cost_ns: 1000,
+            pid: Pid(1),
+            tid: Tid(tid),
+            cpu: Cpu(tid),
+            size: 8,
+            op: Op::Rmw,
+            basis: Basis::Stalled,
+            locked: false,
+            kernel: false,
+        }
+    }
+
+    fn observe(table: &mut LineTable, access: &Access) {
+        let place = Place::Private {
+            space: SpaceId(0),
+            addr: access.addr,
+        };
+        table.observe(access, place, SpaceId(0));
+    }
+
+    fn key(addr: u64) -> LineKey {
+        LineKey(Place::Private {
+            space: SpaceId(0),
+            addr,
+        })
+    }
+
+    fn accounted(table: &LineTable) {
+        let totals = table.totals();
+        let held: u64 = table.lines().map(|(_, line)| line.accesses()).sum();
+        let cost: u64 = table.lines().map(|(_, line)| line.cost_ns()).sum();
+        assert_eq!(totals.touches, totals.evicted_touches + held);
+        assert_eq!(totals.cost_ns, totals.evicted_cost_ns + cost);
+        let sites: usize = table.lines().map(|(_, line)| line.site_count()).sum();
+        assert_eq!(table.sites, sites);
+    }
+
+    #[test]
+    fn an_access_across_a_boundary_touches_both_lines_and_costs_once() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        observe(&mut table, &access(1, 0x103c, 1));
+        let first = &table.get(key(0x1000)).unwrap().sites()[0];
+        let second = &table.get(key(0x1040)).unwrap().sites()[0];
+        assert_eq!(
+            (first.site.offset, first.site.size, first.cost_ns),
+            (60, 4, 1000)
+        );
+        assert_eq!(
+            (second.site.offset, second.site.size, second.cost_ns),
+            (0, 4, 0)
+        );
+        assert_eq!((table.totals().accesses, table.totals().touches), (1, 2));
+        accounted(&table);
+    }
+
+    #[test]
+    fn an_access_of_many_lines_touches_each_and_ends_at_the_end_of_memory() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        let long = Access {
+            size: 512,
+            ..access(1, 0x1010, 1)
+        };
+        observe(&mut table, &long);
+        assert_eq!(table.len(), 9);
+        let last = Access {
+            size: 512,
+            ..access(2, u64::MAX - 7, 1)
+        };
+        observe(&mut table, &last);
+        assert_eq!(table.len(), 10);
+        accounted(&table);
+    }
+
+    #[test]
+    fn an_unknown_size_counts_as_the_one_byte_that_is_certain() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        let unknown = Access {
+            size: 0,
+            ..access(1, 0x1010, 1)
+        };
+        observe(&mut table, &unknown);
+        assert_eq!(table.get(key(0x1000)).unwrap().sites()[0].site.size, 1);
+    }
+
+    #[test]
+    fn quiet_private_lines_leave_first_and_stay_in_the_totals() {
+        let options = AnalysisOptions {
+            max_lines: 1000,
+            ..AnalysisOptions::default()
+        };
+        let mut table = LineTable::new(options);
+        for n in 0..100u64 {
+            observe(&mut table, &access(n * 1_000_000, 0x1000, n as u32 % 2));
+        }
+        for n in 0..10_000u64 {
+            observe(
+                &mut table,
+                &access(1_000_000_000 + n * 1_000_000, 0x10_0000 + n * 64, 3),
+            );
+        }
+        assert!(table.len() <= 1000);
+        let totals = table.totals();
+        assert!(totals.evicted_lines >= 9000);
+        assert_eq!(totals.evicted_shared_lines, 0);
+        assert!(table.get(key(0x1000)).is_some());
+        accounted(&table);
+    }
+
+    #[test]
+    fn the_bounds_hold_when_every_line_is_busy_and_shared() {
+        let options = AnalysisOptions {
+            max_lines: 64,
+            max_sites: 200,
+            ..AnalysisOptions::default()
+        };
+        let mut table = LineTable::new(options);
+        for n in 0..20_000u64 {
+            observe(&mut table, &access(n * 1000, n % 500 * 64, n as u32 % 7));
+            assert!(table.len() <= 64 && table.sites <= 200);
+        }
+        assert!(table.totals().evicted_shared_lines > 0);
+        accounted(&table);
+    }
+
+    #[test]
+    fn a_line_with_endless_threads_keeps_its_frequent_sites() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        for n in 0..20_000u64 {
+            observe(&mut table, &access(n * 1_000_000, 0x1000, 1));
+            observe(&mut table, &access(n * 1_000_000, 0x1000, 1000 + n as u32));
+        }
+        let line = table.get(key(0x1000)).unwrap();
+        assert!(line.site_count() <= 4096);
+        let sites = line.sites();
+        assert_eq!((sites[0].site.tid, sites[0].stalled), (Tid(1), 20_000));
+        let evidence = line.evidence(LineSize::B64);
+        let listed: u64 = sites.iter().map(super::super::SiteCounts::accesses).sum();
+        assert_eq!(evidence.accesses, listed + evidence.folded);
+        accounted(&table);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_neither_panics_nor_loses() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        for time_ns in [u64::MAX, 0, 5_000_000_000, 1, u64::MAX] {
+            observe(&mut table, &access(time_ns, 0x1000, (time_ns % 3) as u32));
+        }
+        assert_eq!(table.get(key(0x1000)).unwrap().accesses(), 5);
+        accounted(&table);
+    }
+}

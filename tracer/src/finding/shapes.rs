@@ -1,0 +1,347 @@
+//! Shapes of sharing with known answers, each sampled with 50 seeds, each with its negative twin.
+
+use super::{
+    Fact, Judgement, Reason, Standing, Verdict,
+    simulation::{BASE, Program, add, load, program, store, worker},
+};
+use crate::access::LineSize;
+
+use Verdict::{FalseSharing, MixedSharing, TrueSharing};
+
+const SEEDS: u64 = 50;
+
+/// Checks that exactly these lines (offsets from the base) are findings, with these verdicts.
+fn check(program: &Program, expected: &[(u64, Verdict)]) {
+    for seed in 0..SEEDS {
+        let judgements = program.sample(seed).judge();
+        let mut found: Vec<(u64, Verdict)> = judgements
+            .iter()
+            .filter(|j| j.is_finding())
+            .map(|j| (j.key.0.position() - BASE, j.verdict.unwrap()))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "seed {seed}: {}", summary(&judgements));
+    }
+}
+
+/// Checks that the line at the base is listed as insignificant for this reason.
+fn check_reason(program: &Program, reason: Reason) {
+    for seed in 0..SEEDS {
+        let judgements = program.sample(seed).judge();
+        let line = judgements.iter().find(|j| j.key.0.position() == BASE);
+        let standing = line.map(|j| j.standing);
+        let expected = Some(Standing::Insignificant(reason));
+        assert_eq!(standing, expected, "seed {seed}: {}", summary(&judgements));
+    }
+}
+
+fn summary(judgements: &[Judgement]) -> String {
+    let lines = judgements.iter().map(|j| {
+        format!(
+            "{} {:?} {:?} share {:.3?} interleaving {:.2} true {:.2} false {:.2}\n",
+            j.key,
+            j.verdict,
+            j.standing,
+            j.shared_share,
+            j.interleaving,
+            j.true_weight,
+            j.false_weight
+        )
+    });
+    lines.collect()
+}
+
+#[test]
+fn two_counters_of_two_threads_are_false_sharing() {
+    check(
+        &program([worker(&[add(0)]), worker(&[add(8)])]),
+        &[(0, FalseSharing)],
+    );
+    check(&program([worker(&[add(0)]), worker(&[add(64)])]), &[]);
+}
+
+#[test]
+fn slots_of_four_threads_are_false_sharing() {
+    let slots = |stride: u64| program((0..4).map(|n| worker(&[add(n * stride), load(0x800)])));
+    check(&slots(8), &[(0, FalseSharing)]);
+    check(&slots(64), &[]);
+}
+
+#[test]
+fn structs_that_straddle_lines_are_false_sharing_on_each_line_they_meet_on() {
+    // Elements of 64 bytes from offset 16: the last field of one is on the next one's line.
+    let element = |n: u64| worker(&[add(16 + n * 64), add(16 + n * 64 + 56)]);
+    check(&program([element(0), element(1)]), &[(64, FalseSharing)]);
+    let aligned = |n: u64| worker(&[add(n * 64), add(n * 64 + 56)]);
+    check(&program([aligned(0), aligned(1)]), &[]);
+}
+
+#[test]
+fn one_atomic_is_true_sharing() {
+    for threads in [2, 4] {
+        check(
+            &program((0..threads).map(|_| worker(&[add(0)]))),
+            &[(0, TrueSharing)],
+        );
+        check(&program((0..threads).map(|n| worker(&[add(n * 64)]))), &[]);
+    }
+}
+
+#[test]
+fn a_fought_over_lock_beside_fields_of_others_is_mixed() {
+    let around = |at: u64| {
+        program([
+            worker(&[add(0)]),
+            worker(&[add(0)]),
+            worker(&[add(at + 8)]),
+            worker(&[load(at + 16)]),
+        ])
+    };
+    check(&around(0), &[(0, MixedSharing)]);
+    // The lock alone on its line, the counter beside the reader's field.
+    check(&around(64), &[(0, TrueSharing), (64, FalseSharing)]);
+}
+
+#[test]
+fn two_locks_on_a_line_are_mixed_and_apart_each_is_truly_shared() {
+    let locks = |at: u64| program([0, 0, at, at].map(|at| worker(&[add(at), store(at)])));
+    check(&locks(8), &[(0, MixedSharing)]);
+    check(&locks(64), &[(0, TrueSharing), (64, TrueSharing)]);
+}
+
+#[test]
+fn a_lock_and_its_data_are_mixed_and_apart_each_is_truly_shared() {
+    let locked = |at: u64| program([0; 2].map(|_| worker(&[add(0), add(at), store(0)])));
+    check(&locked(8), &[(0, MixedSharing)]);
+    check(&locked(64), &[(0, TrueSharing), (64, TrueSharing)]);
+}
+
+#[test]
+fn head_and_tail_of_a_queue_are_mixed() {
+    let queue = |tail| {
+        program([
+            worker(&[load(tail), store(0)]),
+            worker(&[load(0), store(tail)]),
+        ])
+    };
+    check(&queue(8), &[(0, MixedSharing)]);
+    check(&queue(64), &[(0, TrueSharing), (64, TrueSharing)]);
+}
+
+#[test]
+fn a_writer_beside_configuration_is_false_sharing() {
+    let beside = |at| {
+        program([
+            worker(&[add(0)]),
+            worker(&[load(at), load(at + 8)]),
+            worker(&[load(at)]),
+        ])
+    };
+    check(&beside(8), &[(0, FalseSharing)]);
+    check(&beside(64), &[]);
+}
+
+#[test]
+fn a_writer_that_is_rarely_sampled_is_still_seen_by_its_victims() {
+    let rarely = |at| program([worker(&[store(0)]).busy(0.05), worker(&[load(at)])]);
+    check(&rarely(8), &[(0, FalseSharing)]);
+    check(&rarely(64), &[]);
+}
+
+#[test]
+fn counters_that_a_reporter_reads_now_and_then_are_false_sharing() {
+    let counters = [
+        worker(&[add(0)]),
+        worker(&[add(8)]),
+        worker(&[load(0), load(8)]).busy(0.02),
+    ];
+    check(&program(counters), &[(0, FalseSharing)]);
+}
+
+#[test]
+fn counters_that_main_initialised_are_false_sharing() {
+    let counters = [
+        worker(&[store(0), store(8), store(16)]).during(0..20),
+        worker(&[add(0)]).during(20..u64::MAX),
+        worker(&[add(8)]).during(20..u64::MAX),
+    ];
+    check(&program(counters), &[(0, FalseSharing)]);
+}
+
+#[test]
+fn a_configuration_written_once_is_nothing() {
+    let config = program([
+        worker(&[store(0), store(8)]).during(0..2),
+        worker(&[load(0)]),
+        worker(&[load(8)]),
+        worker(&[load(0)]),
+    ]);
+    check(&config, &[]);
+    let long_initialisation = program([
+        worker(&[store(0), store(8)]).during(0..150),
+        worker(&[load(0)]).during(150..3000),
+        worker(&[load(8)]).during(150..3000),
+    ]);
+    check(&long_initialisation, &[]);
+}
+
+#[test]
+fn a_stop_flag_written_once_is_nothing() {
+    let flag = program([
+        worker(&[load(0)]),
+        worker(&[load(0)]),
+        worker(&[store(0)]).during(2997..2999),
+    ]);
+    check(&flag, &[]);
+}
+
+#[test]
+fn reading_by_all_is_nothing_and_says_that_no_store_was_seen() {
+    let reading = program((0..3).map(|_| worker(&[load(0), load(8)])));
+    check(&reading, &[]);
+    check_reason(&reading, Reason::NoStoreSeen);
+    let judgements = reading.sample(1).judge();
+    assert!(judgements[0].facts.contains(&Fact::NoStoreSeen));
+    assert_eq!(judgements[0].verdict, None);
+}
+
+#[test]
+fn one_thread_is_nothing_even_when_it_migrates() {
+    let mut one = program([worker(&[add(0), add(8)])]);
+    check(&one, &[]);
+    // The idle second thread makes the scheduler draw lots for the CPU.
+    one.workers.push(worker(&[add(0x1000)]));
+    check(&one, &[]);
+    assert!(one.sample(1).judge().is_empty());
+}
+
+#[test]
+fn threads_on_one_cpu_are_nothing() {
+    let mut counters = program([worker(&[add(0)]), worker(&[add(8)])]);
+    counters.cpus = 1;
+    check(&counters, &[]);
+    check_reason(&counters, Reason::OneCpu);
+}
+
+#[test]
+fn phases_are_nothing_whatever_their_length() {
+    let phases = |length_ms| {
+        program([
+            worker(&[add(0)]).alternating(length_ms, true),
+            worker(&[add(8)]).alternating(length_ms, false),
+        ])
+    };
+    for length_ms in [21, 50, 100, 130, 500, 1500] {
+        let mut phases = phases(length_ms);
+        // Each on a CPU of its own, for the order alone to tell.
+        phases
+            .workers
+            .insert(0, worker(&[add(0x1000)]).alternating(length_ms, false));
+        check(&phases, &[]);
+        check_reason(&phases, Reason::NotInterleaved);
+    }
+}
+
+#[test]
+fn a_stray_address_now_and_then_is_nothing() {
+    let stray = |share| {
+        program([
+            worker(&[add(0)]),
+            worker(&[store(8)]).busy(share),
+            worker(&[add(0x1000)]),
+        ])
+    };
+    check(&stray(0.0005), &[]);
+}
+
+#[test]
+fn sharing_that_takes_a_twentieth_of_the_time_is_found() {
+    let small = |at| {
+        let mut program = program([worker(&[add(0)]).busy(0.08), worker(&[add(at)]).busy(0.08)]);
+        program.duration_ms = 5000;
+        program
+    };
+    check(&small(8), &[(0, FalseSharing)]);
+    check(&small(64), &[]);
+}
+
+#[test]
+fn sharing_below_a_hundredth_of_the_time_is_listed_and_no_finding() {
+    let mut tiny = program([worker(&[add(0)]).busy(0.01), worker(&[add(8)]).busy(0.01)]);
+    tiny.duration_ms = 5000;
+    check(&tiny, &[]);
+    let judgements = tiny.sample(3).judge();
+    assert!(matches!(judgements[0].standing, Standing::Insignificant(_)));
+}
+
+#[test]
+fn shared_memory_of_two_processes_is_one_line_and_private_memory_is_not() {
+    let mut forked = program([
+        worker(&[add(0)]).of_process(100),
+        worker(&[add(8)]).of_process(200),
+    ]);
+    check(&forked, &[]);
+    forked.shared_memory = true;
+    check(&forked, &[(0, FalseSharing)]);
+}
+
+#[test]
+fn fields_on_neighbouring_lines_are_false_sharing_only_in_pairs_of_lines() {
+    let mut neighbours = program([worker(&[add(0)]), worker(&[add(64)])]);
+    check(&neighbours, &[]);
+    neighbours.line_size = LineSize::B128;
+    check(&neighbours, &[(0, FalseSharing)]);
+    let mut further = program([worker(&[add(0)]), worker(&[add(128)])]);
+    further.line_size = LineSize::B128;
+    check(&further, &[]);
+}
+
+#[test]
+fn a_finding_that_rests_on_harvested_stores_is_weak() {
+    let both = |harvested| {
+        let mut program = program([
+            worker(&[add(0x1000), store(0)]),
+            worker(&[add(0x2000), load(8)]),
+        ]);
+        for worker in &mut program.workers {
+            for step in &mut worker.steps {
+                // The line itself never stalls, so its accesses are decoded or harvested.
+                step.stall = u64::from(step.at >= 0x1000);
+            }
+        }
+        program.harvested = harvested;
+        program.sample(1).judge()
+    };
+    let harvested = both(1.0);
+    assert!(harvested[0].weak);
+    assert!(harvested[0].facts.contains(&Fact::HarvestedOnly));
+    assert_eq!(harvested[0].verdict, Some(FalseSharing));
+    let decoded = both(0.0);
+    assert!(!decoded[0].weak);
+    assert!(!decoded[0].facts.contains(&Fact::HarvestedOnly));
+}
+
+#[test]
+fn a_judgement_carries_its_numbers() {
+    let judgements = program([worker(&[add(0)]), worker(&[add(8)])])
+        .sample(1)
+        .judge();
+    let line = &judgements[0];
+    // Both threads are in the loop for 90 % of their samples, and 60 % of those are stalled.
+    let share = line.shared_share.unwrap();
+    assert!((0.45..0.60).contains(&share), "{share}");
+    assert!(line.interleaving > 0.8);
+    assert_eq!((line.true_weight, line.false_weight), (0.0, 1.0));
+    assert!(line.shared_cost_ns <= line.cost_ns);
+    assert_eq!(line.threads.len(), 2);
+    assert_eq!(
+        line.accesses,
+        line.threads.iter().map(|t| t.accesses).sum::<u64>()
+    );
+    assert_eq!(
+        line.cost_ns,
+        line.sites.iter().map(|s| s.cost_ns).sum::<u64>()
+    );
+    assert!(line.sites.is_sorted_by(|a, b| a.cost_ns >= b.cost_ns));
+    assert!(line.facts.contains(&Fact::Separable(1.0)));
+}

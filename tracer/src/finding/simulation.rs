@@ -1,0 +1,284 @@
+//! Sampled access streams of known programs: 1 kHz on each CPU, threads scheduled in quanta, 60 % of
+//! the samples stalled, now and then a harvested access. Deterministic by seed.
+
+use std::ops::Range;
+
+use super::{Judgement, Thresholds, judge_all};
+use crate::{
+    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    analysis::{AnalysisOptions, LineTable},
+};
+
+const PERIOD_NS: u64 = 1_000_000;
+const QUANTUM_MS: u64 = 3;
+/// Of a line; fields below are given relative to it.
+pub(super) const BASE: u64 = 0x7f00_0000_1000;
+
+/// SplitMix64 (Steele, Lea, Flood 2014, figure 20).
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn chance(&mut self, p: f64) -> bool {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64 <= p
+    }
+}
+
+/// One memory instruction of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) at: u64,
+    pub(super) size: u16,
+    pub(super) op: Op,
+    /// How often the loop is stalled here, relative to its other steps.
+    pub(super) stall: u64,
+}
+
+pub(super) fn add(at: u64) -> Step {
+    step(at, Op::Rmw, 10)
+}
+
+pub(super) fn load(at: u64) -> Step {
+    step(at, Op::Load, 5)
+}
+
+pub(super) fn store(at: u64) -> Step {
+    step(at, Op::Store, 2)
+}
+
+fn step(at: u64, op: Op, stall: u64) -> Step {
+    Step {
+        at,
+        size: 8,
+        op,
+        stall,
+    }
+}
+
+/// A thread: a loop that runs at certain times.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) steps: Vec<Step>,
+    /// Share of its samples that fall into this loop.
+    pub(super) busy: f64,
+    /// Times at which it can run, milliseconds; always when empty.
+    pub(super) active_ms: Vec<Range<u64>>,
+    pub(super) pid: u32,
+}
+
+pub(super) fn worker(steps: &[Step]) -> Worker {
+    Worker {
+        steps: steps.to_vec(),
+        busy: 0.9,
+        active_ms: Vec::new(),
+        pid: 100,
+    }
+}
+
+impl Worker {
+    pub(super) fn busy(mut self, share: f64) -> Worker {
+        self.busy = share;
+        self
+    }
+
+    pub(super) fn during(mut self, ms: Range<u64>) -> Worker {
+        self.active_ms.push(ms);
+        self
+    }
+
+    /// Active in every second stretch of `length_ms`, beginning with the first when `first`.
+    pub(super) fn alternating(mut self, length_ms: u64, first: bool) -> Worker {
+        let start = |n: u64| (2 * n + u64::from(!first)) * length_ms;
+        self.active_ms = (0..1000).map(|n| start(n)..start(n) + length_ms).collect();
+        self
+    }
+
+    pub(super) fn of_process(mut self, pid: u32) -> Worker {
+        self.pid = pid;
+        self
+    }
+
+    fn runs_at(&self, ms: u64) -> bool {
+        let active = &self.active_ms;
+        active.is_empty() || active.iter().any(|range| range.contains(&ms))
+    }
+}
+
+/// A program and the machine it runs on.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) workers: Vec<Worker>,
+    pub(super) cpus: u32,
+    pub(super) duration_ms: u64,
+    /// Of the accesses beside the stalled one.
+    pub(super) harvested: f64,
+    /// Memory shared between processes.
+    pub(super) shared_memory: bool,
+    pub(super) line_size: LineSize,
+}
+
+pub(super) fn program(workers: impl IntoIterator<Item = Worker>) -> Program {
+    Program {
+        workers: workers.into_iter().collect(),
+        cpus: 2,
+        duration_ms: 3000,
+        harvested: 0.2,
+        shared_memory: false,
+        line_size: LineSize::B64,
+    }
+}
+
+/// Accesses and the time they stand for.
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    pub(super) accesses: Vec<Access>,
+    pub(super) sampled_ns: u64,
+    pub(super) shared_memory: bool,
+    pub(super) line_size: LineSize,
+}
+
+impl Program {
+    /// Samples the program.
+    pub(super) fn sample(&self, seed: u64) -> Stream {
+        let mut random = Random(seed);
+        let offsets: Vec<u64> = (0..self.cpus).map(|_| random.below(PERIOD_NS)).collect();
+        let mut running: Vec<Option<usize>> = Vec::new();
+        let mut accesses = Vec::new();
+        let mut samples = 0;
+        for ms in 0..self.duration_ms {
+            if ms % QUANTUM_MS == 0 {
+                running = self.schedule(ms, &mut random);
+            }
+            for (cpu, tid) in running.iter().enumerate() {
+                let Some(tid) = tid.filter(|&tid| self.workers[tid].runs_at(ms)) else {
+                    continue;
+                };
+                let jitter_ns = random.below(PERIOD_NS / 20);
+                let time_ns = 10_000_000_000 + ms * PERIOD_NS + offsets[cpu] + jitter_ns;
+                samples += 1;
+                self.sample_once(time_ns, cpu, tid, &mut random, &mut accesses);
+            }
+        }
+        accesses.sort_by_key(|access: &Access| access.time_ns);
+        Stream {
+            accesses,
+            sampled_ns: samples * PERIOD_NS,
+            shared_memory: self.shared_memory,
+            line_size: self.line_size,
+        }
+    }
+
+    /// A thread per CPU: each on its own while there are CPUs enough, except for rare migrations;
+    /// drawn by lot otherwise.
+    fn schedule(&self, ms: u64, random: &mut Random) -> Vec<Option<usize>> {
+        let mut ready: Vec<usize> = (0..self.workers.len())
+            .filter(|&tid| (ms..ms + QUANTUM_MS).any(|ms| self.workers[tid].runs_at(ms)))
+            .collect();
+        if ready.len() > self.cpus as usize || random.chance(0.02) {
+            for n in (1..ready.len()).rev() {
+                ready.swap(n, random.below(n as u64 + 1) as usize);
+            }
+        }
+        (0..self.cpus as usize)
+            .map(|cpu| ready.get(cpu).copied())
+            .collect()
+    }
+
+    fn sample_once(
+        &self,
+        time_ns: u64,
+        cpu: usize,
+        tid: usize,
+        random: &mut Random,
+        accesses: &mut Vec<Access>,
+    ) {
+        let worker = &self.workers[tid];
+        if !random.chance(worker.busy) {
+            return;
+        }
+        let stalls: u64 = worker.steps.iter().map(|s| s.stall).sum();
+        let mut left = random.below(stalls);
+        let stalled = random.chance(0.6).then(|| {
+            let at = worker.steps.iter().position(|s| {
+                let here = left < s.stall;
+                left = left.saturating_sub(s.stall);
+                here
+            });
+            at.expect("the lot is below the sum")
+        });
+        for (n, step) in worker.steps.iter().enumerate() {
+            let basis = if stalled == Some(n) {
+                Basis::Stalled
+            } else if random.chance(self.harvested) {
+                Basis::Harvested
+            } else {
+                Basis::Decoded
+            };
+            accesses.push(Access {
+                time_ns,
+                addr: BASE + step.at,
+                ip: 0x401000 + tid as u64 * 0x100 + n as u64 * 4,
+                cost_ns: if basis == Basis::Stalled {
+                    PERIOD_NS as u32
+                } else {
+                    0
+                },
+                pid: Pid(worker.pid),
+                tid: Tid(1000 + tid as u32),
+                cpu: Cpu(cpu as u32),
+                size: step.size,
+                op: step.op,
+                basis,
+                locked: false,
+                kernel: false,
+            });
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn observe(&self, table: &mut LineTable, accesses: &[Access]) {
+        for access in accesses {
+            let space = SpaceId(access.pid.0);
+            let addr = access.addr;
+            let place = if self.shared_memory {
+                Place::Shared {
+                    dev: 1,
+                    inode: 7,
+                    offset: addr,
+                }
+            } else {
+                Place::Private { space, addr }
+            };
+            table.observe(access, place, space);
+        }
+    }
+
+    pub(super) fn table(&self) -> LineTable {
+        LineTable::new(AnalysisOptions {
+            line_size: self.line_size,
+            ..AnalysisOptions::default()
+        })
+    }
+
+    pub(super) fn judge(&self) -> Vec<Judgement> {
+        let mut table = self.table();
+        self.observe(&mut table, &self.accesses);
+        judge_all(&table, self.sampled_ns, &Thresholds::default())
+    }
+}
