@@ -4,15 +4,28 @@
     reason = "prose is put together from sentences; none of it is a hot path"
 )]
 
+pub mod build;
 pub mod json;
 pub mod model;
 pub mod text;
 
 mod bytemap;
+mod caveats;
+mod facts;
 mod finding_text;
 mod number;
+mod parts;
 mod printable;
+mod rows;
 mod shorten;
 mod style;
+mod subject;
 mod table;
 mod wrap;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
+pub use build::{RunFacts, build};
