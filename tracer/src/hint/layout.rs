@@ -35,18 +35,8 @@ pub fn advise(scene: &Scene) -> Advice {
         }
         Sharing::Mixed => {
             let step = separate(scene);
-            let remaining: Vec<String> = scene
-                .units
-                .iter()
-                .filter(|unit| unit.truly_shared())
-                .flat_map(|unit| unit.fields.iter().filter_map(|field| field.label.clone()))
-                .map(|label| format!("`{label}`"))
-                .collect();
-            let what = match remaining.as_slice() {
-                [] => "the shared bytes".to_owned(),
-                [one] => one.clone(),
-                many => many.join(" and "),
-            };
+            let what =
+                traffic::shared_names(scene).unwrap_or_else(|| "the shared bytes".to_owned());
             Advice {
                 kind: AdviceKind::SeparateAndReduce,
                 text: format!(

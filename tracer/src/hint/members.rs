@@ -116,7 +116,31 @@ impl Plan {
                 dialect.wrapper()
             )
         } else if self.order.is_empty() {
-            format!("Start what another thread uses on a {line}-byte line of its own:")
+            let first: Vec<String> = self
+                .aligned
+                .iter()
+                .take(SHOWN)
+                .map(|&n| format!("`{}`", members[n].name))
+                .collect();
+            let more = if self.aligned.len() > SHOWN {
+                " .."
+            } else {
+                ""
+            };
+            format!(
+                "Start {}{more} on {} {line}-byte {}:",
+                first.join(", "),
+                if self.aligned.len() == 1 {
+                    "a new"
+                } else {
+                    "new"
+                },
+                if self.aligned.len() == 1 {
+                    "line"
+                } else {
+                    "lines"
+                }
+            )
         } else {
             format!(
                 "Order the members by the thread that uses them ({}), and start each group on a {line}-byte line:",

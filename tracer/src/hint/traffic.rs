@@ -38,16 +38,7 @@ fn pattern(traffic: &Traffic) -> Pattern {
 
 /// Advice for a line whose bytes are all truly shared. Never speaks of layout.
 pub fn advise(scene: &Scene) -> Advice {
-    let shared: Vec<String> = scene
-        .units
-        .iter()
-        .filter(|unit| unit.truly_shared())
-        .flat_map(|unit| unit.fields.iter().filter_map(|field| field.label.clone()))
-        .collect();
-    let what = match shared.as_slice() {
-        [one] => format!("`{one}`"),
-        _ => "these bytes".to_owned(),
-    };
+    let what = shared_names(scene).unwrap_or_else(|| "these bytes".to_owned());
     Advice {
         kind: AdviceKind::ReduceSharing,
         text: sentences(scene, &what),
@@ -56,7 +47,34 @@ pub fn advise(scene: &Scene) -> Advice {
     }
 }
 
-/// The same, as sentences about `what`.
+/// `` `.lock` and `.owner` ``: what the truly shared bytes are called; `None` where they have no names or
+/// too many.
+pub fn shared_names(scene: &Scene) -> Option<String> {
+    const MOST: usize = 3;
+    let mut names: Vec<String> = Vec::new();
+    let fields = scene
+        .units
+        .iter()
+        .filter(|unit| unit.truly_shared())
+        .flat_map(|unit| &unit.fields);
+    for field in fields {
+        let object = field.object.and_then(|object| scene.objects.get(object));
+        let name = field.label.as_ref().or_else(|| object?.name.as_ref())?;
+        let name = format!("`{name}`");
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names.as_slice() {
+        [one] => Some(one.clone()),
+        [most @ .., last] if (2..=MOST).contains(&names.len()) => {
+            Some(format!("{} and {last}", most.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// What to do, as sentences about `what`.
 pub fn sentences(scene: &Scene, what: &str) -> String {
     let traffic = &scene.traffic;
     let threads = traffic.writers + traffic.readers;

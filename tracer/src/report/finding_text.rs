@@ -14,6 +14,12 @@ use super::{
 /// Rows of the access table shown; the others are summed up.
 const ROWS: usize = 10;
 
+/// Up to this many groups are described one by one, with their threads' ids.
+const NAMED_GROUPS: usize = 4;
+
+/// Entries of the legend otherwise.
+const LEGEND: usize = 6;
+
 /// Where labels end and text begins.
 const INDENT: &str = "     ";
 
@@ -35,7 +41,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
         out.prose(if n == 0 { " why " } else { INDENT }, fact);
     }
     if !finding.advice.text.is_empty() {
-        out.prose(" fix ", &finding.advice.text);
+        out.paragraphs(" fix ", &finding.advice.text);
     }
 }
 
@@ -123,7 +129,7 @@ fn place(finding: &Finding) -> String {
     let object = &finding.object;
     let mut text = kind_words(&object.kind).to_owned();
     if let Some(name) = &object.name {
-        text.push_str(&format!(" `{name}`"));
+        text.push_str(&format!(" `{}`", shorten::symbol(name, 60)));
     }
     if let Some(type_name) = &object.type_name {
         text.push_str(&format!(" of type `{}`", shorten::symbol(type_name, 60)));
@@ -161,30 +167,51 @@ fn map(out: &mut Lines, finding: &Finding) {
     for line in lines {
         out.line(&format!("{INDENT}{line}"));
     }
-    let letters = bytemap::letters(&finding.groups);
-    let words: Vec<String> = finding
-        .groups
-        .iter()
-        .zip(letters)
-        .take(6)
-        .map(|(group, letter)| format!("{letter}: {}", users(group, finding)))
-        .collect();
-    let more = finding.groups.len().saturating_sub(words.len());
-    let mut text = words.join("; ");
-    if more > 0 {
-        text.push_str(&format!(
-            "; and {}",
-            count(more as u64, "more part", "more parts")
-        ));
-    }
-    out.prose(INDENT, &text);
+    out.prose(INDENT, &legend(finding));
 }
 
-/// `written by worker 4242, read by 3 threads`.
-fn users(group: &Group, finding: &Finding) -> String {
+/// Whose letters these are; neighbours with the same users are one entry: `A-D: each written by one worker`.
+fn legend(finding: &Finding) -> String {
+    let letters = bytemap::letters(&finding.groups);
+    // With many groups their threads are better read in the table.
+    let by_name = finding.groups.len() <= NAMED_GROUPS;
+    let mut entries: Vec<(char, char, String)> = Vec::new();
+    for (group, letter) in finding.groups.iter().zip(letters) {
+        let users = users(group, finding, by_name);
+        match entries.last_mut() {
+            Some((_, last, known)) if !by_name && *known == users => *last = letter,
+            _ => entries.push((letter, letter, users)),
+        }
+    }
+    let most = if by_name { NAMED_GROUPS } else { LEGEND };
+    let mut words: Vec<String> = entries
+        .iter()
+        .take(most)
+        .map(|(first, last, users)| {
+            if first == last {
+                format!("{first}: {users}")
+            } else {
+                format!("{first}-{last}: each {users}")
+            }
+        })
+        .collect();
+    if entries.len() > most {
+        words.push(format!(
+            "and {}",
+            count((entries.len() - most) as u64, "more part", "more parts")
+        ));
+    }
+    words.join("; ")
+}
+
+/// `written by worker 4242, read by 3 threads`; without names, `written by one worker`.
+fn users(group: &Group, finding: &Finding, by_name: bool) -> String {
     let who = |tids: &[u32]| -> String {
         let threads: Vec<Thread> = tids.iter().map(|&tid| thread_of(finding, tid)).collect();
-        threads_words(&threads)
+        match threads.as_slice() {
+            [one] if !by_name => format!("one {}", one.comm.as_deref().unwrap_or("thread")),
+            threads => threads_words(threads),
+        }
     };
     match (group.writers.is_empty(), group.readers.is_empty()) {
         (true, _) => format!("only read, by {}", who(&group.readers)),
@@ -300,7 +327,7 @@ fn accesses(out: &mut Lines, finding: &Finding) {
             title: "function",
             right: false,
             min: 14,
-            shorten: shorten::symbol,
+            shorten: shorten_function,
         },
         Column {
             title: "source",
@@ -373,13 +400,29 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
     ]
 }
 
+/// What stands between an inlined function and the one it is inlined in.
+const INSIDE: &str = " in ";
+
 /// The function whose source it is; where it was inlined, into which.
 fn function(code: &Code) -> String {
     match (code.inlined.first(), &code.symbol) {
-        (Some(inner), Some(outer)) => format!("{} in {}", shorten::symbol(inner, 40), outer),
+        (Some(inner), Some(outer)) => format!("{inner}{INSIDE}{outer}"),
         (Some(inner), None) => inner.clone(),
         (None, Some(symbol)) => symbol.clone(),
         (None, None) => String::new(),
+    }
+}
+
+/// Shortens both names of `inner in outer`; the outer one keeps a third at most.
+fn shorten_function(text: &str, width: usize) -> String {
+    match text.rsplit_once(INSIDE) {
+        Some((inner, outer)) if columns(text) > width && width >= 20 => {
+            let room = width - INSIDE.len();
+            let inner = shorten::symbol(inner, room - columns(outer).min(room / 3));
+            let outer = shorten::symbol(outer, room - columns(&inner));
+            format!("{inner}{INSIDE}{outer}")
+        }
+        _ => shorten::symbol(text, width),
     }
 }
 
@@ -395,5 +438,18 @@ fn source(code: &Code) -> String {
             }
             None => code.ip.clone(),
         },
+    }
+}
+
+/// Where the costliest access is: `count_hits demo.c:31:9`.
+pub(super) fn first_place(finding: &Finding) -> String {
+    let Some(row) = finding.accesses.first() else {
+        return String::new();
+    };
+    let function = row.code.inlined.first().or(row.code.symbol.as_ref());
+    let source = shorten::path(&source(&row.code), 30);
+    match function {
+        Some(function) => format!("{} {source}", shorten::symbol(function, 30)),
+        None => source,
     }
 }

@@ -4,17 +4,30 @@
     reason = "prose is put together from sentences; none of it is a hot path"
 )]
 
+pub mod build;
 pub mod json;
 pub mod model;
 pub mod text;
 
 mod bytemap;
+mod caveats;
+mod facts;
 mod finding_text;
 mod number;
+mod parts;
 mod printable;
+mod rows;
 mod shorten;
 mod style;
+mod subject;
 mod table;
 mod wrap;
 //! report
 pub mod doctor;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
+pub use build::{RunFacts, build};

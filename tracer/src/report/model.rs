@@ -96,7 +96,8 @@ pub struct Target {
 pub struct Finding {
     /// `F1`, `F2`, .. by rank (`I1`.. for insignificant ones).
     pub id: String,
-    /// `false-sharing`, `true-sharing`, `mixed-sharing`.
+    /// `false-sharing`, `true-sharing`, `mixed-sharing`; among the insignificant also `undecided`,
+    /// where no conflict was seen.
     pub kind: String,
     /// `sampled` or `confirmed`.
     pub confidence: String,
@@ -157,6 +158,8 @@ pub struct Object {
 pub struct Cost {
     /// Share of the targets' sampled time stalled on the line while it was shared, 0..1.
     pub share: f64,
+    /// Share of the targets' sampled time stalled on the line at all, 0..1.
+    pub stalled_share: f64,
     /// Samples stalled on the line.
     pub samples: u64,
 }

@@ -35,14 +35,14 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Seconds as `0.25 s`, `9.8 s`, `312 s`.
+/// Seconds as `0.25 s`, `9.8 s`, `1,312 s`.
 pub fn seconds(s: f64) -> String {
     if s < 1.0 {
         format!("{s:.2} s")
-    } else if s < 100.0 {
+    } else if s < 10.0 {
         format!("{s:.1} s")
     } else {
-        format!("{s:.0} s")
+        format!("{} s", grouped(s.round() as u64))
     }
 }
 

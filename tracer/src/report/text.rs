@@ -22,6 +22,12 @@ pub const WIDTH: usize = 100;
 /// Insignificant lines listed; the others are counted.
 const SUSPECTS: usize = 10;
 
+/// Findings listed at the top; the others are counted.
+const OVERVIEW: usize = 20;
+
+/// Findings printed in full; the others are in the overview only.
+const IN_FULL: usize = 10;
+
 /// Samples that a line at the threshold should have given before "none found" means much: of 20
 /// expected, seeing none has a chance of e^-20.
 const ENOUGH_SAMPLES: f64 = 20.0;
@@ -33,12 +39,36 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         options,
     };
     headline(&mut out, report);
+    if report.findings.len() > 1 {
+        out.blank();
+        let place = |finding: &Finding| finding_text::first_place(finding);
+        one_line_each(
+            &mut out,
+            &report.findings,
+            OVERVIEW,
+            &|f| f.cost.share,
+            &place,
+        );
+    }
     let mut explained: Vec<&str> = Vec::new();
-    for finding in &report.findings {
+    for finding in report.findings.iter().take(IN_FULL) {
         out.blank();
         let explain = !explained.contains(&finding.kind.as_str());
         explained.push(&finding.kind);
         finding_text::print(&mut out, finding, explain);
+    }
+    if report.findings.len() > IN_FULL {
+        out.blank();
+        let rest = (report.findings.len() - IN_FULL) as u64;
+        let text = format!(
+            "{} costing less; the JSON form (--json) has all details.",
+            count(
+                rest,
+                "more finding is not shown in full,",
+                "more findings are not shown in full,"
+            )
+        );
+        out.prose("", &text);
     }
     suspects(&mut out, report);
     caveats(&mut out, report);
@@ -61,13 +91,20 @@ impl Lines {
         self.text.push('\n');
     }
 
-    /// Prose behind a label, which is quiet. The label's width indents the other lines.
+    /// A paragraph behind a label, which is quiet. The label's width indents the other lines.
     pub(super) fn prose(&mut self, label: &str, text: &str) {
-        let text: Vec<String> = text.lines().map(|line| self.options.name(line)).collect();
-        for (n, line) in labelled(label, &text.join("\n"), WIDTH)
-            .into_iter()
-            .enumerate()
-        {
+        let text = self.options.name(text);
+        self.labelled(label, &text);
+    }
+
+    /// Several paragraphs and lines of code behind a label. Names inside must have no line breaks.
+    pub(super) fn paragraphs(&mut self, label: &str, text: &str) {
+        let lines: Vec<String> = text.lines().map(|line| self.options.name(line)).collect();
+        self.labelled(label, &lines.join("\n"));
+    }
+
+    fn labelled(&mut self, label: &str, text: &str) {
+        for (n, line) in labelled(label, text, WIDTH).into_iter().enumerate() {
             match line.strip_prefix(label) {
                 Some(rest) if n == 0 => {
                     let label = self.options.paint(Role::Quiet, label);
@@ -208,12 +245,14 @@ fn how_sure(run: &Run) -> String {
     let seeing = run.samples.saturating_sub(blind) as f64;
     let expected = seeing * run.threshold;
     let line = format!(
-        "A line that costs {} of the time, from where on it is a finding, would have shown in about {}",
+        "A line becomes a finding when it costs {} of the time. Such a line would have shown in about {}",
         percent(run.threshold),
         count(expected.round() as u64, "sample", "samples")
     );
     if expected >= ENOUGH_SAMPLES {
-        return format!("{line}, so there is hardly one in what ran during that time.");
+        return format!(
+            "{line}, so it is unlikely that one was missed in what ran during that time."
+        );
     }
     if seeing < 1.0 || run.threshold <= 0.0 || run.duration_s <= 0.0 {
         return format!("{line}: too few to be sure. Look longer, and while the program is busy.");
@@ -237,18 +276,34 @@ fn suspects(out: &mut Lines, report: &Report) {
     };
     let title = out.options.paint(Role::Strong, title);
     out.line(&title);
-    let rows: Vec<Vec<String>> = report
-        .insignificant
+    let reason = |finding: &Finding| finding.insignificant_because.clone().unwrap_or_default();
+    one_line_each(
+        out,
+        &report.insignificant,
+        SUSPECTS,
+        &|f| f.cost.stalled_share,
+        &reason,
+    );
+}
+
+/// A table with a line per finding: its id, kind, subject, share of the time, and a remark.
+fn one_line_each(
+    out: &mut Lines,
+    findings: &[Finding],
+    most: usize,
+    share: &dyn Fn(&Finding) -> f64,
+    remark: &dyn Fn(&Finding) -> String,
+) {
+    let rows: Vec<Vec<String>> = findings
         .iter()
-        .take(SUSPECTS)
+        .take(most)
         .map(|finding| {
             vec![
                 finding.id.clone(),
                 finding.kind.replace('-', " "),
                 out.options.name(&finding_text::subject(finding)),
-                percent(finding.cost.share),
-                out.options
-                    .name(finding.insignificant_because.as_deref().unwrap_or("")),
+                percent(share(finding)),
+                out.options.name(&remark(finding)),
             ]
         })
         .collect();
@@ -260,36 +315,38 @@ fn suspects(out: &mut Lines, report: &Report) {
             shorten: shorten::end,
         },
         Column {
-            title: "kind",
+            title: "",
             right: false,
             min: 13,
             shorten: shorten::end,
         },
         Column {
-            title: "what",
+            title: "",
             right: false,
             min: 20,
             shorten: shorten::middle,
         },
         Column {
-            title: "share",
+            title: "",
             right: true,
             min: 7,
             shorten: shorten::end,
         },
         Column {
-            title: "why not",
+            title: "",
             right: false,
-            min: 30,
+            min: 38,
             shorten: shorten::end,
         },
     ];
     for line in table::layout(&table, &rows, WIDTH - 2).iter().skip(1) {
         out.line(&format!("  {line}"));
     }
-    if report.insignificant.len() > SUSPECTS {
-        let more = (report.insignificant.len() - SUSPECTS) as u64;
-        out.line(&format!("  and {}", count(more, "more line", "more lines")));
+    if findings.len() > most {
+        out.line(&format!(
+            "  and {} more",
+            grouped((findings.len() - most) as u64)
+        ));
     }
 }
 

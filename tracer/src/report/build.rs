@@ -1,0 +1,256 @@
+//! From judgements to the report: the only place where keys and addresses become words.
+
+use super::{
+    caveats, facts,
+    model::{Advice, Cost, Finding, Line, Report, Run, SCHEMA, Target, Tool},
+    parts, rows,
+    rows::share,
+    subject::Subject,
+};
+use crate::{
+    access::{LineSize, Pid, Place},
+    analysis::Totals,
+    event::Tally,
+    finding::{Judgement, Standing, Thresholds, Verdict},
+    hint::{self, Scene, Sharing},
+    names::Names,
+};
+
+/// What the report says of the run besides the counts of its [`Tally`].
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// Names of the sources.
+    pub sources: Vec<String>,
+    /// From the first to the last moment of sampling, nanoseconds.
+    pub duration_ns: u64,
+    /// Samples per second and CPU that were asked for.
+    pub frequency_hz: Option<u64>,
+    /// What was watched; one without a pid for "everything".
+    pub targets: Vec<Target>,
+    /// CPUs sampled.
+    pub cpus: u32,
+    /// Granule of the lines.
+    pub line_size: LineSize,
+    /// What the table of lines was fed and dropped.
+    pub totals: Totals,
+    /// Lines touched, where known.
+    pub lines: Option<u64>,
+    /// Of those, touched by more than one thread.
+    pub shared_lines: Option<u64>,
+    /// The limits that the judgements were made with.
+    pub thresholds: Thresholds,
+    /// Some source counts hand-offs; otherwise a caveat says that none does.
+    pub counts_hand_offs: bool,
+}
+
+impl RunFacts {
+    pub(super) fn duration_s(&self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+}
+
+/// Makes the report. `judgements` are in the order of [`crate::finding::judge_all`], which ranks them;
+/// `extra` are caveats of the caller, printed before those of the names.
+pub fn build(
+    judgements: &[Judgement],
+    names: &dyn Names,
+    tally: &Tally,
+    facts: &RunFacts,
+    extra: &[String],
+) -> Report {
+    let mut findings = Vec::new();
+    let mut insignificant = Vec::new();
+    for judgement in judgements {
+        let (list, letter) = match judgement.standing {
+            Standing::Significant => (&mut findings, 'F'),
+            Standing::Insignificant(_) => (&mut insignificant, 'I'),
+        };
+        let id = format!("{letter}{}", list.len() + 1);
+        list.push(finding(id, judgement, names, tally, facts));
+    }
+    let weak: Vec<String> = findings
+        .iter()
+        .zip(judgements.iter().filter(|judgement| judgement.is_finding()))
+        .filter(|(_, judgement)| judgement.weak)
+        .map(|(finding, _)| finding.id.clone())
+        .collect();
+    let mut caveats = caveats::of_run(tally, facts);
+    if !weak.is_empty() {
+        caveats.push(format!(
+            "{} on weak evidence: addresses inferred from the loops around the samples.",
+            if let [one] = weak.as_slice() {
+                format!("{one} rests")
+            } else {
+                format!("{} rest", super::number::list(&weak, 8))
+            }
+        ));
+    }
+    caveats.extend(extra.iter().cloned());
+    caveats.extend(names.caveats());
+    Report {
+        schema: SCHEMA,
+        tool: Tool {
+            name: "cohtrace".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        run: run(tally, facts),
+        findings,
+        insignificant,
+        pairs: Vec::new(),
+        caveats,
+    }
+}
+
+fn run(tally: &Tally, facts: &RunFacts) -> Run {
+    Run {
+        sources: facts.sources.clone(),
+        duration_s: facts.duration_s(),
+        frequency_hz: facts.frequency_hz,
+        targets: facts.targets.clone(),
+        cpus: facts.cpus,
+        line_size: facts.line_size.bytes(),
+        lines: facts.lines,
+        shared_lines: facts.shared_lines,
+        produced: tally.produced,
+        samples: tally.samples,
+        kernel_samples: tally.kernel_samples,
+        accesses: facts.totals.accesses,
+        lost: tally.lost_total(),
+        lost_per_cpu: tally
+            .lost
+            .iter()
+            .map(|(cpu, n)| (cpu.0.to_string(), *n))
+            .collect(),
+        lost_context: tally.lost_context,
+        filtered: tally.filtered,
+        attributed: tally.attributed,
+        unresolved: tally
+            .unresolved
+            .iter()
+            .map(|(reason, n)| (reason.name().to_owned(), *n))
+            .collect(),
+        operands_unknown: tally.operands_unknown,
+        threshold: facts.thresholds.cost_share,
+    }
+}
+
+fn finding(
+    id: String,
+    judgement: &Judgement,
+    names: &dyn Names,
+    tally: &Tally,
+    run: &RunFacts,
+) -> Finding {
+    let whole_ns = tally.sampled_ns;
+    let sites = &judgement.sites;
+    let subject = Subject::new(names, judgement.key, run.line_size, sites);
+    let rows = rows::rows(names, &subject, sites, whole_ns);
+    let sharing = sharing(judgement.verdict);
+    let parts = parts::parts(
+        sites,
+        &rows.rows,
+        &subject,
+        sharing.unwrap_or(Sharing::False),
+        run.line_size,
+    );
+    let mut facts = facts::sentences(judgement, whole_ns);
+    let advice = match (sharing, judgement.standing) {
+        (Some(sharing), Standing::Significant) => {
+            let objects = subject.printable_objects();
+            let object_names: Vec<Option<String>> = objects
+                .iter()
+                .flat_map(|object| [object.name.clone(), object.type_name.clone()])
+                .collect();
+            let units = parts::units_of(&parts);
+            let traffic = parts::traffic(&parts, sites, &rows.rows, &object_names, run.line_size);
+            let mut pids: Vec<Pid> = sites.iter().map(|site| site.site.pid).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            if pids.len() > 1 && matches!(judgement.key.0, Place::Shared { .. }) {
+                facts.push(format!(
+                    "{} processes share this memory, each at an address of its own.",
+                    pids.len()
+                ));
+            }
+            advice(&Scene {
+                sharing,
+                line: judgement.key,
+                line_size: run.line_size,
+                objects: &objects,
+                units: &units,
+                language: rows.language,
+                traffic,
+                processes: pids.len(),
+            })
+        }
+        // A line that costs nothing needs no repair.
+        _ => Advice {
+            kind: hint::AdviceKind::None.name().to_owned(),
+            text: String::new(),
+            fields: Vec::new(),
+            bytes: None,
+        },
+    };
+    let stalled: u64 = sites.iter().map(|site| u64::from(site.stalled)).sum();
+    Finding {
+        id,
+        kind: kind(judgement.verdict).to_owned(),
+        confidence: "sampled".to_owned(),
+        insignificant_because: match judgement.standing {
+            Standing::Significant => None,
+            Standing::Insignificant(reason) => {
+                Some(facts::reason(reason, run.thresholds.cost_share))
+            }
+        },
+        line: Line {
+            key: judgement.key.to_string(),
+            address: names
+                .address(judgement.key)
+                .map(|address| format!("{address:#x}")),
+            bytes: run.line_size.bytes(),
+        },
+        object: subject.object(sites),
+        cost: Cost {
+            share: share(judgement.shared_cost_ns as f64, whole_ns),
+            stalled_share: share(judgement.cost_ns as f64, whole_ns),
+            samples: stalled,
+        },
+        handoffs: None,
+        accesses: rows.rows,
+        groups: parts::groups_of(&parts),
+        advice,
+        facts,
+    }
+}
+
+fn advice(scene: &Scene) -> Advice {
+    let hint::Advice {
+        kind,
+        text,
+        fields,
+        bytes,
+    } = hint::advise(scene);
+    Advice {
+        kind: kind.name().to_owned(),
+        text,
+        fields,
+        bytes,
+    }
+}
+
+fn sharing(verdict: Option<Verdict>) -> Option<Sharing> {
+    verdict.map(|verdict| match verdict {
+        Verdict::FalseSharing => Sharing::False,
+        Verdict::TrueSharing => Sharing::True,
+        Verdict::MixedSharing => Sharing::Mixed,
+    })
+}
+
+fn kind(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::FalseSharing) => "false-sharing",
+        Some(Verdict::TrueSharing) => "true-sharing",
+        Some(Verdict::MixedSharing) => "mixed-sharing",
+        None => "undecided",
+    }
+}

@@ -1,0 +1,178 @@
+//! What could not be seen, in sentences a user can act on. Every loss that was counted is printed.
+
+use super::{
+    build::RunFacts,
+    number::{count, grouped, percent},
+};
+use crate::event::{Tally, Unresolved};
+
+/// Reasons with less than this share of the samples are summed up in one sentence.
+const WORTH_ITS_OWN: f64 = 0.03;
+
+/// Share of kernel samples worth a sentence.
+const KERNEL_SHARE: f64 = 0.01;
+
+/// All that the counts say.
+pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
+    let mut out = Vec::new();
+    if tally.samples == 0 {
+        out.push(no_samples(tally, run));
+    }
+    out.extend(lost(tally));
+    out.extend(unresolved(tally));
+    let kernel = part(tally.kernel_samples, tally.samples);
+    if kernel >= KERNEL_SHARE {
+        out.push(format!(
+            "{} of the samples were taken in kernel mode. What the kernel touches there is counted, but named only \
+             where the kernel's symbols can be read.",
+            percent(kernel)
+        ));
+    }
+    if tally.operands_unknown > 0 {
+        out.push(format!(
+            "The addresses of {} in the sampled code could not be computed, so a line may have users that are not \
+             listed.",
+            count(tally.operands_unknown, "memory operand", "memory operands")
+        ));
+    }
+    let totals = &run.totals;
+    if totals.evicted_lines > 0 {
+        out.push(format!(
+            "To bound the memory used, {} {} forgotten ({} of the accesses), {} of them touched by more than one \
+             thread. Watch fewer processes at a time to keep them.",
+            count(totals.evicted_lines, "cache line", "cache lines"),
+            if totals.evicted_lines == 1 { "was" } else { "were" },
+            percent(part(totals.evicted_touches, totals.touches)),
+            grouped(totals.evicted_shared_lines)
+        ));
+    }
+    if tally.samples > 0 && !run.counts_hand_offs {
+        out.push(
+            "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line \
+             between CPUs: shares of time are estimates, and no hand-offs are counted."
+                .to_owned(),
+        );
+    }
+    out
+}
+
+fn no_samples(tally: &Tally, run: &RunFacts) -> String {
+    let arrived = if tally.lost_total() > 0 {
+        "All samples were lost, see below".to_owned()
+    } else {
+        format!(
+            "No sample of the target arrived in {}",
+            super::number::seconds(run.duration_s())
+        )
+    };
+    format!(
+        "{arrived}. A program is sampled only while it runs on a CPU. Check that it still runs and is not idle (`top -H`), \
+         that the right process is watched (children and other containers have pids of their own), look longer \
+         (--duration), and see what `cohtrace doctor` says about this machine."
+    )
+}
+
+fn lost(tally: &Tally) -> Vec<String> {
+    let mut out = Vec::new();
+    let lost = tally.lost_total();
+    if lost > 0 {
+        let worst = tally.lost.iter().max_by_key(|(_, n)| **n);
+        let worst = worst
+            .filter(|_| tally.lost.len() > 1)
+            .map_or_else(String::new, |(cpu, n)| {
+                format!(", most of them ({}) on CPU {}", grouped(*n), cpu.0)
+            });
+        out.push(format!(
+            "{} of {} ({}) found no room in the ring buffer and {} lost{worst}. Shares of time are of those that \
+             arrived. A lower rate (-F) loses less.",
+            grouped(lost),
+            count(tally.produced, "sample", "samples"),
+            percent(part(lost, tally.produced)),
+            if lost == 1 { "was" } else { "were" },
+        ));
+    }
+    let accounted = tally.samples.saturating_add(lost);
+    if tally.produced != accounted {
+        out.push(format!(
+            "The counts do not add up: {} were taken, but {} arrived and {} were lost. Please report this.",
+            count(tally.produced, "sample", "samples"),
+            grouped(tally.samples),
+            grouped(lost)
+        ));
+    }
+    if tally.lost_context > 0 {
+        out.push(format!(
+            "{} of mappings and tasks {} lost, so some names, and which memory is shared, may be wrong.",
+            count(tally.lost_context, "record", "records"),
+            if tally.lost_context == 1 { "was" } else { "were" },
+        ));
+    }
+    out
+}
+
+fn unresolved(tally: &Tally) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut rest = 0u64;
+    for (&reason, &n) in &tally.unresolved {
+        let share = part(n, tally.samples);
+        if share >= WORTH_ITS_OWN {
+            out.push(format!(
+                "{} of the samples {}.",
+                percent(share),
+                words(reason)
+            ));
+        } else {
+            rest = rest.saturating_add(n);
+        }
+    }
+    if rest > 0 {
+        out.push(format!(
+            "{} of the samples could not be tied to an access for {}.",
+            percent(part(rest, tally.samples)),
+            if out.is_empty() {
+                "one reason or another (counted by reason in the JSON form)"
+            } else {
+                "other reasons"
+            }
+        ));
+    }
+    out
+}
+
+/// Continues "12 % of the samples ..".
+fn words(reason: Unresolved) -> &'static str {
+    match reason {
+        Unresolved::NoMemoryOperand => {
+            "stand behind an instruction that touches no memory: that time was spent computing, not waiting for a line"
+        }
+        Unresolved::NoMapping => {
+            "are in code for which no mapping is known, as of processes that ended before they could be looked at"
+        }
+        Unresolved::NoModule => {
+            "are in code whose file could not be read or is not the one that runs (deleted, replaced, or in another \
+             mount namespace)"
+        }
+        Unresolved::NoFunction => {
+            "are in code that no symbol, unwind table or JIT map divides into functions, as in generated code"
+        }
+        Unresolved::NotAnInstruction => {
+            "do not point at an instruction of their function, as in self-modified code"
+        }
+        Unresolved::AmbiguousPath => {
+            "stand where several paths meet, so which access the CPU was waiting for could not be told"
+        }
+        Unresolved::RegisterOverwritten => {
+            "have lost the address: its register was overwritten before the sample was taken"
+        }
+        Unresolved::SegmentUnknown => "touch memory relative to a segment whose base is not known",
+        Unresolved::KernelText => "are in kernel code that could not be read",
+    }
+}
+
+fn part(n: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        n as f64 / whole as f64
+    }
+}

@@ -1,0 +1,187 @@
+//! Why a line was judged as it was, in sentences with their numbers.
+
+use super::{
+    number::{count, grouped, percent},
+    rows::share,
+};
+use crate::{
+    access::ByteSet,
+    finding::{Fact, Judgement, Reason, Verdict},
+};
+
+/// Sentences for one judged line. `whole_ns` is the sampled time.
+pub(super) fn sentences(judgement: &Judgement, whole_ns: u64) -> Vec<String> {
+    let mut out = Vec::new();
+    out.extend(waited(judgement, whole_ns));
+    out.extend(turns(judgement));
+    out.extend(bytes(judgement));
+    for fact in &judgement.facts {
+        match *fact {
+            Fact::Separable(part) => out.extend(separable(judgement, part)),
+            Fact::HarvestedOnly => out.push(
+                "The evidence is weak: the conflict shows only in accesses that were inferred from the loops around \
+                 the sampled instructions, not in the sampled instructions themselves."
+                    .to_owned(),
+            ),
+            Fact::NoStoreSeen => out.push(
+                "No store was sampled. That does not make the line read-only: a CPU rarely waits for its stores, so \
+                 a writer may never be sampled."
+                    .to_owned(),
+            ),
+            Fact::StalledWithoutStore(ns) if whole_ns > 0 => out.push(format!(
+                "Another {} of the time was spent here while several threads used the line but none was seen to \
+                 store; that is not part of the cost.",
+                percent(ns / whole_ns as f64)
+            )),
+            Fact::Folded(n) => out.push(format!(
+                "{} of rarely sampled instructions are counted but not listed, because the line has too many.",
+                count(n, "access", "accesses")
+            )),
+            Fact::StalledWithoutStore(_)
+            | Fact::HandOffs { .. }
+            | Fact::CommonBytes(_)
+            | Fact::PrivateBytes(_) => {}
+        }
+    }
+    out
+}
+
+/// Why a line is not a finding, in a few words.
+pub(super) fn reason(reason: Reason, cost_threshold: f64) -> String {
+    match reason {
+        Reason::NoStoreSeen => "no store seen: read-only, or missed".to_owned(),
+        Reason::OneCpu => "all of it ran on one CPU".to_owned(),
+        Reason::NotInterleaved => "used one after the other, not by turns".to_owned(),
+        Reason::TooFewSamples => "too few samples to tell it from chance".to_owned(),
+        Reason::TooFewStores => "stores are rare: set once, then read?".to_owned(),
+        Reason::CostBelowThreshold => {
+            format!("costs less than {} of the time", percent(cost_threshold))
+        }
+    }
+}
+
+fn waited(judgement: &Judgement, whole_ns: u64) -> Option<String> {
+    let stalled: u64 = judgement
+        .sites
+        .iter()
+        .map(|site| u64::from(site.stalled))
+        .sum();
+    if stalled == 0 {
+        return None;
+    }
+    let mut text = format!(
+        "In {} of the {} that touch this line, the CPU was waiting for it; {} took part.",
+        grouped(stalled.min(judgement.samples)),
+        count(judgement.samples, "sample", "samples"),
+        count(judgement.threads.len() as u64, "thread", "threads")
+    );
+    let all = share(judgement.cost_ns as f64, whole_ns);
+    let shared = share(judgement.shared_cost_ns as f64, whole_ns);
+    if percent(all) != percent(shared) {
+        text.push_str(&format!(
+            " That is {} of the time, of which {} fell into moments when several threads used it by turns.",
+            percent(all),
+            percent(shared)
+        ));
+    }
+    Some(text)
+}
+
+fn turns(judgement: &Judgement) -> Option<String> {
+    let (seen, expected) = judgement.facts.iter().find_map(|fact| match *fact {
+        Fact::HandOffs { seen, expected } => Some((seen, expected)),
+        _ => None,
+    })?;
+    let seen = grouped(seen.round().max(0.0) as u64);
+    let expected = grouped(expected.round().max(0.0) as u64);
+    Some(if judgement.verdict.is_some() {
+        format!(
+            "The threads use it at the same time: from one sample to the next, it changed hands {seen} times; \
+             samples in random order would have given {expected}."
+        )
+    } else {
+        format!(
+            "The threads use it at different times: from one sample to the next, it changed hands {seen} times; \
+             samples in random order would have given {expected}."
+        )
+    })
+}
+
+fn bytes(judgement: &Judgement) -> Option<String> {
+    let mut common = ByteSet::default();
+    let mut private = ByteSet::default();
+    for fact in &judgement.facts {
+        match *fact {
+            Fact::CommonBytes(bytes) => common = bytes,
+            Fact::PrivateBytes(bytes) => private = bytes,
+            _ => {}
+        }
+    }
+    let stored_by_one = || {
+        format!(
+            "{} stored by one thread each and touched by no other",
+            are(private)
+        )
+    };
+    let common_words = || {
+        format!(
+            "{} stored by a thread and touched by others too",
+            are(common)
+        )
+    };
+    match (common.is_empty(), private.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(format!("{}.", capital(&stored_by_one()))),
+        (false, true) => Some(format!("{}.", capital(&common_words()))),
+        (false, false) => {
+            let rare = judgement.verdict == Some(Verdict::FalseSharing);
+            let rare = if rare {
+                ", which is too rare to matter"
+            } else {
+                ""
+            };
+            Some(format!(
+                "{}; {}{rare}.",
+                capital(&stored_by_one()),
+                common_words()
+            ))
+        }
+    }
+}
+
+/// What a change of the layout can gain, at most.
+fn separable(judgement: &Judgement, part: f64) -> Option<String> {
+    let share = judgement.shared_share?;
+    let part = part.clamp(0.0, 1.0);
+    let gain = percent(part * share);
+    let how_much = match part {
+        p if p < 0.005 => "none".to_owned(),
+        p if p >= 0.995 => "all".to_owned(),
+        p => format!("up to {}", percent(p)),
+    };
+    match judgement.verdict? {
+        Verdict::TrueSharing => Some(format!("Another layout would remove {how_much} of it.")),
+        Verdict::FalseSharing | Verdict::MixedSharing => Some(format!(
+            "Giving each part a line of its own would remove {how_much} of it: {gain} of the time."
+        )),
+    }
+}
+
+/// `byte 5 is`, `bytes 0-7,16-23 are`.
+fn are(bytes: ByteSet) -> String {
+    let numbers: Vec<u32> = (0..128).filter(|n| bytes.0 >> n & 1 == 1).collect();
+    let (word, verb) = if numbers.len() == 1 {
+        ("byte", "is")
+    } else {
+        ("bytes", "are")
+    };
+    format!("{word} {} {verb}", super::number::ranges(&numbers))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}

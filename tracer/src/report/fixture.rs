@@ -1,0 +1,252 @@
+//! Made-up judgements and names for the report's tests.
+
+use std::collections::BTreeMap;
+
+use super::{
+    RunFacts, build,
+    model::{Report, Target},
+};
+use crate::{
+    access::{ByteSet, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
+    analysis::{CpuSet, Site, SiteCounts, Totals},
+    event::Tally,
+    finding::{Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
+    names::{CodeName, FieldName, Language, Names, ObjectKind, ObjectName, ThreadName},
+};
+
+/// Where the lines of the tests start.
+pub const LINE: u64 = 0x404040;
+
+/// Sampled time of the tests: shares of it are easy to check by eye.
+pub const WHOLE_NS: u64 = 10_000_000_000;
+
+/// Answers from tables.
+#[derive(Default, Clone)]
+pub struct FakeNames {
+    pub objects: Vec<ObjectName>,
+    /// First byte, one past the last, object, path.
+    pub fields: Vec<(u8, u8, usize, Option<String>)>,
+    pub code: BTreeMap<u64, CodeName>,
+    pub comms: BTreeMap<u32, String>,
+    pub caveats: Vec<String>,
+}
+
+impl FakeNames {
+    pub fn field(mut self, from: u8, to: u8, object: usize, path: &str) -> FakeNames {
+        let path = (!path.is_empty()).then(|| path.to_owned());
+        self.fields.push((from, to, object, path));
+        self
+    }
+
+    pub fn code(
+        mut self,
+        ip: u64,
+        symbol: &str,
+        file: &str,
+        line: u32,
+        language: Language,
+    ) -> FakeNames {
+        let code = CodeName {
+            module: Some("/usr/bin/demo".to_owned()),
+            build_id: Some("c0ffee".to_owned()),
+            ip: ip - 0x400000,
+            symbol: Some(symbol.to_owned()),
+            inlined: Vec::new(),
+            file: Some(file.to_owned()),
+            line: Some(line),
+            column: Some(9),
+            language: Some(language),
+        };
+        self.code.insert(ip, code);
+        self
+    }
+
+    pub fn comm(mut self, tid: u32, comm: &str) -> FakeNames {
+        self.comms.insert(tid, comm.to_owned());
+        self
+    }
+}
+
+impl Names for FakeNames {
+    fn objects(&self, _: LineKey, _: LineSize) -> Vec<ObjectName> {
+        self.objects.clone()
+    }
+
+    fn field(&self, _: LineKey, _: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
+        let end = u16::from(offset) + bytes;
+        let found = self
+            .fields
+            .iter()
+            .find(|(from, to, ..)| *from <= offset && end <= u16::from(*to))?;
+        Some(FieldName {
+            object: found.2,
+            path: found.3.clone(),
+        })
+    }
+
+    fn address(&self, key: LineKey) -> Option<u64> {
+        match key.0 {
+            Place::Private { addr, .. } => Some(addr),
+            _ => None,
+        }
+    }
+
+    fn code(&self, _: Option<SpaceId>, ip: u64, _: bool) -> CodeName {
+        let unknown = CodeName {
+            module: Some("/opt/stripped/server".to_owned()),
+            ip: ip - 0x400000,
+            ..CodeName::default()
+        };
+        self.code.get(&ip).cloned().unwrap_or(unknown)
+    }
+
+    fn thread(&self, tid: Tid) -> ThreadName {
+        ThreadName {
+            comm: self.comms.get(&tid.0).cloned(),
+        }
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        self.caveats.clone()
+    }
+}
+
+pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName {
+    ObjectName {
+        kind,
+        name: Some(name.to_owned()),
+        type_name: None,
+        file: None,
+        line: None,
+        start: Some(start),
+        size: Some(size),
+        language: None,
+        layout: None,
+    }
+}
+
+/// One site of pid 4000: bytes, direction, thread (which runs on one CPU), instruction, counts.
+pub fn site(
+    offset: u8,
+    size: u8,
+    op: Op,
+    tid: u32,
+    ip: u64,
+    stalled: u32,
+    decoded: u32,
+) -> SiteCounts {
+    let mut cpus = CpuSet::default();
+    cpus.insert(Cpu(tid % 2));
+    SiteCounts {
+        site: Site {
+            space: SpaceId(0),
+            ip,
+            pid: Pid(4000),
+            tid: Tid(tid),
+            offset,
+            size,
+            op,
+            locked: false,
+            kernel: false,
+        },
+        stalled,
+        decoded,
+        harvested: 0,
+        cost_ns: u64::from(stalled) * 1_000_000,
+        cpus,
+    }
+}
+
+/// A finding on the line at [`LINE`] made of these sites.
+pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> Judgement {
+    let cost_ns: u64 = sites.iter().map(|site| site.cost_ns).sum();
+    let samples = sites.iter().map(SiteCounts::accesses).sum();
+    let mut by_thread: BTreeMap<(Pid, Tid), ThreadCounts> = BTreeMap::new();
+    for site in &sites {
+        let thread = by_thread
+            .entry((site.site.pid, site.site.tid))
+            .or_insert(ThreadCounts {
+                pid: site.site.pid,
+                tid: site.site.tid,
+                accesses: 0,
+                stores: 0,
+                cost_ns: 0,
+                cpus: site.cpus.clone(),
+            });
+        thread.accesses += site.accesses();
+    }
+    Judgement {
+        key: LineKey(Place::Private {
+            space: SpaceId(0),
+            addr: LINE,
+        }),
+        verdict: Some(verdict),
+        standing: Standing::Significant,
+        cost_ns,
+        shared_cost_ns: cost_ns / 10 * 9,
+        shared_share: Some((cost_ns / 10 * 9) as f64 / WHOLE_NS as f64),
+        samples,
+        accesses: samples,
+        interleaving: 0.9,
+        true_weight,
+        false_weight: 1.0 - true_weight,
+        facts: vec![
+            Fact::HandOffs {
+                seen: samples as f64 * 0.49,
+                expected: samples as f64 * 0.5,
+            },
+            Fact::Separable(1.0 - true_weight),
+        ],
+        threads: by_thread.into_values().collect(),
+        weak: false,
+        sites,
+    }
+}
+
+/// Adds what [`crate::finding::judge_all`] says of stored bytes.
+pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judgement {
+    if common != 0 {
+        judgement.facts.push(Fact::CommonBytes(ByteSet(common)));
+    }
+    if private != 0 {
+        judgement.facts.push(Fact::PrivateBytes(ByteSet(private)));
+    }
+    judgement
+}
+
+pub fn facts() -> RunFacts {
+    RunFacts {
+        sources: vec!["timer".to_owned()],
+        duration_ns: 5_000_000_000,
+        frequency_hz: Some(1000),
+        targets: vec![Target {
+            pid: Some(4000),
+            command: Some("demo".to_owned()),
+        }],
+        cpus: 2,
+        line_size: LineSize::B64,
+        totals: Totals {
+            accesses: 31_000,
+            touches: 31_000,
+            ..Totals::default()
+        },
+        lines: Some(120),
+        shared_lines: Some(3),
+        thresholds: Thresholds::default(),
+        counts_hand_offs: false,
+    }
+}
+
+pub fn tally() -> Tally {
+    Tally {
+        produced: 10_000,
+        samples: 10_000,
+        sampled_ns: WHOLE_NS,
+        attributed: 10_000,
+        ..Tally::default()
+    }
+}
+
+pub fn report(judgements: &[Judgement], names: &FakeNames) -> Report {
+    build(judgements, names, &tally(), &facts(), &[])
+}

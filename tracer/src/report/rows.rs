@@ -1,0 +1,176 @@
+//! Rows of the access table: sites of all threads that run the same code on the same bytes are one row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    model::{AccessRow, Code, Thread},
+    subject::Subject,
+};
+use crate::{
+    access::{Op, Pid, SpaceId, Tid},
+    analysis::SiteCounts,
+    names::{CodeName, Language, Names},
+};
+
+/// The rows of a line, costliest first, and the language of most of its code.
+pub(super) struct Rows {
+    pub(super) rows: Vec<AccessRow>,
+    pub(super) language: Option<Language>,
+}
+
+/// What makes two sites one row. Addresses count only where there is no source line: copies of an inlined
+/// function, and processes that run the same program, then are one row.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    offset: u8,
+    size: u8,
+    op: Op,
+    label: Option<String>,
+    module: Option<String>,
+    symbol: Option<String>,
+    inlined: Vec<String>,
+    source: Option<(String, u32, Option<u32>)>,
+    ip: Option<u64>,
+}
+
+#[derive(Default)]
+struct Sum {
+    stalled: u64,
+    decoded: u64,
+    harvested: u64,
+    cost_ns: u64,
+    threads: BTreeMap<(Pid, Tid), BTreeSet<u32>>,
+    /// Of the costliest site.
+    code: CodeName,
+    code_weight: (u64, u64),
+}
+
+/// Sums the sites up. `whole_ns` is the sampled time that shares are of.
+pub(super) fn rows(
+    names: &dyn Names,
+    subject: &Subject,
+    sites: &[SiteCounts],
+    whole_ns: u64,
+) -> Rows {
+    let mut codes: BTreeMap<(SpaceId, u64, bool), CodeName> = BTreeMap::new();
+    let mut sums: BTreeMap<RowKey, Sum> = BTreeMap::new();
+    let mut languages: Vec<(Language, u64)> = Vec::new();
+    for site in sites.iter().filter(|site| site.site.op.touches()) {
+        let at = &site.site;
+        let code = codes
+            .entry((at.space, at.ip, at.kernel))
+            .or_insert_with(|| names.code(Some(at.space), at.ip, at.kernel));
+        if let Some(language) = code.language {
+            match languages.iter_mut().find(|(known, _)| *known == language) {
+                Some((_, n)) => *n += site.accesses(),
+                None => languages.push((language, site.accesses())),
+            }
+        }
+        let sum = sums.entry(key(site, subject, code)).or_default();
+        sum.add(site, code);
+    }
+    let mut rows: Vec<(u64, AccessRow)> = sums
+        .into_iter()
+        .map(|(key, sum)| (sum.cost_ns, row(key, sum, names, whole_ns)))
+        .collect();
+    // Equal rows keep the order of their keys, so that a replay prints the same.
+    rows.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.count.cmp(&a.1.count)));
+    Rows {
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        language: languages
+            .into_iter()
+            .max_by_key(|(_, n)| *n)
+            .map(|(language, _)| language),
+    }
+}
+
+fn key(site: &SiteCounts, subject: &Subject, code: &CodeName) -> RowKey {
+    let at = &site.site;
+    let source = code
+        .file
+        .clone()
+        .zip(code.line)
+        .map(|(file, line)| (file, line, code.column));
+    RowKey {
+        offset: at.offset,
+        size: at.size,
+        op: at.op,
+        label: subject.label(at.offset, u16::from(at.size)).1,
+        module: code.module.clone(),
+        symbol: code.symbol.clone(),
+        inlined: code.inlined.clone(),
+        ip: source.is_none().then_some(code.ip),
+        source,
+    }
+}
+
+impl Sum {
+    fn add(&mut self, site: &SiteCounts, code: &CodeName) {
+        self.stalled += u64::from(site.stalled);
+        self.decoded += u64::from(site.decoded);
+        self.harvested += u64::from(site.harvested);
+        self.cost_ns = self.cost_ns.saturating_add(site.cost_ns);
+        let cpus = self
+            .threads
+            .entry((site.site.pid, site.site.tid))
+            .or_default();
+        cpus.extend(site.cpus.iter().map(|cpu| cpu.0));
+        let weight = (site.cost_ns, site.accesses());
+        if weight >= self.code_weight {
+            self.code_weight = weight;
+            self.code.clone_from(code);
+        }
+    }
+}
+
+fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
+    let basis = match (sum.stalled, sum.decoded) {
+        (0, 0) => "harvested",
+        (0, _) => "decoded",
+        _ => "stalled",
+    };
+    let threads = sum.threads.into_iter().map(|((pid, tid), cpus)| Thread {
+        pid: pid.0,
+        tid: tid.0,
+        comm: names.thread(tid).comm,
+        cpus: cpus.into_iter().collect(),
+    });
+    AccessRow {
+        offset: key.offset,
+        size: u16::from(key.size),
+        field: key.label,
+        op: op_name(key.op).to_owned(),
+        count: sum.stalled + sum.decoded + sum.harvested,
+        cost_share: share(sum.cost_ns as f64, whole_ns),
+        basis: basis.to_owned(),
+        threads: threads.collect(),
+        code: Code {
+            module: sum.code.module,
+            build_id: sum.code.build_id,
+            ip: format!("{:#x}", sum.code.ip),
+            symbol: sum.code.symbol,
+            inlined: sum.code.inlined,
+            file: sum.code.file,
+            line: sum.code.line,
+            column: sum.code.column,
+        },
+    }
+}
+
+fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Load => "load",
+        Op::Store => "store",
+        Op::Rmw => "rmw",
+        Op::Prefetch => "prefetch",
+    }
+}
+
+/// Share of the sampled time, 0..=1; nothing of nothing is nothing.
+pub(super) fn share(part_ns: f64, whole_ns: u64) -> f64 {
+    if whole_ns == 0 {
+        0.0
+    } else {
+        (part_ns / whole_ns as f64).clamp(0.0, 1.0)
+    }
+}

@@ -1,0 +1,143 @@
+//! Whose bytes a line holds: the objects on it, the one that costs most, and a label for every range.
+
+use std::collections::BTreeMap;
+
+use super::{model::Object, printable::printable, shorten};
+use crate::{
+    access::{LineKey, LineSize, Place},
+    analysis::SiteCounts,
+    names::{FieldName, Names, ObjectKind, ObjectName},
+};
+
+/// Columns of the longest name in a sentence.
+const NAME_COLUMNS: usize = 60;
+
+/// The objects of one line and the names of the ranges that its sites touch.
+pub(super) struct Subject {
+    key: LineKey,
+    /// In address order.
+    pub(super) objects: Vec<ObjectName>,
+    /// The object with the most cost, of equal ones the most touched.
+    main: Option<usize>,
+    fields: BTreeMap<(u8, u16), Option<FieldName>>,
+}
+
+impl Subject {
+    pub(super) fn new(
+        names: &dyn Names,
+        key: LineKey,
+        line_size: LineSize,
+        sites: &[SiteCounts],
+    ) -> Subject {
+        let objects = names.objects(key, line_size);
+        let mut fields: BTreeMap<(u8, u16), Option<FieldName>> = BTreeMap::new();
+        let mut weights = vec![(0u64, 0u64); objects.len()];
+        for site in sites {
+            let range = (site.site.offset, u16::from(site.site.size));
+            let field = fields
+                .entry(range)
+                .or_insert_with(|| names.field(key, line_size, range.0, range.1))
+                .as_ref();
+            if let Some(weight) = field.and_then(|field| weights.get_mut(field.object)) {
+                weight.0 = weight.0.saturating_add(site.cost_ns);
+                weight.1 = weight.1.saturating_add(site.accesses());
+            }
+        }
+        let heaviest = (0..objects.len()).max_by_key(|&n| (weights[n], std::cmp::Reverse(n)));
+        // Objects that nobody touched do not answer for the line, unless there is only one.
+        let main = heaviest.filter(|&n| weights[n] != (0, 0) || objects.len() == 1);
+        Subject {
+            key,
+            objects,
+            main,
+            fields,
+        }
+    }
+
+    /// The object that the range is in, and what the report calls the range: the part of the main
+    /// object, or another object's name with its part. `None` where there is nothing to add to the
+    /// main object's name.
+    pub(super) fn label(&self, offset: u8, size: u16) -> (Option<usize>, Option<String>) {
+        let Some(field) = self.fields.get(&(offset, size)).and_then(Option::as_ref) else {
+            return (None, None);
+        };
+        let Some(object) = self.objects.get(field.object) else {
+            return (None, None);
+        };
+        if Some(field.object) == self.main && (field.path.is_some() || self.objects.len() == 1) {
+            return (Some(field.object), field.path.clone());
+        }
+        let path = field.path.as_deref().unwrap_or("");
+        let label = object.name.as_ref().map(|name| format!("{name}{path}"));
+        (Some(field.object), label.or_else(|| field.path.clone()))
+    }
+
+    /// The main object as the report shows it.
+    pub(super) fn object(&self, sites: &[SiteCounts]) -> Object {
+        let Some(main) = self.main.and_then(|n| self.objects.get(n)) else {
+            let kind = match self.key.0 {
+                Place::Kernel { .. } => ObjectKind::Kernel,
+                Place::Shared { .. } => ObjectKind::Mapping,
+                Place::Private { .. } => ObjectKind::Unknown,
+            };
+            return Object {
+                kind: kind.name().to_owned(),
+                name: None,
+                type_name: None,
+                file: None,
+                line: None,
+                offset_in_object: None,
+                size: None,
+            };
+        };
+        let line = self.key.0.position();
+        let in_main = |site: &&SiteCounts| {
+            let range = (site.site.offset, u16::from(site.site.size));
+            let field = self.fields.get(&range).and_then(Option::as_ref);
+            field.is_some_and(|field| Some(field.object) == self.main)
+        };
+        let first = sites
+            .iter()
+            .filter(in_main)
+            .map(|site| site.site.offset)
+            .min();
+        let offset = first
+            .zip(main.start)
+            .and_then(|(first, start)| line.checked_add(u64::from(first))?.checked_sub(start));
+        Object {
+            kind: main.kind.name().to_owned(),
+            name: main.name.clone(),
+            type_name: main.type_name.clone(),
+            file: main.file.clone(),
+            line: main.line,
+            offset_in_object: offset,
+            size: main.size,
+        }
+    }
+
+    /// The objects with names that are safe, and short enough, to put into sentences.
+    pub(super) fn printable_objects(&self) -> Vec<ObjectName> {
+        self.objects.iter().cloned().map(printable_object).collect()
+    }
+}
+
+fn printable_object(mut object: ObjectName) -> ObjectName {
+    let clean = |text: &mut Option<String>| {
+        if let Some(text) = text {
+            *text = shorten::symbol(&printable(text, false), NAME_COLUMNS);
+        }
+    };
+    clean(&mut object.name);
+    clean(&mut object.type_name);
+    clean(&mut object.file);
+    if let Some(layout) = &mut object.layout {
+        if let Some(element) = &mut layout.element {
+            clean(&mut element.type_name);
+        }
+        for member in &mut layout.members {
+            member.name = shorten::middle(&printable(&member.name, false), NAME_COLUMNS);
+            clean(&mut member.type_name);
+        }
+    }
+    object
+}

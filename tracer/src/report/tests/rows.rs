@@ -1,0 +1,50 @@
+//! Which sites are one row.
+
+use super::{one_atomic, two_counters};
+use crate::{
+    access::Op,
+    report::fixture::{report, site},
+};
+
+#[test]
+fn threads_of_one_instruction_are_one_row() {
+    let (judgement, names) = one_atomic();
+    let report = report(&[judgement], &names);
+    let rows = &report.findings[0].accesses;
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].threads.len(), rows[0].count), (4, 4 * 1540));
+    // 4 * 1500 ms of 10 s.
+    assert!((rows[0].cost_share - 0.6).abs() < 1e-9);
+}
+
+#[test]
+fn copies_of_a_source_line_are_one_row_and_unnamed_instructions_are_not() {
+    let (judged, mut names) = two_counters();
+    let copy = names.code[&0x401136].clone();
+    names.code.insert(0x401190, copy);
+    let mut judged_again = judged.clone();
+    judged_again
+        .sites
+        .push(site(0, 8, Op::Rmw, 4001, 0x401190, 50, 0));
+    judged_again
+        .sites
+        .push(site(0, 8, Op::Rmw, 4001, 0x402000, 1, 0));
+    judged_again
+        .sites
+        .push(site(0, 8, Op::Rmw, 4001, 0x402004, 1, 0));
+    let rows = &report(&[judged_again], &names).findings[0].accesses;
+    let places: Vec<_> = rows
+        .iter()
+        .map(|row| (row.code.ip.as_str(), row.count))
+        .collect();
+    // Hits with its copy, misses, and two instructions without a source line.
+    assert_eq!(
+        places,
+        [
+            ("0x1136", 2750),
+            ("0x1166", 2300),
+            ("0x2000", 1),
+            ("0x2004", 1)
+        ]
+    );
+}

@@ -1,0 +1,193 @@
+//! The JSON form.
+
+use expect_test::expect;
+
+use super::two_counters;
+use crate::report::{fixture::report, json};
+
+#[test]
+fn the_json_form_has_every_key_of_the_schema() {
+    let (judgement, names) = two_counters();
+    let report = report(&[judgement], &names);
+    expect![[r#"
+        {
+          "schema": 1,
+          "tool": {
+            "name": "cohtrace",
+            "version": "0.1.0"
+          },
+          "run": {
+            "sources": [
+              "timer"
+            ],
+            "duration_s": 5.0,
+            "frequency_hz": 1000,
+            "targets": [
+              {
+                "pid": 4000,
+                "command": "demo"
+              }
+            ],
+            "cpus": 2,
+            "line_size": 64,
+            "lines": 120,
+            "shared_lines": 3,
+            "produced": 10000,
+            "samples": 10000,
+            "kernel_samples": 0,
+            "accesses": 31000,
+            "lost": 0,
+            "lost_per_cpu": {},
+            "lost_context": 0,
+            "filtered": 0,
+            "attributed": 10000,
+            "unresolved": {},
+            "operands_unknown": 0,
+            "threshold": 0.01
+          },
+          "findings": [
+            {
+              "id": "F1",
+              "kind": "false-sharing",
+              "confidence": "sampled",
+              "insignificant_because": null,
+              "line": {
+                "key": "private:0:0x404040",
+                "address": "0x404040",
+                "bytes": 64
+              },
+              "object": {
+                "kind": "global",
+                "name": "stats",
+                "type": "struct stats",
+                "file": "/src/demo/demo.c",
+                "line": 12,
+                "offset_in_object": 0,
+                "size": 24
+              },
+              "cost": {
+                "share": 0.414,
+                "stalled_share": 0.46,
+                "samples": 4600
+              },
+              "handoffs": null,
+              "accesses": [
+                {
+                  "offset": 0,
+                  "size": 8,
+                  "field": ".hits",
+                  "op": "rmw",
+                  "count": 2700,
+                  "cost_share": 0.24,
+                  "basis": "stalled",
+                  "threads": [
+                    {
+                      "pid": 4000,
+                      "tid": 4001,
+                      "comm": "worker",
+                      "cpus": [
+                        1
+                      ]
+                    }
+                  ],
+                  "code": {
+                    "module": "/usr/bin/demo",
+                    "build_id": "c0ffee",
+                    "ip": "0x1136",
+                    "symbol": "count_hits",
+                    "inlined": [],
+                    "file": "/src/demo/demo.c",
+                    "line": 31,
+                    "column": 9
+                  }
+                },
+                {
+                  "offset": 8,
+                  "size": 8,
+                  "field": ".misses",
+                  "op": "rmw",
+                  "count": 2300,
+                  "cost_share": 0.22,
+                  "basis": "stalled",
+                  "threads": [
+                    {
+                      "pid": 4000,
+                      "tid": 4002,
+                      "comm": "worker",
+                      "cpus": [
+                        0
+                      ]
+                    }
+                  ],
+                  "code": {
+                    "module": "/usr/bin/demo",
+                    "build_id": "c0ffee",
+                    "ip": "0x1166",
+                    "symbol": "count_misses",
+                    "inlined": [],
+                    "file": "/src/demo/demo.c",
+                    "line": 40,
+                    "column": 9
+                  }
+                }
+              ],
+              "groups": [
+                {
+                  "bytes": [
+                    {
+                      "offset": 0,
+                      "size": 8
+                    }
+                  ],
+                  "fields": [
+                    ".hits"
+                  ],
+                  "writers": [
+                    4001
+                  ],
+                  "readers": []
+                },
+                {
+                  "bytes": [
+                    {
+                      "offset": 8,
+                      "size": 8
+                    }
+                  ],
+                  "fields": [
+                    ".misses"
+                  ],
+                  "writers": [
+                    4002
+                  ],
+                  "readers": []
+                }
+              ],
+              "advice": {
+                "kind": "separate-fields",
+                "text": "Start `misses` on a new 64-byte line:\n    _Alignas(64) unsigned long misses;\n`alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23. `struct stats` grows from 24 to 128 bytes (+104).",
+                "fields": [
+                  ".hits",
+                  ".misses"
+                ],
+                "bytes": 104
+              },
+              "facts": [
+                "In 4,600 of the 5,000 samples that touch this line, the CPU was waiting for it; 2 threads took part. That is 46.0 % of the time, of which 41.4 % fell into moments when several threads used it by turns.",
+                "The threads use it at the same time: from one sample to the next, it changed hands 2,450 times; samples in random order would have given 2,500.",
+                "Bytes 0-15 are stored by one thread each and touched by no other.",
+                "Giving each part a line of its own would remove all of it: 41.4 % of the time."
+              ]
+            }
+          ],
+          "insignificant": [],
+          "pairs": [],
+          "caveats": [
+            "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line between CPUs: shares of time are estimates, and no hand-offs are counted."
+          ]
+        }"#]].assert_eq(&json::render(&report, true));
+    let compact = json::render(&report, false);
+    assert!(!compact.contains('\n'));
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(value(&compact), value(&json::render(&report, true)));
+}
