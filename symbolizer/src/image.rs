@@ -114,11 +114,11 @@ impl Image {
                 });
         }
         Ok(Image {
+            bytes,
             segments,
             thread_local,
             sections,
             build_id,
-            bytes,
         })
     }
 

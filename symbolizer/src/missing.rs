@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Missing {
     /// Neither the file nor a debug file of it has DWARF.
     NoDebugInfo,
-    /// The file has no symbol table, nor has its debug file.
+    /// No exported symbol covers the address, and neither the file nor a debug file of it has the others.
     NoSymbols,
     /// There are symbols or debug info, but none for this address.
     NotCovered,

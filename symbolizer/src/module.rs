@@ -168,11 +168,7 @@ impl Module {
         let symbols = self.symbols();
         let found = symbols.functions.covering(svma).next();
         let found = found.or_else(|| symbols.labels.covering(svma).next());
-        found.copied().ok_or(if symbols.is_empty() {
-            Missing::NoSymbols
-        } else {
-            Missing::NotCovered
-        })
+        found.copied().ok_or(symbols.missing())
     }
 
     fn named(&self, span: &Span<SymbolName>, bounds: Bounds) -> Function {

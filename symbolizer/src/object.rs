@@ -23,7 +23,8 @@ pub struct Object {
     pub name: String,
     /// Name in the symbol table, where it has one.
     pub linkage_name: Option<String>,
-    /// First byte: an svma; of a thread-local object, the offset in the module's thread-local segment.
+    /// First byte: an svma; of a thread-local object, the offset in the module's thread-local segment. Of a variable
+    /// that the optimiser split, where it would start if the part asked for were in its place.
     pub address: u64,
     /// Bytes.
     pub size: Option<u64>,
@@ -88,10 +89,7 @@ impl Module {
         match (described, symbol) {
             (Ok(object), _) => Ok(object),
             (Err(missing), Some(symbol)) => Ok(self.object_of_symbol(symbol, missing)),
-            (Err(Missing::NoDebugInfo), None) if self.symbols().is_empty() => {
-                Err(Missing::NoSymbols)
-            }
-            (Err(Missing::NoDebugInfo), None) => Err(Missing::NotCovered),
+            (Err(Missing::NoDebugInfo), None) => Err(self.symbols().missing()),
             (Err(missing), None) => Err(missing),
         }
     }
@@ -119,7 +117,8 @@ impl Module {
         size: Option<u64>,
         symbol: Option<&Span<SymbolName>>,
     ) -> Object {
-        let symbol = symbol.filter(|symbol| symbol.start == variable.address);
+        let symbol =
+            symbol.filter(|symbol| symbol.start == variable.address && variable.piece.is_none());
         let chain = view.chain(variable.die);
         let mut linkage_name = chain
             .iter()
@@ -135,7 +134,8 @@ impl Module {
         let spelled = linkage_name
             .as_deref()
             .filter(|_| unclear)
-            .and_then(try_demangle);
+            .and_then(try_demangle)
+            .map(without_brackets);
         let (mut file, mut line) = (None, None);
         for (die, entry) in &chain {
             let (declared_file, declared_line) = view.declared_at(*die, entry);
@@ -151,7 +151,9 @@ impl Module {
                 .or_else(|| linkage_name.clone())
                 .unwrap_or_else(|| "(unnamed)".into()),
             linkage_name,
-            address: variable.address,
+            address: variable
+                .address
+                .wrapping_sub(variable.piece.map_or(0, |piece| piece.offset)),
             size: size.max(symbol_size),
             ty: ty.map(TypeRef),
             type_name: ty.map(|ty| view.type_name(Some(ty))),
@@ -163,6 +165,18 @@ impl Module {
                 None => Some(Missing::NoType),
             },
         }
+    }
+}
+
+/// `<demo::Stats>::hit::CALLS` of the v0 mangling is `demo::Stats::hit::CALLS` in the source. A trait's
+/// (`<T as Trait>::..`) stays.
+fn without_brackets(name: String) -> String {
+    match name
+        .strip_prefix('<')
+        .and_then(|rest| rest.split_once(">::"))
+    {
+        Some((ty, rest)) if !ty.contains(['<', ' ']) => format!("{ty}::{rest}"),
+        _ => name,
     }
 }
 
@@ -202,7 +216,8 @@ fn find_variable(
         .rev()
         .take(MOST_TRIED)
         .find_map(|variable| {
-            let size = size_of(variable)?;
-            (address - variable.address < size).then_some((*variable, Some(size)))
+            let size = size_of(variable);
+            let here = variable.piece.map_or(size, |piece| Some(piece.size))?;
+            (address - variable.address < here).then_some((*variable, size))
         })
 }

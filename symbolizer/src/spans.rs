@@ -63,10 +63,6 @@ impl<T: Copy> Spans<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Span<T>> {
         self.spans.iter()
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.spans.is_empty()
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use object::{LittleEndian, elf, read::elf::Sym};
 
 use crate::{
     image::Image,
+    missing::Missing,
     spans::{Span, Spans},
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct Symbols {
     pub(crate) objects: Spans<SymbolName>,
     /// Thread-local variables, by their offset in the thread-local segment.
     pub(crate) thread_locals: Spans<SymbolName>,
+    /// Whether `.symtab` was there. Without it only the exported symbols are left.
+    pub(crate) complete: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -56,23 +59,32 @@ impl Symbols {
     /// the debug file's `.symtab` together are all there is.
     pub(crate) fn read(own: &Image, separate: Option<&Image>) -> Symbols {
         let mut kinds = Kinds::default();
-        if !kinds.read_table(own, elf::SHT_SYMTAB, Origin::Own) {
+        let mut complete = kinds.read_table(own, elf::SHT_SYMTAB, Origin::Own);
+        if !complete {
             kinds.read_table(own, elf::SHT_DYNSYM, Origin::Own);
             if let Some(separate) = separate {
-                kinds.read_table(separate, elf::SHT_SYMTAB, Origin::Separate);
+                complete = kinds.read_table(separate, elf::SHT_SYMTAB, Origin::Separate);
             }
         }
         let names = |name: SymbolName| read_name(own, separate, name);
+        let functions = best_per_start(kinds.functions, names);
+        let labels = best_per_start(kinds.labels, names);
         Symbols {
-            functions: Spans::new(best_per_start(kinds.functions, names)),
-            labels: Spans::new(cut_at_next(best_per_start(kinds.labels, names))),
+            labels: Spans::new(cut_at_next(labels, &functions)),
+            functions: Spans::new(functions),
             objects: Spans::new(best_per_start(kinds.objects, names)),
             thread_locals: Spans::new(best_per_start(kinds.thread_locals, names)),
+            complete,
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.functions.is_empty() && self.labels.is_empty() && self.objects.is_empty()
+    /// Why an address has no symbol.
+    pub(crate) fn missing(&self) -> Missing {
+        if self.complete {
+            Missing::NotCovered
+        } else {
+            Missing::NoSymbols
+        }
     }
 }
 
@@ -200,13 +212,19 @@ fn best_per_start<'a>(
     best
 }
 
-/// Ends each label where the next one starts.
-fn cut_at_next(mut labels: Vec<Span<SymbolName>>) -> Vec<Span<SymbolName>> {
+/// Ends each label where the next label or function starts.
+fn cut_at_next(
+    mut labels: Vec<Span<SymbolName>>,
+    functions: &[Span<SymbolName>],
+) -> Vec<Span<SymbolName>> {
     labels.dedup_by_key(|label| label.start);
-    for index in 1..labels.len() {
-        let next = labels[index].start;
-        let label = &mut labels[index - 1];
-        label.end = label.end.min(next);
+    for index in 0..labels.len() {
+        let start = labels[index].start;
+        let function = functions.partition_point(|function| function.start <= start);
+        let next = [labels.get(index + 1), functions.get(function)];
+        let next = next.into_iter().flatten().map(|next| next.start).min();
+        let label = &mut labels[index];
+        label.end = label.end.min(next.unwrap_or(u64::MAX));
     }
     labels
 }

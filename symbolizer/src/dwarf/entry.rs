@@ -7,6 +7,10 @@ use crate::missing::Missing;
 
 /// The attributes of an entry that this crate reads, decoded.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are DWARF's flag attributes, one by one"
+)]
 pub(crate) struct Entry<'a> {
     pub(crate) tag: gimli::DwTag,
     pub(crate) name: Option<&'a [u8]>,

@@ -105,7 +105,9 @@ mod tests {
     fn relative_parts_append_and_absolute_ones_replace() {
         let join = |parts: &[&str]| {
             let mut path = String::new();
-            parts.iter().for_each(|part| push(&mut path, part));
+            for part in parts {
+                push(&mut path, part);
+            }
             path
         };
         assert_eq!(join(&["/src", "lib", "a.c"]), "/src/lib/a.c");

@@ -175,7 +175,7 @@ impl Inlined {
                     let attribute = entries.read_attribute(specification)?;
                     call.observe(attribute.name(), attribute.value());
                 }
-                reader.add(call, offset.0 as u32, around.len())?;
+                reader.add(&call, offset.0 as u32, around.len())?;
                 if abbreviation.has_children() {
                     around.push(depth);
                 }
@@ -235,7 +235,7 @@ impl<'a> CallReader<'a> {
 }
 
 impl<'a> InlinedReader<'_, 'a> {
-    fn add(&mut self, call: CallReader<'a>, offset: u32, level: usize) -> Result<(), Missing> {
+    fn add(&mut self, call: &CallReader<'a>, offset: u32, level: usize) -> Result<(), Missing> {
         while self.levels.len() <= level {
             self.levels.push(Vec::new());
         }

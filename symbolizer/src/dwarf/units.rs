@@ -142,7 +142,7 @@ impl Units {
             .partition_point(|unit| unit.offset <= offset)
             .checked_sub(1)?;
         let within = offset - units[index].offset;
-        (within < units[index].length).then(|| Die {
+        (within < units[index].length).then_some(Die {
             unit: index as u32,
             offset: within as u32,
         })

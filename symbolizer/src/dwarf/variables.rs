@@ -18,6 +18,16 @@ pub(crate) struct Variables {
 pub(crate) struct Variable {
     pub(crate) address: u64,
     pub(crate) die: Die,
+    /// Optimisers split variables: then only this part of it is here.
+    pub(crate) piece: Option<Piece>,
+}
+
+/// A part of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Piece {
+    /// First byte of the part in the variable.
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
 }
 
 enum Place {
@@ -30,14 +40,24 @@ impl Variables {
     pub(crate) fn read(view: &View<'_>) -> Result<Variables, Missing> {
         let (mut globals, mut thread_locals) = (Vec::new(), Vec::new());
         for unit in 0..view.info.units.len() {
-            let mut add = |offset: u32, place| {
+            let mut add = |offset: u32, place, piece| {
                 let die = Die { unit, offset };
                 match place {
                     Place::Global(address) if view.info.is_loaded(address) => {
-                        globals.push(Variable { address, die });
+                        globals.push(Variable {
+                            address,
+                            die,
+                            piece,
+                        });
                     }
                     Place::Global(_) => {}
-                    Place::ThreadLocal(address) => thread_locals.push(Variable { address, die }),
+                    Place::ThreadLocal(address) => {
+                        thread_locals.push(Variable {
+                            address,
+                            die,
+                            piece,
+                        });
+                    }
                 }
             };
             match read_unit(view, unit, &mut add) {
@@ -55,7 +75,11 @@ impl Variables {
     }
 }
 
-fn read_unit(view: &View<'_>, index: u32, add: &mut impl FnMut(u32, Place)) -> Result<(), Missing> {
+fn read_unit(
+    view: &View<'_>,
+    index: u32,
+    add: &mut impl FnMut(u32, Place, Option<Piece>),
+) -> Result<(), Missing> {
     let unit = view.unit(index)?;
     let language = view.info.units.get(index).and_then(|unit| unit.language);
     let mut entries = unit.entries_raw(None)?;
@@ -83,8 +107,11 @@ fn read_unit(view: &View<'_>, index: u32, add: &mut impl FnMut(u32, Place)) -> R
                     location = Some(attribute.value());
                 }
             }
-            if let Some(place) = location.and_then(|location| place(view, &unit, location)) {
-                add(offset.0 as u32, place);
+            if let Some(location) = location {
+                // An expression that is not understood is no fixed place.
+                let _ = places(view, &unit, location, |place, piece| {
+                    add(offset.0 as u32, place, piece);
+                });
             }
         } else if abbreviation.has_children()
             && holds_no_variables(abbreviation.tag(), language)
@@ -121,27 +148,55 @@ fn holds_no_variables(tag: gimli::DwTag, language: Option<Language>) -> bool {
     }
 }
 
-/// An address, or an offset handed to the thread-local lookup (DWARF 5, section 2.5.1.3).
-fn place<'a>(view: &View<'a>, unit: &RawUnit<'a>, location: Value<'a>) -> Option<Place> {
+/// An address, or an offset handed to the thread-local lookup (DWARF 5, section 2.5.1.3); or several of them, each
+/// for a piece of the variable (section 2.6.1.2).
+fn places<'a>(
+    view: &View<'a>,
+    unit: &RawUnit<'a>,
+    location: Value<'a>,
+    mut found: impl FnMut(Place, Option<Piece>),
+) -> Option<()> {
     let AttributeValue::Exprloc(expression) = location else {
         return None;
     };
     let mut operations = expression.operations(unit.encoding());
     let indexed = |index| view.raw.address(unit, index).ok();
-    let (mut value, is_address) = match operations.next().ok()?? {
-        Operation::Address { address } => (address, true),
-        Operation::AddressIndex { index } => (indexed(index)?, true),
-        Operation::UnsignedConstant { value } => (value, false),
-        Operation::SignedConstant { value } => (value as u64, false),
-        Operation::ConstantIndex { index } => (indexed(index)?, false),
-        _ => return None,
+    let mut value = None;
+    let mut is_address = false;
+    let mut is_thread_local = false;
+    let mut offset = 0u64;
+    let place = |value, is_address, is_thread_local| match (value, is_address, is_thread_local) {
+        (Some(value), _, true) => Some(Place::ThreadLocal(value)),
+        (Some(value), true, false) => Some(Place::Global(value)),
+        _ => None,
     };
-    loop {
-        match operations.next().ok()? {
-            None if is_address => return Some(Place::Global(value)),
-            Some(Operation::PlusConstant { value: more }) => value = value.checked_add(more)?,
-            Some(Operation::TLS) => return Some(Place::ThreadLocal(value)),
+    while let Some(operation) = operations.next().ok()? {
+        match operation {
+            Operation::Address { address } => (value, is_address) = (Some(address), true),
+            Operation::AddressIndex { index } => {
+                (value, is_address) = (Some(indexed(index)?), true);
+            }
+            Operation::UnsignedConstant { value: constant } => value = Some(constant),
+            Operation::SignedConstant { value: constant } => value = Some(constant as u64),
+            Operation::ConstantIndex { index } => value = Some(indexed(index)?),
+            Operation::PlusConstant { value: more } => value = Some(value?.checked_add(more)?),
+            Operation::TLS => is_thread_local = true,
+            Operation::Piece {
+                size_in_bits,
+                bit_offset: None,
+            } if size_in_bits % 8 == 0 => {
+                let size = size_in_bits / 8;
+                if let Some(place) = place(value, is_address, is_thread_local) {
+                    found(place, Some(Piece { offset, size }));
+                }
+                offset = offset.checked_add(size)?;
+                (value, is_address, is_thread_local) = (None, false, false);
+            }
             _ => return None,
         }
     }
+    if offset == 0 {
+        found(place(value, is_address, is_thread_local)?, None);
+    }
+    Some(())
 }

@@ -166,7 +166,12 @@ impl Walker<'_, '_> {
         self.steps += 1;
         let (die, entry) = self.view.peel(place.ty)?;
         let size = self.view.size(die)?;
-        match self.view.shape(die, &entry)? {
+        let shape = if self.view.is_opaque(place.ty)? {
+            Shape::Scalar
+        } else {
+            self.view.shape(die, &entry)?
+        };
+        match shape {
             Shape::Array(array) => self.walk_array(&place, &array, window, depth),
             Shape::Scalar => {
                 let size = size.ok_or(Missing::NoType)?;
@@ -339,24 +344,22 @@ impl Walker<'_, '_> {
         let path = |inner: &Inner<'_>| format!("{}{}", place.path, inner.label);
         let named = |inner: &&Inner<'_>| !inner.label.is_empty();
         let (before, after) = (before.filter(named), after.filter(named));
-        Ok(match hole {
-            // A hole at the end of a nested structure reaches up to the next member of this one.
-            Some((inner_before, inner_after, start, end)) => Found::Hole {
+        // A hole at the end of a nested structure reaches up to the next member of this one.
+        if let Some((inner_before, inner_after, start, end)) = hole {
+            return Ok(Found::Hole {
                 before: inner_before.or_else(|| before.map(path)),
                 after: inner_after.or_else(|| after.map(path)),
                 start,
                 end,
-            },
-            None => {
-                let start = before.map_or(0, |inner| inner.member.end());
-                let end = after.map_or(size.max(window.end), |inner| inner.member.offset());
-                Found::Hole {
-                    before: before.map(path),
-                    after: after.map(path),
-                    start: place.base.saturating_add(start),
-                    end: place.base.saturating_add(end),
-                }
-            }
+            });
+        }
+        let start = before.map_or(0, |inner| inner.member.end());
+        let end = after.map_or(size.max(window.end), |inner| inner.member.offset());
+        Ok(Found::Hole {
+            before: before.map(path),
+            after: after.map(path),
+            start: place.base.saturating_add(start),
+            end: place.base.saturating_add(end),
         })
     }
 
@@ -422,7 +425,7 @@ impl Walker<'_, '_> {
         for arm in arms {
             match self.walk_members(place, arm, 0, window, depth)? {
                 Found::Leaves(leaves) => candidates.push(leaves),
-                found => hole = hole.or(Some(found)),
+                found @ Found::Hole { .. } => hole = hole.or(Some(found)),
             }
         }
         let (start, end) = (

@@ -58,7 +58,7 @@ impl<'a> TypeWriter<'_, 'a> {
             gimli::DW_TAG_volatile_type => self.qualify("volatile", &entry, inner, next),
             gimli::DW_TAG_restrict_type => self.qualify("restrict", &entry, inner, next),
             gimli::DW_TAG_atomic_type => self.qualify("_Atomic", &entry, inner, next),
-            gimli::DW_TAG_array_type => self.array(die, &entry, inner, next),
+            gimli::DW_TAG_array_type => self.array(die, &entry, &inner, next),
             gimli::DW_TAG_subroutine_type => {
                 let mut parameters = Vec::new();
                 // A damaged list still leaves a name.
@@ -72,11 +72,12 @@ impl<'a> TypeWriter<'_, 'a> {
                     .into_iter()
                     .map(|parameter| self.declare(parameter, String::new(), next))
                     .collect();
-                self.declare(
-                    entry.ty,
-                    format!("{inner}({})", parameters.join(", ")),
-                    next,
-                )
+                let nothing = language == Some(Language::C) && entry.is_prototyped;
+                let list = match &parameters[..] {
+                    [] if nothing => "void".into(),
+                    parameters => parameters.join(", "),
+                };
+                self.declare(entry.ty, format!("{inner}({list})"), next)
             }
             _ => join(&self.named(die, &entry, language), &inner),
         }
@@ -114,9 +115,9 @@ impl<'a> TypeWriter<'_, 'a> {
         }
     }
 
-    fn array(&mut self, die: Die, entry: &Entry<'a>, inner: String, depth: usize) -> String {
+    fn array(&mut self, die: Die, entry: &Entry<'a>, inner: &str, depth: usize) -> String {
         let Ok(Shape::Array(array)) = self.view.shape(die, entry) else {
-            return join("?", &inner);
+            return join("?", inner);
         };
         let number = |count: &Option<u64>| count.map_or(String::new(), |count| count.to_string());
         if self.view.language_of(die) == Some(Language::Rust) {
@@ -125,15 +126,16 @@ impl<'a> TypeWriter<'_, 'a> {
             let text = dimensions.fold(element, |element, count| {
                 format!("[{element}; {}]", number(count))
             });
-            return join(&text, &inner);
+            return join(&text, inner);
         }
-        let subscripts: String = array
-            .dimensions
-            .iter()
-            .map(|count| format!("[{}]", number(count)))
-            .collect();
+        let mut declarator = inner.to_owned();
+        for count in &array.dimensions {
+            declarator.push('[');
+            declarator.push_str(&number(count));
+            declarator.push(']');
+        }
         // `long [8]` reads better than `long[8]`, `(*)[8]` than `(*) [8]`.
-        self.declare(entry.ty, format!("{inner}{subscripts}"), depth)
+        self.declare(entry.ty, declarator, depth)
     }
 
     fn named(&mut self, die: Die, entry: &Entry<'a>, language: Option<Language>) -> String {
@@ -157,19 +159,20 @@ impl<'a> TypeWriter<'_, 'a> {
                 format!("(anonymous {keyword})")
             };
         }
+        // A type unit holds the scopes of its type; the unit that refers to it may not name it at all.
+        let place = match (entry.name, entry.signature) {
+            (None, Some(definition)) => definition,
+            _ => die,
+        };
         if is_c {
-            let name = own_name(entry);
+            let found = self.view.entry(place);
+            let name = found.map_or_else(|_| "?".into(), |entry| own_name(&entry));
             return if keyword.is_empty() {
                 name
             } else {
                 format!("{keyword} {name}")
             };
         }
-        // A type unit holds the scopes of its type; the unit that refers to it may not name it at all.
-        let place = match (entry.name, entry.signature) {
-            (None, Some(definition)) => definition,
-            _ => die,
-        };
         let name = self
             .view
             .qualified_name(place)
@@ -209,6 +212,10 @@ fn spell(name: &str, language: Option<Language>) -> String {
             in_word = true;
         } else if rest.starts_with(" >") && text.ends_with('>') {
             rest = &rest[1..];
+        } else if let Some(number) = number_with_suffix(rest).filter(|_| !in_word) {
+            text.push_str(&rest[..number.digits]);
+            rest = &rest[number.all..];
+            in_word = true;
         } else {
             text.push(first);
             rest = &rest[first.len_utf8()..];
@@ -216,6 +223,23 @@ fn spell(name: &str, language: Option<Language>) -> String {
         }
     }
     text
+}
+
+struct Number {
+    digits: usize,
+    all: usize,
+}
+
+/// `4UL` as clang writes the argument of `array<int, 4>`.
+fn number_with_suffix(text: &str) -> Option<Number> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let suffix = text[digits..]
+        .bytes()
+        .take_while(|byte| matches!(byte, b'U' | b'L'))
+        .count();
+    let all = digits + suffix;
+    (digits > 0 && suffix > 0 && !text[all..].starts_with(is_word_character))
+        .then_some(Number { digits, all })
 }
 
 fn is_word_character(character: char) -> bool {
@@ -253,6 +277,8 @@ mod tests {
             ),
             "std::map<long, std::vector<unsigned short, std::allocator<unsigned short>>>"
         );
+        assert_eq!(cpp("std::array<int, 4UL>"), "std::array<int, 4>");
+        assert_eq!(cpp("u8UL<v4UL, 4ULx>"), "u8UL<v4UL, 4ULx>");
         assert_eq!(cpp("long integer"), "long integer");
         assert_eq!(cpp("so_long int"), "so_long int");
         assert_eq!(spell("long int", Some(Language::Rust)), "long int");

@@ -2,7 +2,7 @@
 
 use super::members::{FieldMember, Members};
 use crate::{
-    dwarf::{Entry, View},
+    dwarf::{Die, Entry, View},
     missing::Missing,
 };
 
@@ -46,7 +46,44 @@ const WRAPPERS: &[&str] = &[
     "Wrapping",
 ];
 
+/// Types whose inside means nothing to their users: the member that has the type is as far as a path goes.
+const OPAQUE: &[&str] = &[
+    "condition_variable",
+    "mutex",
+    "pthread_barrier_t",
+    "pthread_cond_t",
+    "pthread_mutex_t",
+    "pthread_rwlock_t",
+    "recursive_mutex",
+    "sem_t",
+    "shared_mutex",
+    "unique_ptr",
+];
+
 impl View<'_> {
+    /// Whether paths end at members of this type. Some of these are typedefs of unnamed unions: typedefs are looked
+    /// through one by one.
+    pub(crate) fn is_opaque(&self, ty: Die) -> Result<bool, Missing> {
+        let mut at = ty;
+        for _ in 0..super::DEEPEST {
+            let entry = self.entry(at)?;
+            if entry.name.is_some_and(|name| listed(OPAQUE, name)) {
+                return Ok(true);
+            }
+            match (entry.tag, entry.ty) {
+                (
+                    gimli::DW_TAG_typedef
+                    | gimli::DW_TAG_const_type
+                    | gimli::DW_TAG_volatile_type
+                    | gimli::DW_TAG_atomic_type,
+                    Some(next),
+                ) => at = next,
+                _ => break,
+            }
+        }
+        Ok(false)
+    }
+
     /// The one member with bytes in it, if the type is a known wrapper. Rust's alignment markers and C++
     /// empty bases have none.
     pub(crate) fn wrapped<'m>(
@@ -57,8 +94,7 @@ impl View<'_> {
         let Some(name) = entry.name else {
             return Ok(None);
         };
-        let base = name.split(|&byte| byte == b'<').next().unwrap_or(name);
-        if !WRAPPERS.iter().any(|wrapper| wrapper.as_bytes() == base) {
+        if !listed(WRAPPERS, name) {
             return Ok(None);
         }
         // An empty C++ base still has a size of one byte, but it shares its place.
@@ -84,4 +120,10 @@ impl View<'_> {
         }
         Ok(only)
     }
+}
+
+/// Whether a list has the name, whatever its template arguments.
+fn listed(list: &[&str], name: &[u8]) -> bool {
+    let base = name.split(|&byte| byte == b'<').next().unwrap_or(name);
+    list.iter().any(|listed| listed.as_bytes() == base)
 }

@@ -1,3 +1,16 @@
 //! One binary for all tests that need compiled files.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::needless_raw_string_hashes,
+    reason = "every function here is part of a test, and blessed texts have hashes"
+)]
+
+mod code;
+mod data;
+mod describe;
+mod hostile;
 mod self_test;
+mod separate;
+mod toolchain;

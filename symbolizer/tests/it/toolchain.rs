@@ -1,0 +1,147 @@
+//! Compiles the fixtures. A missing compiler is said loudly; `cc` must be there.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use object::{Object, ObjectSymbol};
+use symbolizer::{Bytes, DebugFiles, Module, NoDebugFiles};
+
+/// A compiled fixture; the files vanish with it.
+pub struct Built {
+    pub directory: tempfile::TempDir,
+    pub path: PathBuf,
+}
+
+impl Built {
+    pub fn bytes(&self) -> Vec<u8> {
+        std::fs::read(&self.path).unwrap()
+    }
+
+    pub fn module(&self) -> Module {
+        parse(self.bytes())
+    }
+
+    /// The symbols of the file as another reader has them: (name, address, size).
+    pub fn symbols(&self) -> Vec<(String, u64, u64)> {
+        let bytes = self.bytes();
+        let file = object::File::parse(&*bytes).unwrap();
+        let symbols = file.symbols();
+        symbols
+            .map(|symbol| {
+                (
+                    symbol.name().unwrap().to_owned(),
+                    symbol.address(),
+                    symbol.size(),
+                )
+            })
+            .collect()
+    }
+
+    /// Address and size of the symbol of this name; a local one may have a suffix (`calls.0`).
+    pub fn symbol(&self, name: &str) -> (u64, u64) {
+        let symbols = self.symbols();
+        let exact = symbols.iter().find(|(symbol, ..)| symbol == name);
+        let loose = symbols
+            .iter()
+            .find(|(symbol, _, size)| *size > 0 && symbol.contains(name));
+        let (_, address, size) = exact
+            .or(loose)
+            .unwrap_or_else(|| panic!("no symbol {name}"));
+        (*address, *size)
+    }
+
+    /// Runs a tool in the directory of the file.
+    pub fn run(&self, tool: &str, arguments: &[&str]) {
+        let output = Command::new(tool)
+            .args(arguments)
+            .current_dir(&self.directory)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{tool} {arguments:?}: {}",
+            text(&output.stderr)
+        );
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.directory.path().join(name)).unwrap()
+    }
+}
+
+pub fn parse(bytes: Vec<u8>) -> Module {
+    parse_with(bytes, NoDebugFiles)
+}
+
+pub fn parse_with(bytes: Vec<u8>, files: impl DebugFiles + Send + Sync + 'static) -> Module {
+    let bytes: Bytes = Arc::new(bytes);
+    Module::parse(bytes, Box::new(files)).unwrap()
+}
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/fixtures")
+        .join(name)
+}
+
+/// The line of a fixture that carries a mark.
+pub fn line_of(name: &str, mark: &str) -> u32 {
+    let source = std::fs::read_to_string(fixture(name)).unwrap();
+    let position = source.lines().position(|line| line.ends_with(mark));
+    position.unwrap_or_else(|| panic!("no {mark} in {name}")) as u32 + 1
+}
+
+/// Compiles a fixture, if the compiler is there.
+pub fn build(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
+    if !is_present(compiler) {
+        assert_ne!(compiler, "cc", "the tests need a C compiler");
+        eprintln!("SKIPPED: {compiler} is not installed; {name} with {flags:?} was not tested");
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("program");
+    let mut command = Command::new(compiler);
+    command
+        .current_dir(&directory)
+        .args(flags)
+        .arg(fixture(name))
+        .arg("-o")
+        .arg(&path);
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{compiler} {name} {flags:?}: {}",
+        text(&output.stderr)
+    );
+    Some(Built { directory, path })
+}
+
+fn is_present(compiler: &str) -> bool {
+    Command::new(compiler)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Every combination of compiler, optimisation and DWARF version.
+pub fn build_all(compilers: &[&str], name: &str, more: &[&str]) -> Vec<(String, Built)> {
+    let mut built = Vec::new();
+    for compiler in compilers {
+        for optimisation in ["-O0", "-O2"] {
+            for version in ["-gdwarf-4", "-gdwarf-5"] {
+                let mut flags = vec!["-g", optimisation, version];
+                flags.extend(more);
+                let label = format!("{compiler} {}", flags.join(" "));
+                built.extend(build(compiler, name, &flags).map(|built| (label, built)));
+            }
+        }
+    }
+    built
+}
