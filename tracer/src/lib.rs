@@ -15,6 +15,7 @@ pub mod hint;
 pub mod machine;
 pub mod module;
 pub mod names;
+pub mod pipeline;
 pub mod report;
 pub mod session;
 pub mod source;

@@ -1,1 +1,398 @@
-//! space
+//! Address spaces over time: which mapping an address lies in, and which memory that is.
+//!
+//! Built by applying [`Context`] events in time order, by the source (to find code) and again by the
+//! analysis (to find lines): both see the same events and so number spaces alike.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    access::{Pid, Place, SpaceId, Tid},
+    event::{Context, ContextKind, Mapping},
+};
+
+/// First address of the kernel's half on x86-64 and aarch64 (48-bit and larger).
+pub const KERNEL_START: u64 = 0xff00_0000_0000_0000;
+
+/// Mappings by start address; never overlapping.
+#[derive(Clone, Debug, Default)]
+struct Mappings(BTreeMap<u64, Arc<Mapping>>);
+
+impl Mappings {
+    fn find(&self, addr: u64) -> Option<&Arc<Mapping>> {
+        let (_, mapping) = self.0.range(..=addr).next_back()?;
+        mapping.contains(addr).then_some(mapping)
+    }
+
+    /// Puts the mapping over whatever was there; what sticks out on either side stays.
+    fn insert(&mut self, new: Arc<Mapping>) {
+        if new.len == 0 {
+            return;
+        }
+        let overlapping: Vec<u64> = self
+            .0
+            .range(..new.end())
+            .rev()
+            .take_while(|(_, old)| old.end() > new.start)
+            .map(|(start, _)| *start)
+            .collect();
+        for start in overlapping {
+            let Some(old) = self.0.remove(&start) else {
+                continue;
+            };
+            if old.start < new.start {
+                let left = Mapping {
+                    len: new.start - old.start,
+                    ..(*old).clone()
+                };
+                self.0.insert(left.start, Arc::new(left));
+            }
+            if old.end() > new.end() {
+                let cut = new.end() - old.start;
+                let right = Mapping {
+                    start: new.end(),
+                    len: old.len - cut,
+                    file_offset: old.file_offset.wrapping_add(cut),
+                    ..(*old).clone()
+                };
+                self.0.insert(right.start, Arc::new(right));
+            }
+        }
+        self.0.insert(new.start, new);
+    }
+}
+
+/// One process image.
+#[derive(Debug)]
+struct Space {
+    pid: Pid,
+    // Shared with the parent until either changes: most forked children exec at once.
+    mappings: Arc<Mappings>,
+    /// An access was resolved in it, so its names may be asked for after its end.
+    used: bool,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadState {
+    /// Its process.
+    pub pid: Pid,
+    /// The kernel's name of it.
+    pub comm: Option<String>,
+    /// A stack pointer it had.
+    pub sp: Option<u64>,
+    /// Its thread pointer.
+    pub tp: Option<u64>,
+}
+
+/// All address spaces seen so far.
+#[derive(Debug, Default)]
+pub struct AddressSpaces {
+    spaces: Vec<Space>,
+    current: FxHashMap<Pid, SpaceId>,
+    threads: FxHashMap<Tid, ThreadState>,
+}
+
+impl AddressSpaces {
+    /// Applies one event.
+    pub fn apply(&mut self, context: &Context) {
+        match &context.kind {
+            ContextKind::Mapping { pid, mapping } => {
+                let id = self.space(*pid);
+                Arc::make_mut(&mut self.spaces[id.0 as usize].mappings).insert(mapping.clone());
+            }
+            ContextKind::Comm {
+                pid,
+                tid,
+                comm,
+                exec,
+            } => {
+                if *exec {
+                    self.leave(*pid);
+                    self.start(*pid, Arc::default());
+                }
+                let thread = self.threads.entry(*tid).or_default();
+                thread.pid = *pid;
+                thread.comm = Some(comm.clone());
+                if *exec {
+                    thread.sp = None;
+                    thread.tp = None;
+                }
+            }
+            ContextKind::Fork {
+                pid,
+                tid,
+                parent_pid,
+            } => {
+                let comm = self
+                    .threads
+                    .get(&Tid(parent_pid.0))
+                    .and_then(|t| t.comm.clone());
+                self.threads.insert(
+                    *tid,
+                    ThreadState {
+                        pid: *pid,
+                        comm,
+                        sp: None,
+                        tp: None,
+                    },
+                );
+                if pid != parent_pid {
+                    let parent = self.space(*parent_pid);
+                    let mappings = self.spaces[parent.0 as usize].mappings.clone();
+                    self.leave(*pid);
+                    self.start(*pid, mappings);
+                }
+            }
+            ContextKind::Exit { pid, tid } => {
+                // The leader's exit may come before its siblings'; only an unused space is let go,
+                // and the pid keeps pointing at it until it is reused.
+                if pid.0 == tid.0 {
+                    self.leave(*pid);
+                }
+            }
+            ContextKind::Thread { pid, tid, sp, tp } => {
+                let thread = self.threads.entry(*tid).or_default();
+                thread.pid = *pid;
+                thread.sp = Some(*sp);
+                thread.tp = tp.or(thread.tp);
+            }
+        }
+    }
+
+    /// The space that the process runs in now; a process never heard of gets an empty one.
+    pub fn space(&mut self, pid: Pid) -> SpaceId {
+        match self.current.get(&pid) {
+            Some(id) => *id,
+            None => self.start(pid, Arc::default()),
+        }
+    }
+
+    fn start(&mut self, pid: Pid, mappings: Arc<Mappings>) -> SpaceId {
+        let id = SpaceId(self.spaces.len() as u32);
+        self.spaces.push(Space {
+            pid,
+            mappings,
+            used: false,
+        });
+        self.current.insert(pid, id);
+        id
+    }
+
+    /// The process left its space: without accesses nobody will ask for its names.
+    fn leave(&mut self, pid: Pid) {
+        if let Some(id) = self.current.get(&pid) {
+            let space = &mut self.spaces[id.0 as usize];
+            if !space.used {
+                space.mappings = Arc::default();
+            }
+        }
+    }
+
+    /// Resolves an address of a process to the memory it stands for, and marks the space as used.
+    pub fn place(&mut self, pid: Pid, addr: u64) -> (SpaceId, Place) {
+        let id = self.space(pid);
+        let space = &mut self.spaces[id.0 as usize];
+        space.used = true;
+        if addr >= KERNEL_START {
+            return (id, Place::Kernel { addr });
+        }
+        let place = match space.mappings.find(addr) {
+            Some(m) if m.shared && m.inode != 0 => Place::Shared {
+                dev: m.dev,
+                inode: m.inode,
+                offset: (addr - m.start).wrapping_add(m.file_offset),
+            },
+            _ => Place::Private { space: id, addr },
+        };
+        (id, place)
+    }
+
+    /// The mapping of a space at an address.
+    pub fn mapping(&self, space: SpaceId, addr: u64) -> Option<&Arc<Mapping>> {
+        self.spaces.get(space.0 as usize)?.mappings.find(addr)
+    }
+
+    /// All mappings of a space, by address.
+    pub fn mappings(&self, space: SpaceId) -> impl Iterator<Item = &Arc<Mapping>> {
+        self.spaces
+            .get(space.0 as usize)
+            .into_iter()
+            .flat_map(|s| s.mappings.0.values())
+    }
+
+    /// The process of a space.
+    pub fn pid(&self, space: SpaceId) -> Option<Pid> {
+        self.spaces.get(space.0 as usize).map(|s| s.pid)
+    }
+
+    /// A space and address at which the shared place is mapped.
+    pub fn find_shared(&self, place: Place) -> Option<(SpaceId, u64)> {
+        let Place::Shared { dev, inode, offset } = place else {
+            return None;
+        };
+        self.spaces.iter().enumerate().find_map(|(id, space)| {
+            space.mappings.0.values().find_map(|m| {
+                let inside = offset.checked_sub(m.file_offset).filter(|o| *o < m.len)?;
+                (m.shared && m.dev == dev && m.inode == inode)
+                    .then_some((SpaceId(id as u32), m.start + inside))
+            })
+        })
+    }
+
+    /// What is known of a thread.
+    pub fn thread(&self, tid: Tid) -> Option<&ThreadState> {
+        self.threads.get(&tid)
+    }
+
+    /// All threads heard of.
+    pub fn threads(&self) -> impl Iterator<Item = (Tid, &ThreadState)> {
+        self.threads.iter().map(|(tid, state)| (*tid, state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: u64, len: u64, name: &str) -> Mapping {
+        Mapping {
+            start,
+            len,
+            file_offset: 0,
+            dev: 0,
+            inode: 0,
+            shared: false,
+            executable: false,
+            writable: true,
+            name: name.into(),
+        }
+    }
+
+    fn apply(spaces: &mut AddressSpaces, kind: ContextKind) {
+        spaces.apply(&Context { time_ns: 0, kind });
+    }
+
+    fn map(spaces: &mut AddressSpaces, pid: u32, m: Mapping) {
+        apply(
+            spaces,
+            ContextKind::Mapping {
+                pid: Pid(pid),
+                mapping: Arc::new(m),
+            },
+        );
+    }
+
+    #[test]
+    fn a_new_mapping_cuts_the_old_one_and_keeps_both_ends() {
+        let mut spaces = AddressSpaces::default();
+        let file = Mapping {
+            inode: 9,
+            ..mapping(0x1000, 0x5000, "/lib/a")
+        };
+        map(&mut spaces, 1, file);
+        map(&mut spaces, 1, mapping(0x3000, 0x1000, "//anon"));
+        let id = spaces.space(Pid(1));
+        let at = |addr| {
+            spaces
+                .mapping(id, addr)
+                .map(|m| (m.name.as_str(), m.start, m.len, m.file_offset))
+        };
+        assert_eq!(at(0x1fff), Some(("/lib/a", 0x1000, 0x2000, 0)));
+        assert_eq!(at(0x3000), Some(("//anon", 0x3000, 0x1000, 0)));
+        assert_eq!(at(0x4000), Some(("/lib/a", 0x4000, 0x2000, 0x3000)));
+        assert_eq!(at(0x6000), None);
+    }
+
+    #[test]
+    fn shared_memory_at_two_addresses_is_one_place_and_private_memory_is_not() {
+        let mut spaces = AddressSpaces::default();
+        let shm = |start| Mapping {
+            inode: 42,
+            dev: 1,
+            shared: true,
+            ..mapping(start, 0x1000, "/dev/zero (deleted)")
+        };
+        map(&mut spaces, 1, shm(0x10_0000));
+        map(&mut spaces, 2, shm(0x70_0000));
+        map(&mut spaces, 1, mapping(0x20_0000, 0x1000, "[heap]"));
+        map(&mut spaces, 2, mapping(0x20_0000, 0x1000, "[heap]"));
+        assert_eq!(
+            spaces.place(Pid(1), 0x10_0040).1,
+            spaces.place(Pid(2), 0x70_0040).1
+        );
+        assert_ne!(
+            spaces.place(Pid(1), 0x20_0040).1,
+            spaces.place(Pid(2), 0x20_0040).1
+        );
+    }
+
+    #[test]
+    fn a_fork_copies_mappings_and_an_exec_forgets_them() {
+        let mut spaces = AddressSpaces::default();
+        map(&mut spaces, 1, mapping(0x1000, 0x1000, "parent"));
+        apply(
+            &mut spaces,
+            ContextKind::Fork {
+                pid: Pid(2),
+                tid: Tid(2),
+                parent_pid: Pid(1),
+            },
+        );
+        let child = spaces.space(Pid(2));
+        assert_eq!(spaces.mapping(child, 0x1000).unwrap().name, "parent");
+        let before = spaces.place(Pid(2), 0x1000);
+        let exec = ContextKind::Comm {
+            pid: Pid(2),
+            tid: Tid(2),
+            comm: "new".into(),
+            exec: true,
+        };
+        apply(&mut spaces, exec);
+        let after = spaces.space(Pid(2));
+        assert_ne!(child, after);
+        assert!(spaces.mapping(after, 0x1000).is_none());
+        assert_eq!(spaces.mapping(before.0, 0x1000).unwrap().name, "parent");
+    }
+
+    #[test]
+    fn a_reused_pid_gets_a_space_of_its_own() {
+        let mut spaces = AddressSpaces::default();
+        map(&mut spaces, 5, mapping(0x1000, 0x1000, "first"));
+        let first = spaces.place(Pid(5), 0x1000);
+        apply(
+            &mut spaces,
+            ContextKind::Exit {
+                pid: Pid(5),
+                tid: Tid(5),
+            },
+        );
+        apply(
+            &mut spaces,
+            ContextKind::Fork {
+                pid: Pid(5),
+                tid: Tid(5),
+                parent_pid: Pid(1),
+            },
+        );
+        let second = spaces.place(Pid(5), 0x1000);
+        assert_ne!(first, second);
+        assert_eq!(spaces.mapping(first.0, 0x1000).unwrap().name, "first");
+    }
+
+    #[test]
+    fn a_space_without_accesses_lets_its_mappings_go_at_exit() {
+        let mut spaces = AddressSpaces::default();
+        map(&mut spaces, 5, mapping(0x1000, 0x1000, "gone"));
+        let id = spaces.space(Pid(5));
+        apply(
+            &mut spaces,
+            ContextKind::Exit {
+                pid: Pid(5),
+                tid: Tid(5),
+            },
+        );
+        assert!(spaces.mapping(id, 0x1000).is_none());
+    }
+}

@@ -1,5 +1,46 @@
-//! cli
-/// Runs the tool.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+//! The command line: the only home of clap, anyhow, printing and exit codes.
+//!
+//! Exit codes: 0 ran, 1 findings under `--check`, 2 could not run.
+
+mod args;
+mod attach;
+mod demo;
+mod doctor;
+mod observe;
+mod output;
+mod progress;
+mod record;
+mod report;
+mod signals;
+mod targets;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Could not run, or not to the end.
+const EXIT_FAILURE: u8 = 2;
+
+/// Runs the tool on the process's arguments.
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            output::write_stderr(&format!("cohtrace: {error:#}\n"));
+            ExitCode::from(EXIT_FAILURE)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Attach(args) => attach::run(args),
+        Command::Record(args) => record::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::Doctor(args) => doctor::run(args),
+    }
 }

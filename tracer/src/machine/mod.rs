@@ -4,9 +4,11 @@
 //! call can tell is a [`LiveProbe`]. [`availability()`] judges both; [`Hardware::of`] says what else is there.
 
 mod availability;
+pub mod btf;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod hardware;
+pub mod kallsyms;
 mod kernel;
 mod live;
 mod pmu;
@@ -204,6 +206,3 @@ mod tests {
         }
     }
 }
-//! machine
-
-pub mod btf;

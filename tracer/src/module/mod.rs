@@ -1,1 +1,102 @@
-//! module
+//! The files behind mappings: found, checked to be the ones that were mapped, opened once, and kept
+//! open, so that a process that is gone can still be named.
+
+mod debug_files;
+mod find;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use symbolizer::Module;
+
+use crate::{access::Pid, event::Mapping};
+
+/// Identifies an opened module within one [`ModuleStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ModuleId(u32);
+
+/// An opened module.
+pub struct LoadedModule {
+    /// Its number.
+    pub id: ModuleId,
+    /// As the process named it.
+    pub path: String,
+    /// The parsed file.
+    pub elf: Module,
+}
+
+impl LoadedModule {
+    /// The module's own address (svma) of a runtime address in one of its mappings.
+    pub fn svma(&self, mapping: &Mapping, addr: u64) -> Option<u64> {
+        let offset = addr
+            .checked_sub(mapping.start)?
+            .checked_add(mapping.file_offset)?;
+        self.elf.svma_of_offset(offset)
+    }
+}
+
+/// Why there is no module behind a mapping.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Unavailable {
+    /// Anonymous memory: a JIT compiler's code, say.
+    #[error("not from a file")]
+    Anonymous,
+    /// Neither the process nor its file is there any more, or it is in a container that is gone.
+    #[error("the file is gone, or is not visible from here")]
+    Gone,
+    /// The file at the path is another one than was mapped.
+    #[error("the file changed since it was mapped")]
+    Changed,
+    /// It cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// It is no ELF file that can be used.
+    #[error("not a usable ELF file: {0}")]
+    Malformed(String),
+}
+
+type Opened = Result<Arc<LoadedModule>, Unavailable>;
+
+/// Opened modules by identity (device, inode, name).
+pub struct ModuleStore {
+    root: PathBuf,
+    opened: Mutex<HashMap<(u64, u64, String), Opened>>,
+}
+
+impl ModuleStore {
+    /// Looks below `root` (`/` but for tests).
+    pub fn new(root: PathBuf) -> ModuleStore {
+        ModuleStore {
+            root,
+            opened: Mutex::default(),
+        }
+    }
+
+    /// The module behind a mapping of a process that is, or was, running. Answers, good or bad, are kept.
+    pub fn open(&self, pid: Pid, mapping: &Mapping) -> Opened {
+        if !(mapping.is_file() || mapping.name == find::VDSO) {
+            return Err(Unavailable::Anonymous);
+        }
+        let key = (mapping.dev, mapping.inode, mapping.name.clone());
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = opened.get(&key) {
+            return known.clone();
+        }
+        let id = ModuleId(opened.len() as u32);
+        let module = find::bytes(&self.root, pid, mapping).and_then(|bytes| {
+            let debug = debug_files::DebugDirectories::new(&self.root, &mapping.name);
+            let elf = Module::parse(bytes, Box::new(debug))
+                .map_err(|e| Unavailable::Malformed(e.to_string()))?;
+            Ok(Arc::new(LoadedModule {
+                id,
+                path: mapping.name.clone(),
+                elf,
+            }))
+        });
+        opened.insert(key, module.clone());
+        module
+    }
+}

@@ -3,7 +3,11 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
-use crate::access::{LineKey, LineSize, SpaceId};
+mod resolver;
+
+pub use resolver::Resolver;
+
+use crate::access::{LineKey, LineSize, SpaceId, Tid};
 
 /// What kind of memory a byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,7 +163,7 @@ pub trait Names {
     /// The instruction at a runtime address.
     fn code(&self, space: Option<SpaceId>, ip: u64, kernel: bool) -> CodeName;
     /// The thread's name.
-    fn thread(&self, tid: crate::access::Tid) -> ThreadName;
+    fn thread(&self, tid: Tid) -> ThreadName;
     /// What could not be named, counted by reason, in words a user can act on.
     fn caveats(&self) -> Vec<String>;
 }

@@ -5,6 +5,7 @@
 )]
 
 pub mod build;
+pub mod doctor;
 pub mod json;
 pub mod model;
 pub mod text;
@@ -22,8 +23,6 @@ mod style;
 mod subject;
 mod table;
 mod wrap;
-//! report
-pub mod doctor;
 
 #[cfg(test)]
 mod fixture;

@@ -1,3 +1,168 @@
-//! source
+//! Ways to observe memory accesses. A source differs from others by the [`Evidence`] it declares,
+//! never by its name. Adding one: a file here, a `pub mod`, an entry in [`SOURCES`].
 
+use std::{sync::Arc, time::Duration};
+
+use crate::{access::Pid, event::Batch, machine::Machine, module::ModuleStore};
+
+pub mod order;
 pub mod perf_record;
+pub mod proc_snapshot;
+pub mod sampled_code;
+pub mod timer;
+pub mod tracked;
+
+/// All sources, in order of preference.
+pub static SOURCES: &[&dyn SourceKind] = &[&timer::KIND];
+
+/// What a source's accesses can prove; a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Evidence(u16);
+
+impl Evidence {
+    /// Accesses have a data address.
+    pub const DATA_ADDR: Evidence = Evidence(1 << 0);
+    /// The ip is the accessing instruction itself.
+    pub const EXACT_IP: Evidence = Evidence(1 << 1);
+    /// Stores are seen as well as loads.
+    pub const STORES: Evidence = Evidence(1 << 2);
+    /// Stalled time can be attributed to accesses.
+    pub const COST: Evidence = Evidence(1 << 3);
+    /// The level or cache that served the access is known.
+    pub const SERVED_FROM: Evidence = Evidence(1 << 4);
+    /// Every access to the watched bytes is seen, in order.
+    pub const COMPLETE_ORDER: Evidence = Evidence(1 << 5);
+
+    const NAMES: [(Evidence, &'static str); 6] = [
+        (Evidence::DATA_ADDR, "data_addr"),
+        (Evidence::EXACT_IP, "exact_ip"),
+        (Evidence::STORES, "stores"),
+        (Evidence::COST, "cost"),
+        (Evidence::SERVED_FROM, "served_from"),
+        (Evidence::COMPLETE_ORDER, "complete_order"),
+    ];
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, other: Evidence) -> Evidence {
+        Evidence(self.0 | other.0)
+    }
+
+    /// Whether every element of `other` is in this set.
+    pub fn has(self, other: Evidence) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Stable names of the elements.
+    pub fn names(self) -> Vec<&'static str> {
+        Self::NAMES
+            .iter()
+            .filter(|(e, _)| self.has(*e))
+            .map(|(_, name)| *name)
+            .collect()
+    }
+}
+
+/// What to observe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// These processes, their children, and their children's children.
+    Trees(Vec<Pid>),
+    /// Every process but ourselves.
+    Everything,
+}
+
+/// Options of live sources.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// Samples per second on each CPU.
+    pub frequency_hz: u64,
+    /// Data bytes of each CPU's sample ring, a power of two of at least a page.
+    pub ring_bytes: usize,
+}
+
+/// A kind of source: what it is, and how to open it.
+pub trait SourceKind: Sync {
+    /// As in `--source` and reports.
+    fn name(&self) -> &'static str;
+    /// One line for people.
+    fn about(&self) -> &'static str;
+    /// What its accesses can prove.
+    fn evidence(&self) -> Evidence;
+    /// Starts observing. Accesses of targets that run from now on are seen.
+    fn open(
+        &self,
+        target: &Target,
+        options: &SourceOptions,
+        machine: &Machine,
+        modules: Arc<ModuleStore>,
+    ) -> Result<Box<dyn Source>, SourceError>;
+}
+
+/// A running observation.
+pub trait Source {
+    /// Appends what has become known to `batch`; blocks at most `wait`.
+    fn poll(&mut self, batch: &mut Batch, wait: Duration) -> Result<Progress, SourceError>;
+    /// Takes no more samples; what is in hand comes by further polls, until [`Progress::End`].
+    fn stop(&mut self);
+    /// Start of sampling, CLOCK_MONOTONIC nanoseconds.
+    fn started_ns(&self) -> u64;
+    /// Number of CPUs observed.
+    fn cpus(&self) -> u32;
+    /// What could not be set up or seen, in sentences for the report.
+    fn caveats(&self) -> Vec<String>;
+}
+
+/// What a poll left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There may be more later.
+    Running,
+    /// Nothing will follow.
+    End,
+}
+
+/// Why a source could not be opened or went on no longer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The kernel half could not be loaded or attached.
+    #[error(transparent)]
+    Bpf(#[from] crate::sys::bpf::BpfError),
+    /// A perf event could not be opened.
+    #[error(transparent)]
+    PerfEvent(#[from] crate::sys::perf_event::OpenError),
+    /// A ring could not be mapped.
+    #[error(
+        "mapping a ring of {kib} KiB for CPU {cpu}: {source}; lower --ring-kib, or raise \
+         kernel.perf_event_mlock_kb"
+    )]
+    Ring {
+        /// Where.
+        cpu: u32,
+        /// How large.
+        kib: usize,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No CPU could be sampled.
+    #[error("no online CPU could be sampled; `cohtrace doctor` says what this machine offers")]
+    NoCpus,
+    /// We see other process ids than the kernel does.
+    #[error(
+        "cohtrace runs in a pid namespace of its own, so its process ids are not the kernel's; \
+         run it in the host's (docker run --pid=host, kubernetes hostPID: true)"
+    )]
+    PidNamespace,
+    /// A target does not exist.
+    #[error("no process has pid {0}")]
+    NoSuchProcess(u32),
+    /// The operating system refused something else.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}

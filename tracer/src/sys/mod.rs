@@ -8,14 +8,16 @@
 )]
 
 pub mod bpf;
+pub mod clock;
+pub mod launch;
 #[cfg(test)]
 mod live_tests;
 pub mod map_file;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;
+pub mod probe;
 pub mod process_memory;
 pub mod ring;
 pub mod target_table;
-//! sys
-pub mod probe;
+pub mod terminate;

@@ -1,0 +1,68 @@
+//! `demo`: a small falsely shared program, built, watched and reported on.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{
+    args::{
+        AnalysisArgs, AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_RING_KIB, DemoArgs, SamplingArgs,
+        TargetArgs,
+    },
+    attach, output,
+};
+
+const SOURCE: &str = include_str!("demo.c");
+
+/// Builds the program with the system's C compiler and attaches to it.
+pub fn run(args: DemoArgs) -> Result<ExitCode> {
+    if args.source {
+        output::write_stdout(SOURCE)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let directory = tempfile::Builder::new()
+        .prefix("cohtrace-demo-")
+        .tempdir()
+        .context("making a directory")?;
+    let source = directory.path().join("demo.c");
+    let program = directory.path().join("demo");
+    std::fs::write(&source, SOURCE).with_context(|| format!("writing {}", source.display()))?;
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let mut compile = Command::new(&compiler);
+    compile.args(["-O2", "-g", "-pthread", "-o"]).arg(&program);
+    if args.padded {
+        compile.arg("-DPADDED");
+    }
+    // Relative, so that the report shows `demo.c` and not a temporary path.
+    compile.arg("demo.c").current_dir(directory.path());
+    let result = compile.output().with_context(|| {
+        format!("running the C compiler `{compiler}`; install one (apt install gcc) or set CC")
+    })?;
+    if !result.status.success() {
+        bail!(
+            "{compiler} could not build the demo:\n{}",
+            String::from_utf8_lossy(&result.stderr)
+        );
+    }
+    let milliseconds = (args.duration * 1000.0) as u64 + 500;
+    attach::run(AttachArgs {
+        target: TargetArgs {
+            pid: Vec::new(),
+            all: false,
+            command: vec![program.display().to_string(), milliseconds.to_string()],
+            leave_running: false,
+        },
+        sampling: SamplingArgs {
+            duration: Some(args.duration),
+            frequency: DEFAULT_FREQUENCY_HZ,
+            ring_kib: DEFAULT_RING_KIB,
+            quiet: false,
+        },
+        analysis: AnalysisArgs {
+            line_size: 64,
+            threshold: 1.0,
+            slice: 100,
+        },
+        output: args.output,
+    })
+}

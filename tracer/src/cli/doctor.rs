@@ -1,0 +1,36 @@
+//! `doctor`: what this machine offers.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::Result;
+
+use super::{
+    args::{Color, DoctorArgs},
+    output,
+};
+use crate::{
+    machine::Machine,
+    report::doctor::{Diagnosis, Paint, render_json, render_text},
+    sys::probe,
+};
+
+/// Probes and prints; exit code 2 when no source can run.
+pub fn run(args: DoctorArgs) -> Result<ExitCode> {
+    let machine = Machine::probe(Path::new("/"));
+    let live = probe::probe(&machine);
+    let diagnosis = Diagnosis::new(machine, live);
+    let text = if args.json {
+        render_json(&diagnosis)
+    } else {
+        render_text(
+            &diagnosis,
+            if output::colour(Color::Auto, None) {
+                Paint::Colour
+            } else {
+                Paint::Plain
+            },
+        )
+    };
+    output::write_stdout(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,147 @@
+//! The loop of `attach` and `record`: from the first sample to the last.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, anyhow};
+
+use super::{
+    args::{SamplingArgs, TargetArgs},
+    progress::Progress,
+    signals::StopSignal,
+    targets::Targets,
+};
+use crate::{
+    event::Batch,
+    machine::Machine,
+    module::ModuleStore,
+    source::{self, Source, SourceOptions},
+};
+
+/// Between two polls: short enough for live figures, long enough to cost nothing.
+const POLL: Duration = Duration::from_millis(50);
+
+/// An opened observation, ready to run.
+pub struct Observation {
+    /// The machine it runs on.
+    pub machine: Machine,
+    /// Files seen so far.
+    pub modules: Arc<ModuleStore>,
+    /// What is watched.
+    pub targets: Targets,
+    /// Which source watches.
+    pub source_name: &'static str,
+    source: Box<dyn Source>,
+    duration: Option<Duration>,
+    stop: StopSignal,
+    quiet: bool,
+}
+
+/// How an observation went.
+pub struct Observed {
+    /// From the first to the last moment of sampling.
+    pub duration: Duration,
+    /// Start, CLOCK_MONOTONIC nanoseconds.
+    pub started_ns: u64,
+    /// CPUs sampled.
+    pub cpus: u32,
+    /// What the source and the target had to say.
+    pub caveats: Vec<String>,
+}
+
+impl Observation {
+    /// Finds the targets and starts the source. Nothing of a started command has run yet.
+    pub fn open(
+        target: &TargetArgs,
+        sampling: &SamplingArgs,
+        output_to_stderr: bool,
+    ) -> Result<Observation> {
+        let stop = StopSignal::install()?;
+        let machine = Machine::probe(Path::new("/"));
+        let kind = *source::SOURCES
+            .first()
+            .ok_or_else(|| anyhow!("no source was built in"))?;
+        let targets = Targets::open(target, output_to_stderr)?;
+        let modules = Arc::new(ModuleStore::new("/".into()));
+        let options = SourceOptions {
+            frequency_hz: sampling.frequency,
+            ring_bytes: sampling.ring_kib * 1024,
+        };
+        let source = kind.open(&targets.target, &options, &machine, modules.clone())?;
+        Ok(Observation {
+            machine,
+            modules,
+            targets,
+            source_name: kind.name(),
+            source,
+            duration: sampling.duration.map(Duration::from_secs_f64),
+            stop,
+            quiet: sampling.quiet,
+        })
+    }
+
+    /// CLOCK_MONOTONIC nanoseconds at which sampling began.
+    pub fn started_ns(&self) -> u64 {
+        self.source.started_ns()
+    }
+
+    /// CPUs sampled.
+    pub fn cpus(&self) -> u32 {
+        self.source.cpus()
+    }
+
+    /// Runs until the duration is over, the target has ended, or a signal asks to stop; every batch goes
+    /// to `take`, and `line` makes the progress line. An error of `take` ends the run as well.
+    pub fn run<T>(
+        &mut self,
+        state: &mut T,
+        mut take: impl FnMut(&mut T, &Batch) -> Result<()>,
+        mut line: impl FnMut(&T, Duration) -> String,
+    ) -> Result<Observed> {
+        let mut progress = Progress::new(self.quiet);
+        let mut batch = Batch::default();
+        let start = Instant::now();
+        let released = self.targets.release();
+        let mut failed = released.err();
+        let mut stopped_after = None;
+        loop {
+            let elapsed = start.elapsed();
+            let over = self.duration.is_some_and(|d| elapsed >= d);
+            if stopped_after.is_none()
+                && (over || failed.is_some() || self.stop.arrived() || self.targets.ended())
+            {
+                stopped_after = Some(elapsed);
+                self.source.stop();
+            }
+            let wait = self
+                .duration
+                .map_or(POLL, |d| d.saturating_sub(elapsed).min(POLL));
+            batch.clear();
+            let state_of_source = self.source.poll(&mut batch, wait)?;
+            if failed.is_none()
+                && let Err(error) = take(state, &batch)
+            {
+                failed = Some(error);
+            }
+            if state_of_source == source::Progress::End {
+                break;
+            }
+            progress.update(|| line(state, elapsed));
+        }
+        progress.clear();
+        let mut caveats = self.source.caveats();
+        caveats.extend(self.targets.finish());
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        Ok(Observed {
+            duration: stopped_after.unwrap_or_else(|| start.elapsed()),
+            started_ns: self.source.started_ns(),
+            cpus: self.source.cpus(),
+            caveats,
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Where a report goes: standard output or a file, plain or coloured.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result};
+
+use super::args::{Color, OutputArgs};
+use crate::report::{
+    json,
+    model::Report,
+    text::{self, TextOptions},
+};
+
+/// Prints the report and gives the exit code that `--check` asks for.
+pub fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
+    let rendered = if args.json {
+        json::render(report, true)
+    } else {
+        let colour = colour(args.color, args.output.as_deref());
+        text::render(
+            report,
+            TextOptions {
+                colour,
+                unicode: unicode(),
+            },
+        )
+    };
+    match &args.output {
+        Some(path) => File::create(path)
+            .and_then(|mut file| file.write_all(rendered.as_bytes()))
+            .with_context(|| format!("writing {}", path.display()))?,
+        None => write_stdout(&rendered)?,
+    }
+    let found = args.check && !report.findings.is_empty();
+    Ok(if found {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
+pub fn write_stdout(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("writing to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes to standard error; a closed one is no reason to fail.
+pub fn write_stderr(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Whether to colour what goes to standard output, or to `file`.
+pub fn colour(choice: Color, file: Option<&Path>) -> bool {
+    match choice {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            file.is_none()
+                && io::stdout().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        }
+    }
+}
+
+fn unicode() -> bool {
+    ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        .is_some_and(|value| value.to_ascii_lowercase().replace('-', "").contains("utf8"))
+}

@@ -1,0 +1,416 @@
+//! The answering side of [`Names`]: address spaces, modules and kernel symbols.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use symbolizer::{Missing, Module, TypeRef};
+
+use super::{
+    CodeName, ElementLayout, FieldName, Language, MemberLayout, Names, ObjectKind, ObjectLayout,
+    ObjectName, ThreadName,
+};
+use crate::{
+    access::{LineKey, LineSize, Place, SpaceId, Tid},
+    event::Mapping,
+    machine::kallsyms::Kallsyms,
+    module::{LoadedModule, ModuleStore},
+    space::AddressSpaces,
+};
+
+/// How many mappings below an anonymous one may belong to the module whose zero-initialised data it
+/// holds: text, read-only data, relocated data, data.
+const MODULE_MAPPINGS: usize = 6;
+
+/// An object with what it takes to name its parts.
+struct Resolved {
+    name: ObjectName,
+    typed: Option<(Arc<LoadedModule>, TypeRef)>,
+}
+
+/// Answers from recorded or live context.
+pub struct Resolver<'a> {
+    spaces: &'a AddressSpaces,
+    modules: &'a ModuleStore,
+    kallsyms: Option<&'a Kallsyms>,
+    objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
+    missing: RefCell<BTreeMap<(String, String), u64>>,
+}
+
+impl<'a> Resolver<'a> {
+    /// `kallsyms` only where the kernel that was recorded is the one that runs.
+    pub fn new(
+        spaces: &'a AddressSpaces,
+        modules: &'a ModuleStore,
+        kallsyms: Option<&'a Kallsyms>,
+    ) -> Resolver<'a> {
+        Resolver {
+            spaces,
+            modules,
+            kallsyms,
+            objects: RefCell::default(),
+            missing: RefCell::default(),
+        }
+    }
+
+    fn miss(&self, module: &str, reason: &impl ToString) {
+        let key = (module.to_owned(), reason.to_string());
+        *self.missing.borrow_mut().entry(key).or_default() += 1;
+    }
+
+    /// A space and virtual address of a place.
+    fn locate(&self, place: Place) -> Option<(SpaceId, u64)> {
+        match place {
+            Place::Private { space, addr } => Some((space, addr)),
+            Place::Shared { .. } => self.spaces.find_shared(place),
+            Place::Kernel { .. } => None,
+        }
+    }
+
+    fn resolve(&self, key: LineKey, size: LineSize) -> Arc<Vec<Resolved>> {
+        if let Some(known) = self.objects.borrow().get(&key) {
+            return known.clone();
+        }
+        let mut found: Vec<Resolved> = Vec::new();
+        let first = key.0.position();
+        let mut position = first;
+        while position < first + size.bytes() {
+            let mut next = position + 1;
+            if let Some(object) = self.variable(key.0.at(position)) {
+                let end = object
+                    .name
+                    .start
+                    .zip(object.name.size)
+                    .map(|(start, len)| start + len);
+                next = end.unwrap_or(next).max(next);
+                found.push(object);
+            }
+            position = next;
+        }
+        if found.is_empty() {
+            found.push(Resolved {
+                name: self.memory(key.0),
+                typed: None,
+            });
+        }
+        let found = Arc::new(found);
+        self.objects.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    /// The program's variable at a place, if it is one.
+    fn variable(&self, place: Place) -> Option<Resolved> {
+        let (space, addr) = self.locate(place)?;
+        let (module, svma) = self.module_data(space, addr)?;
+        let object = match module.elf.object(svma) {
+            Ok(object) => object,
+            Err(Missing::NotCovered) => return None,
+            Err(reason) => {
+                self.miss(&module.path, &reason);
+                return None;
+            }
+        };
+        let inside = svma.checked_sub(object.address)?;
+        if object.ty.is_none() {
+            self.miss(&module.path, &Missing::NoDebugInfo);
+        }
+        let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
+        let name = ObjectName {
+            kind: ObjectKind::Global,
+            name: Some(object.name),
+            type_name: object.type_name,
+            file: object.file.as_deref().map(str::to_owned),
+            line: object.line,
+            start: place.position().checked_sub(inside),
+            size: object.size,
+            language: object.language.and_then(language),
+            layout,
+        };
+        Some(Resolved {
+            name,
+            typed: object.ty.map(|ty| (module, ty)),
+        })
+    }
+
+    /// The module whose data an address is: by its own mapping, or for zero-initialised data (which the
+    /// kernel maps as anonymous memory after the file's) by the nearest file mapping below.
+    fn module_data(&self, space: SpaceId, addr: u64) -> Option<(Arc<LoadedModule>, u64)> {
+        let mapping = self.spaces.mapping(space, addr)?;
+        let pid = self.spaces.pid(space)?;
+        if mapping.is_file() {
+            let module = self.modules.open(pid, mapping).ok()?;
+            let svma = module.svma(mapping, addr)?;
+            return Some((module, svma));
+        }
+        if mapping.shared || mapping.inode != 0 {
+            return None;
+        }
+        let below: Vec<&Arc<Mapping>> = self
+            .spaces
+            .mappings(space)
+            .take_while(|m| m.start <= mapping.start)
+            .collect();
+        let file = below
+            .iter()
+            .rev()
+            .take(MODULE_MAPPINGS)
+            .find(|m| m.is_file())?;
+        let module = self.modules.open(pid, file).ok()?;
+        let bias = file.start.wrapping_sub(module.svma(file, file.start)?);
+        Some((module, addr.wrapping_sub(bias)))
+    }
+
+    /// Memory that is no variable, by kind.
+    fn memory(&self, place: Place) -> ObjectName {
+        let (kind, name) = match place {
+            Place::Kernel { .. } => (ObjectKind::Kernel, None),
+            Place::Shared { .. } => {
+                let mapping = self
+                    .locate(place)
+                    .and_then(|(s, a)| self.spaces.mapping(s, a));
+                (
+                    ObjectKind::Mapping,
+                    mapping.map(|m| m.name.clone()).filter(|n| !n.is_empty()),
+                )
+            }
+            Place::Private { space, addr } => match self.spaces.mapping(space, addr) {
+                None => (ObjectKind::Unknown, None),
+                Some(m) if m.is_file() => (ObjectKind::Mapping, Some(m.name.clone())),
+                Some(m) => (self.anonymous(space, addr, m), None),
+            },
+        };
+        ObjectName {
+            kind,
+            name,
+            type_name: None,
+            file: None,
+            line: None,
+            start: None,
+            size: None,
+            language: None,
+            layout: None,
+        }
+    }
+
+    fn anonymous(&self, space: SpaceId, addr: u64, mapping: &Mapping) -> ObjectKind {
+        if mapping.name.starts_with("[heap]") {
+            return ObjectKind::Heap;
+        }
+        let pid = self.spaces.pid(space);
+        let own_threads = || self.spaces.threads().filter(|(_, t)| Some(t.pid) == pid);
+        if own_threads().any(|(_, t)| {
+            t.tp.is_some_and(|tp| self.is_local_storage(space, addr, tp))
+        }) {
+            return ObjectKind::Tls;
+        }
+        let stack = mapping.name.starts_with("[stack")
+            || own_threads().any(|(_, t)| t.sp.is_some_and(|sp| mapping.contains(sp)));
+        if stack {
+            ObjectKind::Stack
+        } else {
+            ObjectKind::Heap
+        }
+    }
+
+    /// Whether an address is in a thread's static local storage, which on x86-64 lies just below the
+    /// thread pointer ("ELF Handling For Thread-Local Storage", variant II).
+    fn is_local_storage(&self, space: SpaceId, addr: u64, tp: u64) -> bool {
+        let Some(below) = tp.checked_sub(addr).filter(|b| *b > 0) else {
+            return false;
+        };
+        let Some(pid) = self.spaces.pid(space) else {
+            return false;
+        };
+        let total: u64 = self
+            .spaces
+            .mappings(space)
+            .filter(|m| m.is_file() && m.file_offset == 0)
+            .filter_map(|m| self.modules.open(pid, m).ok())
+            .filter_map(|module| module.elf.thread_local_segment())
+            .map(|(size, _)| size)
+            .sum();
+        below <= total
+    }
+}
+
+impl Names for Resolver<'_> {
+    fn objects(&self, key: LineKey, size: LineSize) -> Vec<ObjectName> {
+        self.resolve(key, size)
+            .iter()
+            .map(|r| r.name.clone())
+            .collect()
+    }
+
+    fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
+        let objects = self.resolve(key, size);
+        let position = key.0.position() + u64::from(offset);
+        let (object, resolved) = objects.iter().enumerate().find(|(_, r)| {
+            let end = r
+                .name
+                .start
+                .zip(r.name.size)
+                .map(|(start, len)| start + len);
+            r.name.start.is_some_and(|start| start <= position)
+                && end.is_some_and(|end| position < end)
+        })?;
+        let path = resolved.typed.as_ref().and_then(|(module, ty)| {
+            let inside = position - resolved.name.start?;
+            match module.elf.field(*ty, inside, u64::from(bytes)) {
+                Ok(field) => Some(field.path).filter(|p| !p.is_empty()),
+                Err(reason) => {
+                    self.miss(&module.path, &reason);
+                    None
+                }
+            }
+        });
+        Some(FieldName { object, path })
+    }
+
+    fn address(&self, key: LineKey) -> Option<u64> {
+        match key.0 {
+            Place::Kernel { addr } => Some(addr),
+            place => self.locate(place).map(|(_, addr)| addr),
+        }
+    }
+
+    fn code(&self, space: Option<SpaceId>, ip: u64, kernel: bool) -> CodeName {
+        if kernel {
+            let symbol = self
+                .kallsyms
+                .and_then(|k| k.function(ip))
+                .map(|(_, _, n)| n.to_owned());
+            if symbol.is_none() {
+                self.miss("[kernel]", &Missing::NoSymbols);
+            }
+            return CodeName {
+                module: Some("[kernel]".into()),
+                ip,
+                symbol,
+                ..CodeName::default()
+            };
+        }
+        let unnamed = CodeName {
+            ip,
+            ..CodeName::default()
+        };
+        let Some(space) = space else { return unnamed };
+        let Some(mapping) = self.spaces.mapping(space, ip) else {
+            return unnamed;
+        };
+        let Some(pid) = self.spaces.pid(space) else {
+            return unnamed;
+        };
+        let module_name = Some(mapping.name.clone()).filter(|n| !n.is_empty());
+        let module = match self.modules.open(pid, mapping) {
+            Ok(module) => module,
+            Err(reason) => {
+                self.miss(
+                    module_name.as_deref().unwrap_or("code without a file"),
+                    &reason,
+                );
+                return CodeName {
+                    module: module_name,
+                    ..unnamed
+                };
+            }
+        };
+        let Some(svma) = module.svma(mapping, ip) else {
+            return CodeName {
+                module: module_name,
+                ..unnamed
+            };
+        };
+        let code = module.elf.frames(svma);
+        if let Some(reason) = &code.missing {
+            self.miss(&module.path, reason);
+        }
+        let mut frames = code.frames;
+        let place = frames.first().cloned();
+        let outer = frames.pop();
+        CodeName {
+            module: module_name,
+            build_id: module.elf.build_id().map(hex),
+            ip: svma,
+            symbol: outer
+                .and_then(|f| f.function)
+                .map(|f| f.to_string())
+                .or(code.symbol.ok().map(|s| s.to_string())),
+            inlined: frames
+                .into_iter()
+                .filter_map(|f| f.function)
+                .map(|f| f.to_string())
+                .collect(),
+            file: place
+                .as_ref()
+                .and_then(|f| f.file.as_deref())
+                .map(str::to_owned),
+            line: place.as_ref().and_then(|f| f.line),
+            column: place.as_ref().and_then(|f| f.column),
+            language: module.elf.language(svma).and_then(language),
+        }
+    }
+
+    fn thread(&self, tid: Tid) -> ThreadName {
+        ThreadName {
+            comm: self.spaces.thread(tid).and_then(|t| t.comm.clone()),
+        }
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        self.missing
+            .borrow()
+            .iter()
+            .map(|((module, reason), count)| {
+                let addresses = if *count == 1 { "address" } else { "addresses" };
+                format!("{count} {addresses} in {module}: {reason}")
+            })
+            .collect()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn language(language: symbolizer::Language) -> Option<Language> {
+    match language {
+        symbolizer::Language::C => Some(Language::C),
+        symbolizer::Language::Cpp => Some(Language::Cpp),
+        symbolizer::Language::Rust => Some(Language::Rust),
+        symbolizer::Language::Other(_) => None,
+    }
+}
+
+/// The shape of a type: of an array, with the members of its element.
+fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
+    let whole = module.layout(ty).ok()?;
+    let mut members = whole.members;
+    let mut element = None;
+    if let Some((array, count)) = whole.element.and_then(|array| Some((array, array.count?))) {
+        let of_element = module.layout(array.ty).ok();
+        element = Some(ElementLayout {
+            type_name: of_element.as_ref().map(|layout| layout.type_name.clone()),
+            stride: array.stride,
+            count,
+        });
+        members = of_element.map(|layout| layout.members).unwrap_or_default();
+    }
+    let members = members
+        .into_iter()
+        .filter_map(|member| {
+            Some(MemberLayout {
+                name: member.path.trim_start_matches('.').to_owned(),
+                offset: member.offset,
+                size: member.size?,
+                type_name: Some(member.type_name),
+            })
+        })
+        .collect();
+    Some(ObjectLayout {
+        size: whole.size?,
+        element,
+        members,
+    })
+}

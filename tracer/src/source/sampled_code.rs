@@ -1,0 +1,124 @@
+//! From a sample's ip to decoded code: finds the function, reads its text, and keeps it decoded.
+
+use std::{rc::Rc, sync::Arc};
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    access::Pid,
+    decode::{FunctionCode, Harvest, Registers, Stall, Touch, harvest_window},
+    event::{Mapping, Unresolved},
+    machine::kallsyms::Kallsyms,
+    module::{ModuleId, ModuleStore},
+    space::{AddressSpaces, KERNEL_START},
+    sys,
+};
+
+/// Longest kernel function that is read, bytes; longer ones are cut.
+const LONGEST_FUNCTION: u64 = 64 * 1024;
+/// Bytes read at the ip where no function is known.
+const WINDOW: usize = 256;
+
+/// Reads kernel text: address, length.
+pub type ReadKernel<'a> = &'a mut dyn FnMut(u64, usize) -> Option<Vec<u8>>;
+
+/// Decoded functions of everything sampled so far.
+pub struct SampledCode {
+    modules: Arc<ModuleStore>,
+    functions: FxHashMap<(ModuleId, u64), Rc<FunctionCode>>,
+    kernel: FxHashMap<u64, Option<Rc<FunctionCode>>>,
+    kallsyms: Option<Arc<Kallsyms>>,
+}
+
+impl SampledCode {
+    /// Nothing decoded yet. Without `kallsyms`, kernel samples stay unresolved.
+    pub fn new(modules: Arc<ModuleStore>, kallsyms: Option<Arc<Kallsyms>>) -> SampledCode {
+        SampledCode {
+            modules,
+            functions: FxHashMap::default(),
+            kernel: FxHashMap::default(),
+            kallsyms,
+        }
+    }
+
+    /// Appends the accesses that a sample of `pid` shows.
+    pub fn harvest(
+        &mut self,
+        spaces: &mut AddressSpaces,
+        pid: Pid,
+        registers: &Registers,
+        read_kernel: ReadKernel<'_>,
+        touches: &mut Vec<Touch>,
+    ) -> Harvest {
+        if registers.ip >= KERNEL_START {
+            return match self.kernel_function(registers.ip, read_kernel) {
+                Some(function) => function.harvest(registers, 0, touches),
+                None => unresolved(Unresolved::KernelText),
+            };
+        }
+        let space = spaces.space(pid);
+        let Some(mapping) = spaces.mapping(space, registers.ip) else {
+            return unresolved(Unresolved::NoMapping);
+        };
+        match self.module_function(pid, mapping, registers.ip) {
+            Ok((function, bias)) => function.harvest(registers, bias, touches),
+            Err(reason) => {
+                // Without bounds the code before the ip cannot be cut into instructions, but what
+                // follows can: enough to know what the thread touches, not what it waited for.
+                let mut window = [0; WINDOW];
+                let got = sys::process_memory::read(pid, registers.ip, &mut window).unwrap_or(0);
+                let mut harvest = harvest_window(&window[..got], registers, touches);
+                harvest.stall = match harvest.stall {
+                    Stall::Unresolved(_) => Stall::Unresolved(reason),
+                    attributed @ Stall::Attributed => attributed,
+                };
+                harvest
+            }
+        }
+    }
+
+    /// The decoded function at `ip`, and what to add to its addresses.
+    fn module_function(
+        &mut self,
+        pid: Pid,
+        mapping: &Mapping,
+        ip: u64,
+    ) -> Result<(Rc<FunctionCode>, u64), Unresolved> {
+        let module = self
+            .modules
+            .open(pid, mapping)
+            .map_err(|_| Unresolved::NoModule)?;
+        let svma = module.svma(mapping, ip).ok_or(Unresolved::NoModule)?;
+        let function = module.elf.function(svma).ok_or(Unresolved::NoFunction)?;
+        let bias = ip.wrapping_sub(svma);
+        let key = (module.id, function.start);
+        if let Some(code) = self.functions.get(&key) {
+            return Ok((code.clone(), bias));
+        }
+        let bytes = module
+            .elf
+            .code(function.start, function.end)
+            .ok_or(Unresolved::NoModule)?;
+        let code = Rc::new(FunctionCode::decode(function.start, bytes));
+        self.functions.insert(key, code.clone());
+        Ok((code, bias))
+    }
+
+    fn kernel_function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<Rc<FunctionCode>> {
+        let (start, end, _) = self.kallsyms.as_ref()?.function(ip)?;
+        if let Some(code) = self.kernel.get(&start) {
+            return code.clone();
+        }
+        let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
+        let code = read(start, length).map(|bytes| Rc::new(FunctionCode::decode(start, &bytes)));
+        self.kernel.insert(start, code.clone());
+        code
+    }
+}
+
+fn unresolved(reason: Unresolved) -> Harvest {
+    Harvest {
+        stall: Stall::Unresolved(reason),
+        operands_unknown: 0,
+    }
+}
