@@ -135,6 +135,9 @@ pub struct AttachArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    /// Keep everything in a session as well, for later reports.
+    #[arg(long, value_name = "NAME.coh")]
+    pub record: Option<PathBuf>,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]

@@ -5,9 +5,10 @@ use std::{path::Path, process::ExitCode, time::Duration};
 use anyhow::Result;
 
 use super::{
-    args::{AnalysisArgs, AttachArgs},
+    args::AttachArgs,
     observe::{Observation, Observed},
     output,
+    record::Recording,
     report::{RunDescription, analysis_options, make, thresholds},
 };
 use crate::{
@@ -21,22 +22,37 @@ use crate::{
 /// Watches, then prints the report.
 pub fn run(args: AttachArgs) -> Result<ExitCode> {
     let mut observation = Observation::open(&args.target, &args.sampling, args.output.json)?;
-    let mut pipeline = new_pipeline(&args.analysis, args.sampling.frequency);
+    let options = analysis_options(&args.analysis, Some(args.sampling.frequency));
+    let recording = args
+        .record
+        .as_ref()
+        .map(|path| Recording::create(path, false, &args.target, &args.sampling, &observation))
+        .transpose()?;
+    let mut state = (
+        Pipeline::new(options, thresholds(&args.analysis)),
+        recording,
+    );
     let modules = observation.modules.clone();
-    let observed = observation.run(
-        &mut pipeline,
-        |pipeline, batch| {
+    let result = observation.run(
+        &mut state,
+        |(pipeline, recording), batch| {
             pipeline.feed(batch);
-            Ok(())
+            recording
+                .as_mut()
+                .map_or(Ok(()), |recording| recording.append(batch))
         },
-        |pipeline, elapsed| progress_line(pipeline, &modules, elapsed),
-    )?;
+        |(pipeline, _), elapsed| progress_line(pipeline, &modules, elapsed),
+    );
+    let (pipeline, recording) = state;
+    if let Some(recording) = recording {
+        recording.finish(result.as_ref().ok())?;
+    }
     let Observed {
         duration,
         cpus,
         caveats,
         ..
-    } = observed;
+    } = result?;
     let description = RunDescription {
         sources: vec![observation.source_name.to_owned()],
         duration,
@@ -50,16 +66,8 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
     output::print(&report, &args.output)
 }
 
-/// A pipeline for live input.
-pub fn new_pipeline(analysis: &AnalysisArgs, frequency_hz: u64) -> Pipeline {
-    Pipeline::new(
-        analysis_options(analysis, Some(frequency_hz)),
-        thresholds(analysis),
-    )
-}
-
 /// Samples so far, and the worst line so far.
-pub fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) -> String {
+fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) -> String {
     let tally = &pipeline.tally;
     let mut line = format!("{:.1} s  {} samples", elapsed.as_secs_f64(), tally.samples);
     if tally.lost_total() > 0 {

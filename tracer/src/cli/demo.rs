@@ -29,11 +29,14 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     std::fs::write(&source, SOURCE).with_context(|| format!("writing {}", source.display()))?;
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let mut compile = Command::new(&compiler);
-    compile.args(["-O2", "-g", "-pthread", "-o"]).arg(&program);
+    // As if built in `.`, so that the report shows `./demo.c` and not a temporary path.
+    let prefix = format!("-ffile-prefix-map={}=.", directory.path().display());
+    compile
+        .args(["-O2", "-g", "-pthread", &prefix, "-o"])
+        .arg(&program);
     if args.padded {
         compile.arg("-DPADDED");
     }
-    // Relative, so that the report shows `demo.c` and not a temporary path.
     compile.arg("demo.c").current_dir(directory.path());
     let result = compile.output().with_context(|| {
         format!("running the C compiler `{compiler}`; install one (apt install gcc) or set CC")
@@ -52,6 +55,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
             command: vec![program.display().to_string(), milliseconds.to_string()],
             leave_running: false,
         },
+        record: None,
         sampling: SamplingArgs {
             duration: Some(args.duration),
             frequency: DEFAULT_FREQUENCY_HZ,

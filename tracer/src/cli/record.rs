@@ -1,6 +1,7 @@
 //! `record`: source → session.
 
 use std::{
+    path::Path,
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -8,12 +9,13 @@ use std::{
 use anyhow::Result;
 
 use super::{
-    args::RecordArgs,
+    args::{RecordArgs, SamplingArgs, TargetArgs},
     observe::{Observation, Observed},
     output,
     report::boot_id,
 };
 use crate::{
+    event::Batch,
     machine::Virtualization,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
     source::{self, Target},
@@ -22,86 +24,100 @@ use crate::{
 /// Watches, and keeps everything.
 pub fn run(args: RecordArgs) -> Result<ExitCode> {
     let mut observation = Observation::open(&args.target, &args.sampling, false)?;
-    let mut meta = describe(&args, &observation);
-    let options = WriterOptions {
-        force: args.force,
-        ..WriterOptions::default()
-    };
-    let writer = SessionWriter::create(&args.output, meta.clone(), &options)?;
-    let mut recording = Recording {
-        writer,
-        samples: 0,
-        accesses: 0,
-        lost: 0,
-    };
-    let result = observation.run(
-        &mut recording,
-        |recording, batch| {
-            recording.samples += batch.tally.samples;
-            recording.lost += batch.tally.lost_total();
-            recording.accesses += batch.accesses.len() as u64;
-            recording.writer.append(batch)?;
-            Ok(())
-        },
-        progress_line,
+    let mut recording = Recording::create(
+        &args.output,
+        args.force,
+        &args.target,
+        &args.sampling,
+        &observation,
+    )?;
+    let result = observation.run(&mut recording, Recording::append, |recording, elapsed| {
+        recording.progress_line(elapsed)
+    });
+    let summary = format!(
+        "recorded {} samples ({} accesses, {} samples lost); now run: cohtrace report {}\n",
+        recording.samples,
+        recording.accesses,
+        recording.lost,
+        args.output.display()
     );
-    if let Ok(Observed {
-        duration,
-        started_ns,
-        caveats,
-        ..
-    }) = &result
-    {
-        meta.start_ns = Some(*started_ns);
-        meta.end_ns = Some(started_ns + duration.as_nanos() as u64);
-        meta.caveats.clone_from(caveats);
-    }
-    let Recording {
-        writer,
-        samples,
-        accesses,
-        lost,
-    } = recording;
-    // Even after an error: what was written until then shall read.
-    let finished = writer.finish(meta);
+    recording.finish(result.as_ref().ok())?;
     result?;
-    finished?;
     if !args.sampling.quiet {
-        output::write_stderr(&format!(
-            "recorded {samples} samples ({accesses} accesses, {lost} samples lost); now run: \
-             cohtrace report {}\n",
-            args.output.display()
-        ));
+        output::write_stderr(&summary);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-struct Recording {
+/// A session being written.
+pub struct Recording {
     writer: SessionWriter,
+    meta: Meta,
     samples: u64,
     accesses: u64,
     lost: u64,
 }
 
-fn progress_line(recording: &Recording, elapsed: Duration) -> String {
-    let Recording {
-        samples,
-        accesses,
-        lost,
-        ..
-    } = recording;
-    let lost = if *lost > 0 {
-        format!("  {lost} lost")
-    } else {
-        String::new()
-    };
-    format!(
-        "recording  {:.1} s  {samples} samples  {accesses} accesses{lost}",
-        elapsed.as_secs_f64()
-    )
+impl Recording {
+    /// Makes the session directory.
+    pub fn create(
+        path: &Path,
+        force: bool,
+        target: &TargetArgs,
+        sampling: &SamplingArgs,
+        observation: &Observation,
+    ) -> Result<Recording> {
+        let meta = describe(target, sampling, observation);
+        let options = WriterOptions {
+            force,
+            ..WriterOptions::default()
+        };
+        let writer = SessionWriter::create(path, meta.clone(), &options)?;
+        Ok(Recording {
+            writer,
+            meta,
+            samples: 0,
+            accesses: 0,
+            lost: 0,
+        })
+    }
+
+    /// Keeps a batch.
+    pub fn append(&mut self, batch: &Batch) -> Result<()> {
+        self.samples += batch.tally.samples;
+        self.lost += batch.tally.lost_total();
+        self.accesses += batch.accesses.len() as u64;
+        Ok(self.writer.append(batch)?)
+    }
+
+    /// Writes the rest. Without `observed` the run failed, and what was written until then shall read.
+    pub fn finish(mut self, observed: Option<&Observed>) -> Result<()> {
+        if let Some(observed) = observed {
+            self.meta.start_ns = Some(observed.started_ns);
+            self.meta.end_ns = Some(observed.started_ns + observed.duration.as_nanos() as u64);
+            self.meta.caveats.clone_from(&observed.caveats);
+        }
+        Ok(self.writer.finish(self.meta)?)
+    }
+
+    fn progress_line(&self, elapsed: Duration) -> String {
+        let Recording {
+            samples,
+            accesses,
+            lost,
+            ..
+        } = self;
+        let lost = if *lost > 0 {
+            format!("  {lost} lost")
+        } else {
+            String::new()
+        };
+        let seconds = elapsed.as_secs_f64();
+        format!("recording  {seconds:.1} s  {samples} samples  {accesses} accesses{lost}")
+    }
 }
 
-fn describe(args: &RecordArgs, observation: &Observation) -> Meta {
+fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &Observation) -> Meta {
     let machine = &observation.machine;
     let read = |path: &str| {
         std::fs::read_to_string(path)
@@ -139,22 +155,19 @@ fn describe(args: &RecordArgs, observation: &Observation) -> Meta {
     meta.sources = vec![SourceRecord {
         name: observation.source_name.to_owned(),
         options: [
-            (
-                "frequency_hz".to_owned(),
-                args.sampling.frequency.to_string(),
-            ),
-            ("ring_kib".to_owned(), args.sampling.ring_kib.to_string()),
+            ("frequency_hz".to_owned(), sampling.frequency.to_string()),
+            ("ring_kib".to_owned(), sampling.ring_kib.to_string()),
         ]
         .into(),
         evidence: evidence.into_iter().map(str::to_owned).collect(),
     }];
     meta.targets = TargetsRecord {
         pids,
-        command: (!args.target.command.is_empty()).then(|| args.target.command.clone()),
-        all: args.target.all,
+        command: (!target.command.is_empty()).then(|| target.command.clone()),
+        all: target.all,
     };
     meta.command_line = std::env::args().collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
-    meta.frequency_hz = Some(args.sampling.frequency);
+    meta.frequency_hz = Some(sampling.frequency);
     meta
 }

@@ -31,10 +31,8 @@ pub struct LoadedModule {
 impl LoadedModule {
     /// The module's own address (svma) of a runtime address in one of its mappings.
     pub fn svma(&self, mapping: &Mapping, addr: u64) -> Option<u64> {
-        let offset = addr
-            .checked_sub(mapping.start)?
-            .checked_add(mapping.file_offset)?;
-        self.elf.svma_of_offset(offset)
+        let bias = self.elf.load_bias(mapping.start, mapping.file_offset)?;
+        Some(addr.wrapping_sub(bias))
     }
 }
 

@@ -10,7 +10,7 @@ pub use resolver::Resolver;
 use crate::access::{LineKey, LineSize, SpaceId, Tid};
 
 /// What kind of memory a byte belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
     /// A variable of a program or library.
     Global,
@@ -25,6 +25,7 @@ pub enum ObjectKind {
     /// Kernel memory.
     Kernel,
     /// No mapping is known there.
+    #[default]
     Unknown,
 }
 
@@ -55,7 +56,7 @@ pub enum Language {
 }
 
 /// The object that holds some byte.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectName {
     /// What kind of memory.
     pub kind: ObjectKind,

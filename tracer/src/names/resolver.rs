@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use symbolizer::{Missing, Module, TypeRef};
+use symbolizer::{Frame, Missing, Module, TypeRef};
 
 use super::{
     CodeName, ElementLayout, FieldName, Language, MemberLayout, Names, ObjectKind, ObjectLayout,
@@ -90,10 +90,12 @@ impl<'a> Resolver<'a> {
             position = next;
         }
         if found.is_empty() {
-            found.push(Resolved {
-                name: self.memory(key.0),
-                typed: None,
-            });
+            let name = ObjectName {
+                kind: self.kind(key.0),
+                name: self.mapping_name(key.0),
+                ..ObjectName::default()
+            };
+            found.push(Resolved { name, typed: None });
         }
         let found = Arc::new(found);
         self.objects.borrow_mut().insert(key, found.clone());
@@ -106,9 +108,10 @@ impl<'a> Resolver<'a> {
         let (module, svma) = self.module_data(space, addr)?;
         let object = match module.elf.object(svma) {
             Ok(object) => object,
-            Err(Missing::NotCovered) => return None,
             Err(reason) => {
-                self.miss(&module.path, &reason);
+                if reason != Missing::NotCovered {
+                    self.miss(&module.path, &reason);
+                }
                 return None;
             }
         };
@@ -138,60 +141,56 @@ impl<'a> Resolver<'a> {
     /// kernel maps as anonymous memory after the file's) by the nearest file mapping below.
     fn module_data(&self, space: SpaceId, addr: u64) -> Option<(Arc<LoadedModule>, u64)> {
         let mapping = self.spaces.mapping(space, addr)?;
-        let pid = self.spaces.pid(space)?;
-        if mapping.is_file() {
-            let module = self.modules.open(pid, mapping).ok()?;
-            let svma = module.svma(mapping, addr)?;
-            return Some((module, svma));
-        }
-        if mapping.shared || mapping.inode != 0 {
+        if !mapping.is_file() && (mapping.shared || mapping.inode != 0) {
             return None;
         }
         let below: Vec<&Arc<Mapping>> = self
             .spaces
             .mappings(space)
-            .take_while(|m| m.start <= mapping.start)
+            .take_while(|m| m.start <= addr)
             .collect();
-        let file = below
+        let nearest = below
             .iter()
             .rev()
             .take(MODULE_MAPPINGS)
             .find(|m| m.is_file())?;
-        let module = self.modules.open(pid, file).ok()?;
-        let bias = file.start.wrapping_sub(module.svma(file, file.start)?);
-        Some((module, addr.wrapping_sub(bias)))
+        // Two data segments may share a page of the file, so only the code's mapping tells the bias.
+        let of_file = |m: &&&Arc<Mapping>| (m.dev, m.inode) == (nearest.dev, nearest.inode);
+        let code = below
+            .iter()
+            .rev()
+            .filter(of_file)
+            .find(|m| m.executable)
+            .unwrap_or(nearest);
+        let module = self.modules.open(self.spaces.pid(space)?, code).ok()?;
+        let svma = module.svma(code, addr)?;
+        Some((module, svma))
     }
 
-    /// Memory that is no variable, by kind.
-    fn memory(&self, place: Place) -> ObjectName {
-        let (kind, name) = match place {
-            Place::Kernel { .. } => (ObjectKind::Kernel, None),
-            Place::Shared { .. } => {
-                let mapping = self
-                    .locate(place)
-                    .and_then(|(s, a)| self.spaces.mapping(s, a));
-                (
-                    ObjectKind::Mapping,
-                    mapping.map(|m| m.name.clone()).filter(|n| !n.is_empty()),
-                )
-            }
-            Place::Private { space, addr } => match self.spaces.mapping(space, addr) {
-                None => (ObjectKind::Unknown, None),
-                Some(m) if m.is_file() => (ObjectKind::Mapping, Some(m.name.clone())),
-                Some(m) => (self.anonymous(space, addr, m), None),
-            },
+    /// Kind of the memory at a place that no named variable covers.
+    fn kind(&self, place: Place) -> ObjectKind {
+        let (space, addr) = match place {
+            Place::Kernel { .. } => return ObjectKind::Kernel,
+            Place::Shared { .. } => return ObjectKind::Mapping,
+            Place::Private { space, addr } => (space, addr),
         };
-        ObjectName {
-            kind,
-            name,
-            type_name: None,
-            file: None,
-            line: None,
-            start: None,
-            size: None,
-            language: None,
-            layout: None,
+        let data = self.module_data(space, addr);
+        if data.is_some_and(|(module, svma)| module.elf.memory().contains(&svma)) {
+            return ObjectKind::Global;
         }
+        match self.spaces.mapping(space, addr) {
+            None => ObjectKind::Unknown,
+            Some(mapping) if mapping.is_file() => ObjectKind::Mapping,
+            Some(mapping) => self.anonymous(space, addr, mapping),
+        }
+    }
+
+    /// The path or label of what is mapped at a place, unless that is nobody's in particular.
+    fn mapping_name(&self, place: Place) -> Option<String> {
+        let (space, addr) = self.locate(place)?;
+        let mapping = self.spaces.mapping(space, addr)?;
+        let named = mapping.is_file() && self.kind(place) == ObjectKind::Mapping;
+        named.then(|| mapping.name.clone())
     }
 
     fn anonymous(&self, space: SpaceId, addr: u64, mapping: &Mapping) -> ObjectKind {
@@ -327,7 +326,12 @@ impl Names for Resolver<'_> {
             self.miss(&module.path, reason);
         }
         let mut frames = code.frames;
-        let place = frames.first().cloned();
+        let file = |frame: &Frame| frame.file.as_deref().is_some_and(|path| !is_library(path));
+        let place = frames
+            .iter()
+            .find(|frame| file(frame))
+            .or(frames.first())
+            .cloned();
         let outer = frames.pop();
         CodeName {
             module: module_name,
@@ -368,6 +372,19 @@ impl Names for Resolver<'_> {
             })
             .collect()
     }
+}
+
+/// Whether a source file is a language's own library. An atomic's `fetch_add` is inlined from there, and
+/// says nothing of who called it.
+fn is_library(path: &str) -> bool {
+    const LIBRARIES: [&str; 5] = [
+        "/rustc/",
+        "/lib/rustlib/src/",
+        "/usr/include/",
+        "/usr/lib/gcc",
+        "/include/c++/",
+    ];
+    LIBRARIES.iter().any(|part| path.contains(part))
 }
 
 fn hex(bytes: &[u8]) -> String {
