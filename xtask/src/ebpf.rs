@@ -204,3 +204,74 @@ fn strip(linked: &[u8]) -> Result<Vec<u8>> {
         .context("writing the stripped BPF object")?;
     Ok(stripped)
 }
+
+#[cfg(test)]
+mod tests {
+    use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+    use tracer_ebpf::{KERNEL_TEXT, SAMPLES, STATS, TARGETS, globals, programs};
+
+    use super::*;
+
+    fn committed(architecture: &str) -> Vec<u8> {
+        fs::read(object_path(architecture)).unwrap()
+    }
+
+    #[test]
+    fn every_object_has_the_programs_maps_and_globals_of_the_contract() {
+        for architecture in ARCHITECTURES {
+            let bytes = committed(architecture);
+            let object = object::File::parse(&*bytes).unwrap();
+            let section_of = |name: &str| {
+                let symbol = object.symbols().find(|symbol| symbol.name() == Ok(name));
+                let symbol = symbol.unwrap_or_else(|| panic!("{name} for {architecture}"));
+                let section = object.section_by_index(symbol.section_index().unwrap());
+                section.unwrap().name().unwrap().to_owned()
+            };
+            for map in [KERNEL_TEXT, SAMPLES, STATS, TARGETS] {
+                assert_eq!(section_of(map), "maps", "{map}");
+            }
+            for global in [
+                globals::ALL_PROCESSES,
+                globals::OWN_PID,
+                globals::TASK_TGID,
+                globals::TASK_FS_BASE,
+            ] {
+                assert_eq!(section_of(global), ".rodata", "{global}");
+            }
+            assert_eq!(section_of(programs::SAMPLE), "perf_event");
+            assert_eq!(section_of(programs::TASK_FORK), "raw_tp");
+            assert_eq!(section_of(programs::READ_KERNEL), "raw_tp");
+            let license = object.section_by_name("license").unwrap();
+            assert_eq!(license.data().unwrap(), b"Dual MIT/GPL\0");
+        }
+    }
+
+    #[test]
+    fn the_objects_keep_their_btf_and_nothing_of_their_dwarf() {
+        for architecture in ARCHITECTURES {
+            let bytes = committed(architecture);
+            let object = object::File::parse(&*bytes).unwrap();
+            assert!(object.section_by_name(".BTF").is_some());
+            let has_dwarf = object
+                .sections()
+                .any(|section| section.name().unwrap().contains("debug"));
+            assert!(!has_dwarf, "{architecture}");
+        }
+    }
+
+    #[test]
+    fn no_object_names_a_directory_of_the_machine_that_built_it() {
+        for architecture in ARCHITECTURES {
+            let bytes = committed(architecture);
+            let contains = |text: &str| {
+                bytes
+                    .windows(text.len())
+                    .any(|part| part == text.as_bytes())
+            };
+            for directory in ["/home/", "/root/", "/usr/", "/tmp/", ".cargo/registry"] {
+                assert!(!contains(directory), "{directory} for {architecture}");
+            }
+            assert!(contains("./tracer-ebpf/src/programs/sample.rs"));
+        }
+    }
+}

@@ -81,6 +81,19 @@ pub enum RecordKind<'a> {
     Other(u32),
 }
 
+impl RecordKind<'_> {
+    /// The process it is about; `None` for counts and samples.
+    pub fn pid(&self) -> Option<Pid> {
+        match self {
+            RecordKind::Mapping { pid, .. }
+            | RecordKind::Comm { pid, .. }
+            | RecordKind::Fork { pid, .. }
+            | RecordKind::Exit { pid, .. } => Some(*pid),
+            RecordKind::Lost(_) | RecordKind::Raw(_) | RecordKind::Other(_) => None,
+        }
+    }
+}
+
 /// A record that is not as long as its kind, or as it says itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a perf record of type {kind} and {len} bytes ends inside {field}; the ring is damaged")]

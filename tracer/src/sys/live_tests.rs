@@ -461,3 +461,54 @@ fn without_privilege_the_message_says_what_to_grant() {
         "{open}"
     );
 }
+
+#[test]
+fn a_process_of_a_few_milliseconds_leaves_its_fork_exec_mappings_and_exit() {
+    if !can_run("reading side-band records") {
+        return;
+    }
+    let open = |cpu| {
+        let event = perf_event::open(&perf_event::sideband(1 << 16), Scope::Cpu(cpu)).unwrap();
+        Ring::map(event, 1 << 20).unwrap()
+    };
+    let mut rings: Vec<Ring> = online_cpus().into_iter().map(open).collect();
+    for ring in &rings {
+        ring.event().enable().unwrap();
+    }
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let pid = Pid(child.id());
+    assert!(child.wait().unwrap().success());
+    let mut records = Vec::new();
+    for ring in &mut rings {
+        ring.event().disable().unwrap();
+        ring.drain(|record| {
+            let record = perf_record::parse(record).unwrap();
+            records.push((
+                record.id.unwrap().time_ns,
+                format!("{:?}", record.kind),
+                record.kind.pid(),
+            ));
+        });
+    }
+    records.retain(|(_, _, of)| *of == Some(pid));
+    records.sort();
+    let position = |what: &str| {
+        let found = records.iter().position(|(_, text, _)| text.contains(what));
+        found.unwrap_or_else(|| panic!("{what} in {records:#?}"))
+    };
+    let own = std::process::id();
+    let fork = position(&format!("parent_pid: Pid({own})"));
+    let exec = position("comm: \"true\", exec: true");
+    let text = position("bin/true\"");
+    let exit = position("Exit");
+    assert!(fork < exec && exec < text && text < exit, "{records:#?}");
+    let (time_ns, ..) = records[exit];
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the struct is live, and the call fills it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    assert!((time_ns..time_ns + 60_000_000_000).contains(&now_ns));
+}

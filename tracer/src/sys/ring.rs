@@ -9,6 +9,7 @@
 
 use std::{
     io,
+    ops::Range,
     os::fd::{AsFd, AsRawFd as _, BorrowedFd},
     ptr::{self, NonNull},
     sync::atomic::{AtomicU64, Ordering},
@@ -81,6 +82,18 @@ impl Cutter<'_> {
     }
 }
 
+/// Where the filled part of a data area lies: the first piece starts at the tail, the second, maybe
+/// empty, at the area's start. `None` when there cannot be that much. `data_bytes` is a power of two.
+fn pieces(tail: u64, head: u64, data_bytes: usize) -> Option<[Range<usize>; 2]> {
+    let filled = usize::try_from(head.wrapping_sub(tail)).ok()?;
+    if filled > data_bytes {
+        return None;
+    }
+    let start = (tail & (data_bytes as u64 - 1)) as usize;
+    let first = filled.min(data_bytes - start);
+    Some([start..start + first, 0..filled - first])
+}
+
 /// A mapped ring and its event. Reading needs no system call.
 #[derive(Debug)]
 pub struct Ring {
@@ -102,8 +115,7 @@ const DATA_TAIL: usize = 1032;
 impl Ring {
     /// Maps a ring of at least `data_bytes`, rounded up to a power of two of pages.
     ///
-    /// Without CAP_IPC_LOCK the rings of a user share `kernel.perf_event_mlock_kb` per CPU; the
-    /// error is then `PermissionDenied`.
+    /// Without CAP_IPC_LOCK the rings of a user share `kernel.perf_event_mlock_kb` per CPU.
     pub fn map(event: PerfEvent, data_bytes: usize) -> io::Result<Ring> {
         let page_bytes = page_bytes();
         let data_bytes = data_bytes
@@ -123,7 +135,7 @@ impl Ring {
             )
         };
         if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            return Err(map_error(io::Error::last_os_error(), data_bytes));
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(Ring {
@@ -157,15 +169,10 @@ impl Ring {
             bytes: filled,
             ..Drained::default()
         };
-        if filled > self.data_bytes as u64 {
-            drained.corrupt_bytes = filled;
-        } else {
-            let start = (tail & (self.data_bytes as u64 - 1)) as usize;
-            let filled = filled as usize;
-            let first = filled.min(self.data_bytes - start);
+        if let Some(pieces) = pieces(tail, head, self.data_bytes) {
             let mut joined = std::mem::take(&mut self.joined);
             let mut cutter = Cutter {
-                pieces: [self.data(start, first), self.data(0, filled - first)],
+                pieces: pieces.map(|piece| self.data(piece)),
                 joined: &mut joined,
             };
             while let Some(next) = cutter.next() {
@@ -178,6 +185,8 @@ impl Ring {
                 }
             }
             self.joined = joined;
+        } else {
+            drained.corrupt_bytes = filled;
         }
         // Release: the kernel reuses the room only after we have read it.
         self.control(DATA_TAIL).store(head, Ordering::Release);
@@ -193,10 +202,11 @@ impl Ring {
     }
 
     /// Part of the data area that lies between tail and head.
-    fn data(&self, offset: usize, len: usize) -> &[u8] {
-        assert!(offset + len <= self.data_bytes, "outside the data area");
-        // SAFETY: the data area follows the control page, and `offset` is inside it.
-        let start = unsafe { self.base.add(self.page_bytes + offset) };
+    fn data(&self, piece: Range<usize>) -> &[u8] {
+        assert!(piece.end <= self.data_bytes, "outside the data area");
+        let len = piece.len();
+        // SAFETY: the data area follows the control page, and the piece is inside it.
+        let start = unsafe { self.base.add(self.page_bytes + piece.start) };
         // SAFETY: mapped as long as `self`; the kernel does not write between tail and head, and
         // the tail moves only after the slice is gone.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }
@@ -214,6 +224,19 @@ impl Drop for Ring {
         // SAFETY: the whole mapping, made in `map`; no slice of it outlives the value.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.page_bytes + self.data_bytes) };
     }
+}
+
+fn map_error(error: io::Error, data_bytes: usize) -> io::Error {
+    if error.raw_os_error() != Some(libc::EPERM) {
+        return error;
+    }
+    let kib = data_bytes / 1024;
+    let text = format!(
+        "a ring of {kib} KiB per CPU is more memory than this user may lock: run with sudo, grant the \
+         binary `setcap cap_ipc_lock+ep`, or `sysctl kernel.perf_event_mlock_kb={}`",
+        kib * 2 + 64
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
 /// Bytes of a page on this machine.
@@ -269,7 +292,31 @@ mod tests {
         assert_eq!(cut(&[9, 0, 0], &[0, 0]), (vec![], 5));
     }
 
+    #[test]
+    fn a_head_further_than_the_area_is_long_is_refused() {
+        assert_eq!(pieces(100, 100 + 4096, 4096), Some([100..4096, 0..100]));
+        assert_eq!(pieces(100, 101 + 4096, 4096), None);
+        assert_eq!(pieces(101, 100, 4096), None);
+    }
+
+    #[test]
+    fn positions_may_pass_the_end_of_their_numbers() {
+        assert_eq!(pieces(u64::MAX - 7, 8, 4096), Some([4088..4096, 0..8]));
+    }
+
     proptest::proptest! {
+        #[test]
+        fn the_pieces_are_as_long_as_what_is_filled_and_inside_the_area(
+            tail in proptest::num::u64::ANY,
+            filled in 0u64..=4096,
+        ) {
+            let [first, second] = pieces(tail, tail.wrapping_add(filled), 4096).unwrap();
+            proptest::prop_assert_eq!((first.len() + second.len()) as u64, filled);
+            proptest::prop_assert_eq!(first.start as u64, tail % 4096);
+            proptest::prop_assert!(first.end == 4096 || second.is_empty());
+            proptest::prop_assert!(second.end <= first.start);
+        }
+
         #[test]
         fn records_come_out_as_they_went_in_wherever_the_area_wraps(
             lens in proptest::collection::vec(1u16..40, 0..20),
