@@ -203,21 +203,27 @@ fn spans(flows: &[Flow], landing: &[bool]) -> Vec<Block> {
         }
         leads[number] |= landing[number];
     }
-    let mut blocks = Vec::new();
+    let begins = leads
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter(|(_, leads)| **leads);
+    let ends = begins
+        .map(|(number, _)| number)
+        .chain((!flows.is_empty()).then_some(flows.len()));
     let mut first = 0;
-    for number in 1..=flows.len() {
-        if number == flows.len() || leads[number] {
-            blocks.push(Block {
-                first,
-                end: number as u32,
-                fall: None,
-                jump: None,
-                conditional: false,
-                unseen: first == 0 || landing[first as usize],
-                entries: (0, 0),
-            });
-            first = number as u32;
-        }
-    }
-    blocks
+    ends.map(|end| Block {
+        first: std::mem::replace(&mut first, end) as u32,
+        end: end as u32,
+        fall: None,
+        jump: None,
+        conditional: false,
+        unseen: false,
+        entries: (0, 0),
+    })
+    .map(|block| Block {
+        unseen: block.first == 0 || landing[block.first as usize],
+        ..block
+    })
+    .collect()
 }

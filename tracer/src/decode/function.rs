@@ -150,9 +150,10 @@ impl FunctionCode {
         }
     }
 
-    /// How many instructions were decoded; what it costs to keep is about 100 bytes each.
-    pub fn instruction_count(&self) -> usize {
-        self.steps.len()
+    /// The instructions' addresses (svma). Keeping the function costs about 150 bytes for each.
+    pub fn instructions(&self) -> impl ExactSizeIterator<Item = u64> {
+        let address = |step: &Step| self.start.wrapping_add(u64::from(step.offset));
+        self.steps.iter().map(address)
     }
 
     /// The step that begins at this address (svma).

@@ -158,7 +158,6 @@ pub(super) enum Transfer {
 /// Where control goes after `instruction`.
 pub(super) fn transfer(instruction: &Instruction) -> Transfer {
     match instruction.flow_control() {
-        FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Transfer::Next,
         FlowControl::UnconditionalBranch if is_near(instruction) => {
             Transfer::Jump(instruction.near_branch_target())
         }
@@ -167,7 +166,10 @@ pub(super) fn transfer(instruction: &Instruction) -> Transfer {
         FlowControl::XbeginXabortXend if is_near(instruction) => {
             Transfer::Branch(instruction.near_branch_target())
         }
-        FlowControl::XbeginXabortXend => Transfer::Next,
+        FlowControl::Next
+        | FlowControl::Call
+        | FlowControl::IndirectCall
+        | FlowControl::XbeginXabortXend => Transfer::Next,
         // `int3` is padding; the other software interrupts come back.
         FlowControl::Interrupt if instruction.mnemonic() != Mnemonic::Int3 => Transfer::Next,
         FlowControl::UnconditionalBranch

@@ -17,6 +17,16 @@ pub(super) enum Segment {
     Gs,
 }
 
+/// How the sum is formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arithmetic {
+    Wide,
+    /// Cut to 32 bits (address-size prefix).
+    Narrow,
+    /// From registers that are not sampled: gathers, scatters, masked vectors.
+    Unsampled,
+}
+
 /// What turns a register state into addresses: load bias and segment bases.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bases {
@@ -44,10 +54,7 @@ pub(super) struct Operand {
     segment: Segment,
     /// The displacement is an address in the file: add the load bias.
     relative: bool,
-    /// 32-bit address arithmetic (address-size prefix).
-    narrow: bool,
-    /// False for gathers, scatters and masked vectors: index vectors and masks are not sampled.
-    addressable: bool,
+    arithmetic: Arithmetic,
     pub(super) op: Op,
     pub(super) locked: bool,
     pub(super) size: u16,
@@ -56,7 +63,7 @@ pub(super) struct Operand {
 impl Operand {
     /// The address in this register state.
     pub(super) fn address(&self, known: &Known, bases: &Bases) -> Result<u64, NoAddress> {
-        if !self.addressable {
+        if self.arithmetic == Arithmetic::Unsampled {
             return Err(NoAddress::Register);
         }
         let value = |register: Option<Gpr>| match register {
@@ -77,7 +84,7 @@ impl Operand {
         if self.bit.is_some() {
             offset = offset.wrapping_add(self.bit_offset(value(self.bit)?));
         }
-        if self.narrow {
+        if self.arithmetic == Arithmetic::Narrow {
             offset &= 0xffff_ffff;
         }
         Ok(base.wrapping_add(offset))
@@ -119,8 +126,7 @@ pub(super) fn operands(instruction: &Instruction, info: &InstructionInfo, out: &
             shift: 0,
             segment: segment(instruction.memory_segment()),
             relative: false,
-            narrow: false,
-            addressable: !is_masked(instruction),
+            arithmetic: Arithmetic::Wide,
             op,
             locked: instruction.has_lock_prefix() || mnemonic == Mnemonic::Xchg,
             size: size(instruction),
@@ -133,7 +139,10 @@ pub(super) fn operands(instruction: &Instruction, info: &InstructionInfo, out: &
             }
             OpKind::Memory => explicit(instruction, &mut operand),
             // 16- and 32-bit string forms and the masked stores through rdi.
-            _ => operand.addressable = false,
+            _ => operand.arithmetic = Arithmetic::Unsampled,
+        }
+        if is_masked(instruction) {
+            operand.arithmetic = Arithmetic::Unsampled;
         }
         out.push(operand);
     }
@@ -143,22 +152,22 @@ pub(super) fn operands(instruction: &Instruction, info: &InstructionInfo, out: &
 fn explicit(instruction: &Instruction, operand: &mut Operand) {
     operand.displacement = instruction.memory_displacement64();
     operand.shift = instruction.memory_index_scale().trailing_zeros() as u8 & 3;
-    let base = instruction.memory_base();
-    match base {
-        Register::RIP => operand.relative = true,
-        Register::None => {}
-        _ => {
-            operand.base = Gpr::of(base);
-            operand.addressable &= base.is_gpr64() || base.is_gpr32();
-        }
-    }
-    let index = instruction.memory_index();
-    if index != Register::None {
-        operand.index = Gpr::of(index);
-        // Vector indices, and the byte index of `xlat`.
-        operand.addressable &= index.is_gpr64() || index.is_gpr32();
-    }
-    operand.narrow = base.is_gpr32() || index.is_gpr32();
+    let (base, index) = (instruction.memory_base(), instruction.memory_index());
+    operand.relative = base == Register::RIP;
+    operand.base = Gpr::of(base);
+    operand.index = Gpr::of(index);
+    let is = |register: Register, wanted: fn(Register) -> bool| {
+        register == Register::None || wanted(register)
+    };
+    operand.arithmetic =
+        if operand.relative || (is(base, Register::is_gpr64) && is(index, Register::is_gpr64)) {
+            Arithmetic::Wide
+        } else if is(base, Register::is_gpr32) && is(index, Register::is_gpr32) {
+            Arithmetic::Narrow
+        } else {
+            // Vector indices, the byte index of `xlat`, eip.
+            Arithmetic::Unsampled
+        };
     match instruction.mnemonic() {
         Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts => {
             operand.bit = Gpr::of(instruction.op1_register());

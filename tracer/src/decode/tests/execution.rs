@@ -43,6 +43,7 @@ pub(super) struct Executed {
 }
 
 /// Registers, flags and memory.
+#[expect(clippy::struct_excessive_bools, reason = "they are the flags register")]
 pub(super) struct Machine {
     pub(super) gpr: [u64; 16],
     zero: bool,
@@ -160,12 +161,11 @@ impl Machine {
     }
 
     fn put(&mut self, instruction: &Instruction, operand: u32, value: u64) {
-        match instruction.op_kind(operand) {
-            OpKind::Register => self.set_register(instruction.op_register(operand), value),
-            _ => {
-                let address = self.address(instruction, operand);
-                self.store(address, instruction.memory_size().size(), value);
-            }
+        if instruction.op_kind(operand) == OpKind::Register {
+            self.set_register(instruction.op_register(operand), value);
+        } else {
+            let address = self.address(instruction, operand);
+            self.store(address, instruction.memory_size().size(), value);
         }
     }
 

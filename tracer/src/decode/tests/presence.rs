@@ -290,7 +290,7 @@ fn an_oversized_function_is_cut_and_trusts_no_path_in_the_rest() {
             .collect(),
         bytes: Vec::new(),
     };
-    assert_eq!(p.code.instruction_count(), (1 << 20) - 3);
+    assert_eq!(p.code.instructions().len(), (1 << 20) - 3);
     assert_eq!(p.stalled(1, &[]), "0 stalled load 8 rdi");
     assert_eq!(p.stalled(2, &[]), "ambiguous_path");
     let beyond = super::registers(super::START + (1 << 20) + 5, &[]);
