@@ -56,6 +56,14 @@ pub fn differences(
         }
         differences.push(text);
     }
+    for name in &answer.insignificant {
+        if !report.insignificant.contains(name) {
+            differences.push(format!(
+                "{name} is not listed among the insignificant lines: {:?}",
+                report.insignificant
+            ));
+        }
+    }
     if differences.is_empty() {
         for got in left {
             differences.push(format!(
@@ -146,11 +154,10 @@ fn is_expected(
     base: u64,
     stripped: Option<&FunctionRanges>,
 ) -> bool {
-    let path_right = field.field.as_ref().is_none_or(|want| {
-        got.field
-            .as_ref()
-            .is_some_and(|got| same_field(got, want, finding))
-    });
+    let path_right = field
+        .field
+        .as_ref()
+        .is_none_or(|want| same_field(got.field.as_deref(), want, finding));
     let offset_right = field
         .offset
         .is_none_or(|offset| got.offset == base + offset);
@@ -246,25 +253,19 @@ fn without_keyword(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Whether the path is the expected one or leads further into it. Both `counters.hits` and, since the object
-/// is named beside it, `hits` are right.
-fn same_field(got: &str, want: &str, finding: &Finding) -> bool {
-    let from_object = |path: &str| {
-        let object = finding
-            .object_name
-            .as_deref()
-            .map_or("", |name| name.rsplit("::").next().unwrap_or(name));
-        let path = path.rsplit("::").next().unwrap_or(path).to_owned();
-        let inner = path
-            .strip_prefix(object)
-            .filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
-        inner.map_or(path.clone(), |rest| rest.trim_start_matches('.').to_owned())
+/// Whether the path is the expected one or leads further into it. A path that does not begin with its variable
+/// (`.hits`, `[1]`, or nothing for all of it) is within the finding's object.
+fn same_field(got: Option<&str>, want: &str, finding: &Finding) -> bool {
+    let variable = |name: &str| name.rsplit("::").next().unwrap_or(name).to_owned();
+    let object = finding.object_name.as_deref().map(variable);
+    let got = match (got, object) {
+        (None, Some(object)) => object,
+        (Some(path), Some(object)) if path.starts_with(['.', '[']) => object + path,
+        (Some(path), _) => variable(path),
+        (None, None) => return false,
     };
-    let (got, want) = (from_object(got), from_object(want));
-    match got.strip_prefix(&want) {
-        Some(rest) => rest.is_empty() || want.is_empty() || rest.starts_with(['.', '[']),
-        None => false,
-    }
+    let rest = got.strip_prefix(&variable(want));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn describe_expected(workload: &Workload, expected: &ExpectedFinding) -> String {
@@ -465,12 +466,16 @@ mod tests {
     #[test]
     fn a_field_is_named_from_its_variable_or_from_the_object() {
         let report = Report::parse(TWO_COUNTERS).unwrap();
-        let same = |got: &str, want: &str| same_field(got, want, &report.findings[0]);
+        let same = |got: &str, want: &str| same_field(Some(got), want, &report.findings[0]);
         assert!(same("counters.hits", "counters.hits"));
-        assert!(same("hits", "counters.hits"));
-        assert!(same("counters.hits.v.value", "counters.hits"));
+        assert!(same(".hits", "counters.hits"));
+        assert!(same(".hits.v.value", "counters.hits"));
         assert!(same("[1]", "counters[1]"));
-        assert!(!same("counters.hits_total", "counters.hits"));
-        assert!(!same("counters.misses", "counters.hits"));
+        assert!(same("cache::counters.hits", "counters.hits"));
+        assert!(same_field(None, "counters", &report.findings[0]));
+        assert!(!same(".hits_total", "counters.hits"));
+        assert!(!same(".misses", "counters.hits"));
+        assert!(!same("misses", "counters"));
+        assert!(!same_field(None, "counters.hits", &report.findings[0]));
     }
 }
