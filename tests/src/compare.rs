@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     answer::{Answer, ExpectedField, ExpectedFinding, tagged_line},
+    naming::{same_field, same_name, without_keyword},
     report::{Access, Finding, Report},
     workload::Workload,
 };
@@ -55,6 +56,14 @@ pub fn differences(
             text.push_str("and no finding is left that could be it\n");
         }
         differences.push(text);
+    }
+    for name in &answer.insignificant {
+        if !report.insignificant.contains(name) {
+            differences.push(format!(
+                "{name} is not listed among the insignificant lines: {:?}",
+                report.insignificant
+            ));
+        }
     }
     if differences.is_empty() {
         for got in left {
@@ -146,11 +155,10 @@ fn is_expected(
     base: u64,
     stripped: Option<&FunctionRanges>,
 ) -> bool {
-    let path_right = field.field.as_ref().is_none_or(|want| {
-        got.field
-            .as_ref()
-            .is_some_and(|got| same_field(got, want, finding))
-    });
+    let path_right = field
+        .field
+        .as_ref()
+        .is_none_or(|want| same_field(got.field.as_deref(), want, finding.object_name.as_deref()));
     let offset_right = field
         .offset
         .is_none_or(|offset| got.offset == base + offset);
@@ -215,56 +223,6 @@ fn is_in_function(
             .into_iter()
             .chain(bases)
             .any(|base| range.contains(&ip.wrapping_sub(base)))
-}
-
-/// Whether two names mean one thing: argument lists, hashes and the compiler's suffixes do not count, and the
-/// enclosing path may be left out.
-fn same_name(a: &str, b: &str) -> bool {
-    let (a, b) = (bare_name(a), bare_name(b));
-    a == b || a.ends_with(&format!("::{b}")) || b.ends_with(&format!("::{a}"))
-}
-
-fn bare_name(name: &str) -> &str {
-    let name = name.split_once('(').map_or(name, |(bare, _)| bare);
-    let name = match name.rsplit_once("::h") {
-        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
-            path
-        }
-        _ => name,
-    };
-    let suffix = [".part.", ".constprop.", ".isra.", ".cold", ".llvm."]
-        .iter()
-        .filter_map(|suffix| name.find(suffix))
-        .min();
-    &name[..suffix.unwrap_or(name.len())]
-}
-
-fn without_keyword(name: &str) -> &str {
-    ["struct ", "union ", "class ", "enum "]
-        .iter()
-        .find_map(|keyword| name.strip_prefix(keyword))
-        .unwrap_or(name)
-}
-
-/// Whether the path is the expected one or leads further into it. Both `counters.hits` and, since the object
-/// is named beside it, `hits` are right.
-fn same_field(got: &str, want: &str, finding: &Finding) -> bool {
-    let from_object = |path: &str| {
-        let object = finding
-            .object_name
-            .as_deref()
-            .map_or("", |name| name.rsplit("::").next().unwrap_or(name));
-        let path = path.rsplit("::").next().unwrap_or(path).to_owned();
-        let inner = path
-            .strip_prefix(object)
-            .filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
-        inner.map_or(path.clone(), |rest| rest.trim_start_matches('.').to_owned())
-    };
-    let (got, want) = (from_object(got), from_object(want));
-    match got.strip_prefix(&want) {
-        Some(rest) => rest.is_empty() || want.is_empty() || rest.starts_with(['.', '[']),
-        None => false,
-    }
 }
 
 fn describe_expected(workload: &Workload, expected: &ExpectedFinding) -> String {
@@ -447,30 +405,5 @@ mod tests {
         assert!(judge(&running, &functions(0x12d0)).is_empty());
         assert!(!judge(&named, &functions(0x12e0)).is_empty());
         assert!(!judge(TWO_COUNTERS, &functions(0x12d0)).is_empty());
-    }
-
-    #[test]
-    fn names_are_compared_without_what_compilers_add() {
-        assert!(same_name("count_words(void*)", "count_words"));
-        assert!(same_name(
-            "two_atomics::send::h0123456789abcdef",
-            "two_atomics::send"
-        ));
-        assert!(same_name("send", "two_atomics::send"));
-        assert!(same_name("serve.constprop.0", "serve"));
-        assert!(!same_name("resend", "send"));
-        assert!(!same_name("serve_reads", "serve"));
-    }
-
-    #[test]
-    fn a_field_is_named_from_its_variable_or_from_the_object() {
-        let report = Report::parse(TWO_COUNTERS).unwrap();
-        let same = |got: &str, want: &str| same_field(got, want, &report.findings[0]);
-        assert!(same("counters.hits", "counters.hits"));
-        assert!(same("hits", "counters.hits"));
-        assert!(same("counters.hits.v.value", "counters.hits"));
-        assert!(same("[1]", "counters[1]"));
-        assert!(!same("counters.hits_total", "counters.hits"));
-        assert!(!same("counters.misses", "counters.hits"));
     }
 }

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod disassembly;
 pub mod kernel;
 pub mod live;
+pub mod naming;
 pub mod repeat;
 pub mod report;
 pub mod rust_text;

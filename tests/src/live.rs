@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 use crate::{
     answer::{Answer, Variant},
@@ -38,12 +38,7 @@ pub struct Turn {
 pub fn ready() -> Option<Turn> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if let Some(reason) = cannot() {
-        let test = std::thread::current()
-            .name()
-            .unwrap_or("a live test")
-            .to_owned();
-        // Past the test harness, which would show it only when the test fails.
-        writeln!(std::io::stderr(), "\n*** SKIPPED {test}: {reason}\n").ok();
+        skipped(reason);
         return None;
     }
     // A test that failed while it had the turn left nothing half done that the next could trip over.
@@ -55,6 +50,15 @@ pub fn ready() -> Option<Turn> {
         _thread: thread,
         _process: process,
     })
+}
+
+/// Says loudly that the running test is skipped: past the test harness, which would show it only when the
+/// test fails.
+pub fn skipped(reason: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a live test");
+    // Nobody is left to tell when standard error is closed.
+    writeln!(std::io::stderr(), "\n*** SKIPPED {test}: {reason}\n").ok();
 }
 
 /// Why no live test can run here. Panics when one should and the tool says it cannot.
@@ -80,10 +84,9 @@ fn cannot() -> Option<&'static str> {
             .as_array()
             .and_then(|sources| sources.iter().find(|source| source["name"] == "timer"))
             .unwrap_or_else(|| panic!("doctor names no source called timer\n{}", doctor.said()));
-        // Either a yes, or what stands in the way.
-        let available = &timer["available"];
+        let answers = [&timer["available"], &timer["status"]];
         assert!(
-            available == true || available == "yes",
+            answers.iter().any(|&a| a == true || a == "available"),
             "root and BPF are there, but the timer source is not available: {timer}"
         );
         None
@@ -147,8 +150,13 @@ impl Subject {
     pub fn judge(&self, ended: &Ended) -> anyhow::Result<()> {
         let kept = self.keep(&ended.stdout)?;
         let report = Report::parse(&ended.stdout).with_context(|| ended.said())?;
-        self.judge_report(&report)
-            .with_context(|| format!("report: {}\nstderr:\n{}", kept.display(), ended.stderr))
+        self.judge_report(&report).map_err(|error| {
+            anyhow!(
+                "{error:#}\nreport: {}\nstderr:\n{}",
+                kept.display(),
+                ended.stderr
+            )
+        })
     }
 
     /// Compares a report with the answer.

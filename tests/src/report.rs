@@ -15,6 +15,8 @@ pub struct Report {
     pub json: Value,
     /// Lines that are shared.
     pub findings: Vec<Finding>,
+    /// Variables on lines that are shared, but not enough to be findings.
+    pub insignificant: BTreeSet<String>,
     /// What the report says it could not see.
     pub caveats: Vec<String>,
 }
@@ -34,8 +36,6 @@ pub struct Finding {
     pub object_type: Option<String>,
     /// Who touches it.
     pub accesses: Vec<Access>,
-    /// Kind and text of the advice.
-    pub advice: String,
 }
 
 /// One instruction's accesses to a part of the line.
@@ -74,8 +74,8 @@ pub struct Thread {
 
 impl Report {
     /// Reads a report and checks the rules that hold for all of them.
-    pub fn parse(text: &str) -> anyhow::Result<Report> {
-        let json: Value = serde_json::from_str(text).context("the report is not JSON")?;
+    pub fn parse(printed: &str) -> anyhow::Result<Report> {
+        let json: Value = serde_json::from_str(printed).context("the report is not JSON")?;
         if json["schema"] != 1 {
             bail!("the schema is {}, these tests read 1", json["schema"]);
         }
@@ -89,9 +89,14 @@ impl Report {
             .map(|(n, finding)| self::finding(finding).with_context(|| format!("findings[{n}]")))
             .collect::<Result<_, _>>()?;
         let caveats = list(&json, "caveats")?.iter().map(text_of).collect();
+        let insignificant = list(&json, "insignificant")?
+            .iter()
+            .filter_map(|line| text(&line["object"], "name"))
+            .collect();
         Ok(Report {
             json,
             findings,
+            insignificant,
             caveats,
         })
     }
@@ -133,11 +138,6 @@ fn finding(json: &Value) -> anyhow::Result<Finding> {
             .enumerate()
             .map(|(n, access)| self::access(access).with_context(|| format!("accesses[{n}]")))
             .collect::<Result<_, _>>()?,
-        advice: format!(
-            "{}: {}",
-            text(&json["advice"], "kind").unwrap_or_default(),
-            text(&json["advice"], "text").unwrap_or_default()
-        ),
     })
 }
 
@@ -237,13 +237,18 @@ fn broken_rules(json: &Value) -> Vec<String> {
         if !stores && finding["kind"] == "true-sharing" {
             broken.push(format!("findings[{n}] is true sharing without a store"));
         }
-        let advice = finding["advice"].to_string().to_lowercase();
-        if finding["kind"] == "true-sharing"
-            && ["alignas(", "repr(align", "cachepadded"]
-                .iter()
-                .any(|pad| advice.contains(pad))
-        {
-            broken.push(format!("findings[{n}] advises to pad a truly shared line"));
+        let advice = &finding["advice"];
+        let moves_apart = advice["fields"]
+            .as_array()
+            .is_some_and(|fields| !fields.is_empty())
+            || !matches!(
+                advice["kind"].as_str(),
+                None | Some("none" | "reduce-sharing")
+            );
+        if finding["kind"] == "true-sharing" && moves_apart {
+            broken.push(format!(
+                "findings[{n}] advises to pad a truly shared line: {advice}"
+            ));
         }
     }
     broken
@@ -292,7 +297,8 @@ pub(crate) mod tests {
            "threads": [{"pid": 7, "tid": 9, "comm": "misses", "cpus": [1]}],
            "code": {"module": "/bin/two", "build_id": null, "ip": "0x12f8", "symbol": "count_misses", "inlined": [],
                     "file": "/src/two_counters.c", "line": 31, "column": 9}}],
-        "advice": {"kind": "move-apart", "text": "alignas(64)", "fields": ["hits", "misses"]}}],
+        "advice": {"kind": "separate-fields", "text": "alignas(64)", "fields": ["hits", "misses"]}}],
+      "insignificant": [{"object": {"name": "report"}}],
       "pairs": [], "caveats": ["no snoop data"]}"#;
 
     #[test]
@@ -311,6 +317,7 @@ pub(crate) mod tests {
         assert_eq!(report.run_count("lost").unwrap(), 10);
         assert_eq!(report.unresolved("no_mapping"), 2);
         assert_eq!(report.caveats, ["no snoop data"]);
+        assert!(report.insignificant.contains("report"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn the_first_screen_names_variable_fields_and_lines_and_fits() {
         .collect();
     let line = |tag| tagged_line(&subject.workload.text, tag).expect("read with the key");
     for word in [
-        "false sharing",
+        "FALSE SHARING",
         "counters",
         "hits",
         "misses",
@@ -63,7 +63,7 @@ fn advice_for_rust_speaks_rust() {
 fn true_sharing_is_never_told_to_pad() {
     let Some(_turn) = ready() else { return };
     let (_, text) = text_report("shared_atomic");
-    assert!(text.contains("true sharing"), "{text}");
+    assert!(text.contains("TRUE SHARING"), "{text}");
     assert!(
         !text.contains("alignas(64)") && !text.contains("CachePadded"),
         "{text}"
