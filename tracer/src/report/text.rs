@@ -4,7 +4,7 @@
 //! on a terminal.
 
 use super::{
-    finding_text,
+    access_text, finding_text,
     model::{Finding, Report, Run},
     number::{count, grouped, list, percent, seconds},
     printable::columns,
@@ -41,7 +41,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     headline(&mut out, report);
     if report.findings.len() > 1 {
         out.blank();
-        let place = |finding: &Finding| finding_text::first_place(finding);
+        let place = |finding: &Finding| access_text::first_place(finding);
         one_line_each(
             &mut out,
             &report.findings,
@@ -172,7 +172,7 @@ fn kinds(findings: &[Finding]) -> String {
         .iter()
         .map(|(kind, n)| {
             let kind = kind.replace('-', " ");
-            if findings.len() == 1 {
+            if kinds.len() == 1 {
                 format!("by {kind}")
             } else {
                 format!("{} by {kind}", grouped(*n))
