@@ -43,6 +43,9 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
                 .collect()
         })
         .collect();
+    if rows.is_empty() {
+        return;
+    }
     // A name that is the same everywhere is in the title already.
     if rows
         .iter()

@@ -82,8 +82,11 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// An empty line, unless the last one is empty.
     pub(super) fn blank(&mut self) {
-        self.text.push('\n');
+        if !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -104,6 +107,9 @@ impl Lines {
     }
 
     fn labelled(&mut self, label: &str, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
         for (n, line) in labelled(label, text, WIDTH).into_iter().enumerate() {
             match line.strip_prefix(label) {
                 Some(rest) if n == 0 => {

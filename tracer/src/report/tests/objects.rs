@@ -173,6 +173,7 @@ fn heap_memory_of_a_stripped_program() {
                  server+0x3040). Start each of these parts at a multiple of 64 bytes and let nothing else share
                  its line. The memory is on the heap and its type is not known here. Such alignment needs
                  `aligned_alloc(64, size)` in C, `alignas(64)` on the type in C++, `#[repr(align(64))]` in Rust.
+                 Elements whose size is a multiple of 64 already only need their block to start at a line.
 
             What to keep in mind:
               - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
