@@ -56,66 +56,16 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
         }
     }
     let columns = [
-        Column {
-            title: "",
-            right: false,
-            min: 1,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "bytes",
-            right: false,
-            min: 7,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "what",
-            right: false,
-            min: 10,
-            shorten: shorten::middle,
-        },
-        Column {
-            title: "op",
-            right: false,
-            min: 5,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "thread",
-            right: false,
-            min: 10,
-            shorten: shorten::middle,
-        },
-        Column {
-            title: "cpu",
-            right: false,
-            min: 3,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "seen",
-            right: true,
-            min: 4,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "time",
-            right: true,
-            min: 6,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "function",
-            right: false,
-            min: 14,
-            shorten: shorten_function,
-        },
-        Column {
-            title: "source",
-            right: false,
-            min: 14,
-            shorten: shorten::path,
-        },
+        Column::left("", 1, shorten::end),
+        Column::left("bytes", 7, shorten::end),
+        Column::left("what", 10, shorten::middle),
+        Column::left("op", 5, shorten::end),
+        Column::left("thread", 10, shorten::middle),
+        Column::left("cpu", 3, shorten::end),
+        Column::right("seen", 4, shorten::end),
+        Column::right("time", 6, shorten::end),
+        Column::left("function", 14, shorten_function),
+        Column::left("source", 14, shorten::path),
     ];
     let indent = if lettered { "   " } else { INDENT };
     let lines = table::layout(&columns, &rows, WIDTH - indent.len());

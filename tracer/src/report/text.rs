@@ -314,36 +314,11 @@ fn one_line_each(
         })
         .collect();
     let table = [
-        Column {
-            title: "",
-            right: false,
-            min: 4,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "",
-            right: false,
-            min: 13,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "",
-            right: false,
-            min: 20,
-            shorten: shorten::middle,
-        },
-        Column {
-            title: "",
-            right: true,
-            min: 7,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "",
-            right: false,
-            min: 38,
-            shorten: shorten::end,
-        },
+        Column::left("", 4, shorten::end),
+        Column::left("", 13, shorten::end),
+        Column::left("", 20, shorten::middle),
+        Column::right("", 7, shorten::end),
+        Column::left("", 38, shorten::end),
     ];
     for line in table::layout(&table, &rows, WIDTH - 2).iter().skip(1) {
         out.line(&format!("  {line}"));
