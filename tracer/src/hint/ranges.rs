@@ -138,7 +138,8 @@ fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
             format!("The memory is on a thread's stack: put {own}, or let each thread keep its part on its own stack.")
         }
         (_, ObjectKind::Heap) => format!(
-            "The memory is on the heap and its type is not known here. Such alignment needs {}.",
+            "The memory is on the heap and its type is not known here. Such alignment needs {}. Elements whose size \
+             is a multiple of {line} already only need their block to start at a line.",
             dialect.allocation()
         ),
         (_, ObjectKind::Kernel) | (Place::Kernel { .. }, _) => {

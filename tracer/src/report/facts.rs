@@ -154,15 +154,20 @@ fn separable(judgement: &Judgement, part: f64) -> Option<String> {
     let share = judgement.shared_share?;
     let part = part.clamp(0.0, 1.0);
     let gain = percent(part * share);
-    let how_much = match part {
-        p if p < 0.005 => "none".to_owned(),
-        p if p >= 0.995 => "all".to_owned(),
-        p => format!("up to {}", percent(p)),
-    };
     match judgement.verdict? {
-        Verdict::TrueSharing => Some(format!("Another layout would remove {how_much} of it.")),
+        Verdict::TrueSharing if part < 0.005 => {
+            Some("Another layout would save nothing.".to_owned())
+        }
+        Verdict::TrueSharing => Some(format!(
+            "Another layout would save at most {gain} of the time."
+        )),
         Verdict::FalseSharing | Verdict::MixedSharing => Some(format!(
-            "Giving each part a line of its own would remove {how_much} of it: {gain} of the time."
+            "Giving each part a line of its own would save at most {gain} of the time: {} of that wait.",
+            if part >= 0.995 {
+                "all".to_owned()
+            } else {
+                percent(part)
+            }
         )),
     }
 }

@@ -1,18 +1,14 @@
 //! One finding as text: what, where, a map of the line, who does what where in the code, why, the fix.
 
 use super::{
-    bytemap,
-    model::{AccessRow, Code, Finding, Group, Thread},
-    number::{count, grouped, list, percent, ranges},
+    access_text, bytemap,
+    model::{Finding, Group, Thread},
+    number::{count, grouped, list, percent},
     printable::columns,
     shorten,
     style::Role,
-    table::{self, Column},
     text::{Lines, WIDTH},
 };
-
-/// Rows of the access table shown; the others are summed up.
-const ROWS: usize = 10;
 
 /// Up to this many groups are described one by one, with their threads' ids.
 const NAMED_GROUPS: usize = 4;
@@ -35,7 +31,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
         map(out, finding);
     }
     out.blank();
-    accesses(out, finding);
+    access_text::print(out, finding);
     out.blank();
     for (n, fact) in finding.facts.iter().enumerate() {
         out.prose(if n == 0 { " why " } else { INDENT }, fact);
@@ -88,7 +84,7 @@ pub(super) fn subject(finding: &Finding) -> String {
     let object = &finding.object;
     let mut fields: Vec<String> = Vec::new();
     for field in finding.groups.iter().flat_map(|group| &group.fields) {
-        let full = full_name(object.name.as_deref(), Some(field));
+        let full = access_text::full_name(object.name.as_deref(), Some(field));
         if !fields.contains(&full) {
             fields.push(full);
         }
@@ -100,16 +96,6 @@ pub(super) fn subject(finding: &Finding) -> String {
         (Some(name), _) => name.clone(),
         (None, Some(address)) => format!("{} at {address}", kind_words(&object.kind)),
         (None, None) => kind_words(&object.kind).to_owned(),
-    }
-}
-
-/// A field as the rows have it, behind the object's name where it is only a part of one.
-fn full_name(object: Option<&str>, field: Option<&str>) -> String {
-    match (object, field) {
-        (Some(object), Some(part)) if part.starts_with(['.', '[']) => format!("{object}{part}"),
-        (_, Some(field)) => field.to_owned(),
-        (Some(object), None) => object.to_owned(),
-        (None, None) => String::new(),
     }
 }
 
@@ -210,7 +196,8 @@ fn users(group: &Group, finding: &Finding, by_name: bool) -> String {
         let threads: Vec<Thread> = tids.iter().map(|&tid| thread_of(finding, tid)).collect();
         match threads.as_slice() {
             [one] if !by_name => format!("one {}", one.comm.as_deref().unwrap_or("thread")),
-            threads => threads_words(threads),
+            [one] if one.comm.is_none() => format!("thread {}", one.tid),
+            threads => access_text::threads_words(threads),
         }
     };
     match (group.writers.is_empty(), group.readers.is_empty()) {
@@ -236,220 +223,4 @@ fn thread_of(finding: &Finding, tid: u32) -> Thread {
         comm: None,
         cpus: Vec::new(),
     })
-}
-
-/// `worker 4242`, `4 x worker`, `7 threads`.
-fn threads_words(threads: &[Thread]) -> String {
-    match threads {
-        [] => String::new(),
-        [one] => match &one.comm {
-            Some(comm) => format!("{comm} {}", one.tid),
-            None => one.tid.to_string(),
-        },
-        [first, rest @ ..] => match &first.comm {
-            Some(comm) if rest.iter().all(|thread| thread.comm == first.comm) => {
-                format!("{} x {comm}", threads.len())
-            }
-            _ => format!("{} threads", grouped(threads.len() as u64)),
-        },
-    }
-}
-
-fn accesses(out: &mut Lines, finding: &Finding) {
-    let letters = bytemap::letters(&finding.groups);
-    let lettered = finding.kind != "true-sharing" || finding.groups.len() > 1;
-    let rows: Vec<Vec<String>> = finding
-        .accesses
-        .iter()
-        .take(ROWS)
-        .map(|row| {
-            let letter = if lettered {
-                bytemap::letters_of(&finding.groups, &letters, row.offset, row.size)
-            } else {
-                String::new()
-            };
-            access_cells(row, finding, letter)
-                .into_iter()
-                .map(|cell| out.options.name(&cell))
-                .collect()
-        })
-        .collect();
-    let columns = [
-        Column {
-            title: "",
-            right: false,
-            min: 1,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "bytes",
-            right: false,
-            min: 7,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "what",
-            right: false,
-            min: 10,
-            shorten: shorten::middle,
-        },
-        Column {
-            title: "op",
-            right: false,
-            min: 5,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "thread",
-            right: false,
-            min: 10,
-            shorten: shorten::middle,
-        },
-        Column {
-            title: "cpu",
-            right: false,
-            min: 3,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "seen",
-            right: true,
-            min: 4,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "time",
-            right: true,
-            min: 6,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "function",
-            right: false,
-            min: 14,
-            shorten: shorten_function,
-        },
-        Column {
-            title: "source",
-            right: false,
-            min: 14,
-            shorten: shorten::path,
-        },
-    ];
-    let indent = if lettered { "   " } else { INDENT };
-    let lines = table::layout(&columns, &rows, WIDTH - indent.len());
-    for (n, line) in lines.iter().enumerate() {
-        let line = if n == 0 {
-            out.options.paint(Role::Quiet, line)
-        } else {
-            line.clone()
-        };
-        out.line(&format!("{indent}{line}"));
-    }
-    let hidden = finding.accesses.get(ROWS..).unwrap_or_default();
-    if !hidden.is_empty() {
-        let share: f64 = hidden.iter().map(|row| row.cost_share).sum();
-        out.prose(
-            INDENT,
-            &format!(
-                "and {} with {} of the time; all of them are in the JSON form (--json).",
-                count(hidden.len() as u64, "more row", "more rows"),
-                percent(share)
-            ),
-        );
-    }
-    if finding
-        .accesses
-        .iter()
-        .take(ROWS)
-        .any(|row| row.basis == "harvested")
-    {
-        out.prose(
-            INDENT,
-            "~ is inferred from the sampled loop; the other rows were in the sampled code itself.",
-        );
-    }
-}
-
-fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<String> {
-    let last = u32::from(row.offset) + u32::from(row.size.max(1)) - 1;
-    let bytes = if row.size <= 1 {
-        row.offset.to_string()
-    } else {
-        format!("{}-{last}", row.offset)
-    };
-    let mut cpus: Vec<u32> = row
-        .threads
-        .iter()
-        .flat_map(|thread| thread.cpus.iter().copied())
-        .collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let weak = if row.basis == "harvested" { "~" } else { "" };
-    vec![
-        letter,
-        bytes,
-        full_name(finding.object.name.as_deref(), row.field.as_deref()),
-        row.op.clone(),
-        threads_words(&row.threads),
-        ranges(&cpus),
-        format!("{weak}{}", grouped(row.count)),
-        percent(row.cost_share),
-        function(&row.code),
-        source(&row.code),
-    ]
-}
-
-/// What stands between an inlined function and the one it is inlined in.
-const INSIDE: &str = " in ";
-
-/// The function whose source it is; where it was inlined, into which.
-fn function(code: &Code) -> String {
-    match (code.inlined.first(), &code.symbol) {
-        (Some(inner), Some(outer)) => format!("{inner}{INSIDE}{outer}"),
-        (Some(inner), None) => inner.clone(),
-        (None, Some(symbol)) => symbol.clone(),
-        (None, None) => String::new(),
-    }
-}
-
-/// Shortens both names of `inner in outer`; the outer one keeps a third at most.
-fn shorten_function(text: &str, width: usize) -> String {
-    match text.rsplit_once(INSIDE) {
-        Some((inner, outer)) if columns(text) > width && width >= 20 => {
-            let room = width - INSIDE.len();
-            let inner = shorten::symbol(inner, room - columns(outer).min(room / 3));
-            let outer = shorten::symbol(outer, room - columns(&inner));
-            format!("{inner}{INSIDE}{outer}")
-        }
-        _ => shorten::symbol(text, width),
-    }
-}
-
-/// `file:line:column`, or the module and the address in it.
-fn source(code: &Code) -> String {
-    match (&code.file, code.line, code.column) {
-        (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}"),
-        (Some(file), Some(line), None) => format!("{file}:{line}"),
-        _ => match &code.module {
-            Some(module) => {
-                let file = module.rsplit('/').next().unwrap_or(module);
-                format!("{file}+{}", code.ip)
-            }
-            None => code.ip.clone(),
-        },
-    }
-}
-
-/// Where the costliest access is: `count_hits demo.c:31:9`.
-pub(super) fn first_place(finding: &Finding) -> String {
-    let Some(row) = finding.accesses.first() else {
-        return String::new();
-    };
-    let function = row.code.inlined.first().or(row.code.symbol.as_ref());
-    let source = shorten::path(&source(&row.code), 30);
-    match function {
-        Some(function) => format!("{} {source}", shorten::symbol(function, 30)),
-        None => source,
-    }
 }

@@ -10,6 +10,7 @@ pub mod json;
 pub mod model;
 pub mod text;
 
+mod access_text;
 mod bytemap;
 mod caveats;
 mod facts;

@@ -17,6 +17,26 @@ pub struct Column {
     pub shorten: fn(&str, usize) -> String,
 }
 
+impl Column {
+    /// Words, aligned to the left.
+    pub fn left(title: &'static str, min: usize, shorten: fn(&str, usize) -> String) -> Column {
+        Column {
+            title,
+            right: false,
+            min,
+            shorten,
+        }
+    }
+
+    /// Numbers, aligned to the right.
+    pub fn right(title: &'static str, min: usize, shorten: fn(&str, usize) -> String) -> Column {
+        Column {
+            right: true,
+            ..Column::left(title, min, shorten)
+        }
+    }
+}
+
 /// Lays out the rows, heading first, in at most `width` columns. Rows have one cell per column.
 /// A column whose cells are all empty is left out.
 pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<String> {
@@ -85,24 +105,9 @@ mod tests {
 
     fn table() -> Vec<Column> {
         vec![
-            Column {
-                title: "n",
-                right: true,
-                min: 3,
-                shorten: shorten::end,
-            },
-            Column {
-                title: "what",
-                right: false,
-                min: 6,
-                shorten: shorten::middle,
-            },
-            Column {
-                title: "where",
-                right: false,
-                min: 6,
-                shorten: shorten::path,
-            },
+            Column::right("n", 3, shorten::end),
+            Column::left("what", 6, shorten::middle),
+            Column::left("where", 6, shorten::path),
         ]
     }
 

@@ -4,7 +4,7 @@
 //! on a terminal.
 
 use super::{
-    finding_text,
+    access_text, finding_text,
     model::{Finding, Report, Run},
     number::{count, grouped, list, percent, seconds},
     printable::columns,
@@ -41,7 +41,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     headline(&mut out, report);
     if report.findings.len() > 1 {
         out.blank();
-        let place = |finding: &Finding| finding_text::first_place(finding);
+        let place = |finding: &Finding| access_text::first_place(finding);
         one_line_each(
             &mut out,
             &report.findings,
@@ -82,8 +82,11 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// An empty line, unless the last one is empty.
     pub(super) fn blank(&mut self) {
-        self.text.push('\n');
+        if !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -104,6 +107,9 @@ impl Lines {
     }
 
     fn labelled(&mut self, label: &str, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
         for (n, line) in labelled(label, text, WIDTH).into_iter().enumerate() {
             match line.strip_prefix(label) {
                 Some(rest) if n == 0 => {
@@ -172,7 +178,7 @@ fn kinds(findings: &[Finding]) -> String {
         .iter()
         .map(|(kind, n)| {
             let kind = kind.replace('-', " ");
-            if findings.len() == 1 {
+            if kinds.len() == 1 {
                 format!("by {kind}")
             } else {
                 format!("{} by {kind}", grouped(*n))
@@ -308,36 +314,11 @@ fn one_line_each(
         })
         .collect();
     let table = [
-        Column {
-            title: "",
-            right: false,
-            min: 4,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "",
-            right: false,
-            min: 13,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "",
-            right: false,
-            min: 20,
-            shorten: shorten::middle,
-        },
-        Column {
-            title: "",
-            right: true,
-            min: 7,
-            shorten: shorten::end,
-        },
-        Column {
-            title: "",
-            right: false,
-            min: 38,
-            shorten: shorten::end,
-        },
+        Column::left("", 4, shorten::end),
+        Column::left("", 13, shorten::end),
+        Column::left("", 20, shorten::middle),
+        Column::right("", 7, shorten::end),
+        Column::left("", 38, shorten::end),
     ];
     for line in table::layout(&table, &rows, WIDTH - 2).iter().skip(1) {
         out.line(&format!("  {line}"));

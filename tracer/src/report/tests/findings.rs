@@ -2,12 +2,15 @@
 
 use expect_test::expect;
 
-use super::{check, one_atomic, two_counters};
+use super::{check, one_atomic, plain, two_counters};
 use crate::{
-    access::Op,
+    access::{LineKey, LineSize, Op, Place},
     finding::Verdict,
     names::{Language, MemberLayout, ObjectKind, ObjectLayout},
-    report::fixture::{FakeNames, LINE, judgement, object, report, site, with_bytes},
+    report::{
+        build,
+        fixture::{FakeNames, LINE, facts, judgement, object, report, site, tally, with_bytes},
+    },
 };
 
 #[test]
@@ -40,7 +43,7 @@ fn two_counters_in_one_struct() {
                  The threads use it at the same time: from one sample to the next, it changed hands 2,450 times;
                  samples in random order would have given 2,500.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would remove all of it: 41.4 % of the time.
+                 Giving each part a line of its own would save at most 41.4 % of the time: all of that wait.
              fix Start `misses` on a new 64-byte line:
                      _Alignas(64) unsigned long misses;
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.
@@ -69,8 +72,8 @@ fn one_atomic_that_all_threads_update() {
               at global variable `demo::TOTAL` of type `core::sync::atomic::AtomicU64`, 8 bytes; cache line
                  0x404040, 64 bytes
 
-                 bytes  what         op   thread           cpu   seen    time  function          source
-                 8-15   demo::TOTAL  rmw  4 x demo-worker  0-1  6,160  60.0 %  work              ../main.rs:17:9
+                 bytes  op   thread           cpu   seen    time  function                source
+                 8-15   rmw  4 x demo-worker  0-1  6,160  60.0 %  fetch_add in work       /src/demo/main.rs:17:9
 
              why In 6,000 of the 6,160 samples that touch this line, the CPU was waiting for it; 4 threads took
                  part. That is 60.0 % of the time, of which 54.0 % fell into moments when several threads used
@@ -78,7 +81,7 @@ fn one_atomic_that_all_threads_update() {
                  The threads use it at the same time: from one sample to the next, it changed hands 3,018 times;
                  samples in random order would have given 3,080.
                  Bytes 8-15 are stored by a thread and touched by others too.
-                 Another layout would remove none of it.
+                 Another layout would save nothing.
              fix 4 threads update `demo::TOTAL`, and each update must own it: another layout does not help.
                  Count in a `thread_local!` or a local variable of each thread and add the parts up when
                  somebody reads the sum, or add up locally and publish once per batch of, say, 1,000 updates;
@@ -156,7 +159,7 @@ fn a_lock_beside_a_counter_of_one_thread() {
                  samples in random order would have given 1,793.
                  Bytes 8-15 are stored by one thread each and touched by no other; bytes 0-3 are stored by a
                  thread and touched by others too.
-                 Giving each part a line of its own would remove up to 40.0 % of it: 7.9 % of the time.
+                 Giving each part a line of its own would save at most 7.9 % of the time: 40.0 % of that wait.
              fix First take apart what only happens to be neighbours. Start `scans` on a new 64-byte line:
                      _Alignas(64) long scans;
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.
@@ -171,5 +174,78 @@ fn a_lock_beside_a_counter_of_one_thread() {
               - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
                 line between CPUs: shares of time are estimates, and no hand-offs are counted.
         "#]],
+    );
+}
+
+#[test]
+fn two_locks_on_one_line_are_named_apart() {
+    let mut locks = object("locks", ObjectKind::Global, LINE, 8);
+    let member = |name: &str, offset| MemberLayout {
+        name: name.to_owned(),
+        offset,
+        size: 4,
+        type_name: Some("pthread_spinlock_t".to_owned()),
+    };
+    locks.layout = Some(ObjectLayout {
+        size: 8,
+        element: None,
+        members: vec![member("reader", 0), member("writer", 4)],
+    });
+    let names = FakeNames {
+        objects: vec![locks],
+        ..FakeNames::default()
+    }
+    .field(0, 4, 0, ".reader")
+    .field(4, 8, 0, ".writer")
+    .code(
+        0x401700,
+        "pthread_spin_lock",
+        "/src/locks.c",
+        5,
+        Language::C,
+    );
+    // Both threads take both locks, so the threads alone do not tell the fields apart.
+    let mut sites = Vec::new();
+    for tid in [4001, 4002] {
+        for offset in [0, 4] {
+            let mut site = site(offset, 4, Op::Rmw, tid, 0x401700, 400, 10);
+            site.site.locked = true;
+            sites.push(site);
+        }
+    }
+    let judgement = with_bytes(judgement(Verdict::MixedSharing, 0.5, sites), 0xff, 0);
+    let finding = &report(&[judgement], &names).findings[0];
+    assert_eq!(finding.groups.len(), 2);
+    assert_eq!(finding.advice.fields, [".reader", ".writer"]);
+    // reader 0..4 | writer 64..68 -> 128; 128 - 8 = 120.
+    assert_eq!(finding.advice.bytes, Some(120));
+    let text = &finding.advice.text;
+    assert!(text.contains("must own `.reader` and `.writer`"), "{text}");
+    assert!(text.contains("looks like a lock"), "{text}");
+}
+
+#[test]
+fn kernel_lines_and_pairs_of_lines_are_said_to_be_such() {
+    let (mut judgement, mut names) = two_counters();
+    judgement.key = LineKey(Place::Kernel {
+        addr: 0xffff_8880_1234_5600,
+    });
+    names.objects[0].kind = ObjectKind::Kernel;
+    names.objects[0].start = Some(0xffff_8880_1234_5600);
+    let mut facts = facts();
+    facts.line_size = LineSize::B128;
+    let report = build(&[judgement], &names, &tally(), &facts, &[]);
+    let finding = &report.findings[0];
+    assert_eq!(
+        (finding.object.kind.as_str(), finding.line.bytes),
+        ("kernel", 128)
+    );
+    // hits 0..8 | misses 128..136, total 136..144 -> 256; 256 - 24 = 232.
+    assert_eq!(finding.advice.bytes, Some(232));
+    assert!(finding.advice.text.contains("____cacheline_aligned_in_smp"));
+    let text = plain(&report);
+    assert!(
+        text.contains("128 bytes") && text.contains(" 64      72 "),
+        "{text}"
     );
 }

@@ -52,9 +52,9 @@ fn symbols_of_two_hundred_letters_still_fit() {
                  |AAAAAAAABBBBBBBB................................................|
                  A: written by tokio-runtime-w 4001; B: written by tokio-runtime-x 4002
 
-                  bytes  what            op   thread          cpu   seen    time  function        source
-               A  0-7    std:..t&).hits  rmw  toki..e-w 4001  1    2,700  24.0 %  rehash          table.cc:31:9
-               B  8-15   std:..).misses  rmw  toki..e-x 4002  0    2,300  22.0 %  rehash          table.cc:40:9
+                  bytes  what     op   thread             cpu   seen    time  function          source
+               A  0-7    .hits    rmw  tokio..ime-w 4001  1    2,700  24.0 %  rehash            ../table.cc:31:9
+               B  8-15   .misses  rmw  tokio..ime-x 4002  0    2,300  22.0 %  rehash            ../table.cc:40:9
 
              why In 4,600 of the 5,000 samples that touch this line, the CPU was waiting for it; 2 threads took
                  part. That is 46.0 % of the time, of which 41.4 % fell into moments when several threads used
@@ -62,7 +62,7 @@ fn symbols_of_two_hundred_letters_still_fit() {
                  The threads use it at the same time: from one sample to the next, it changed hands 2,450 times;
                  samples in random order would have given 2,500.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would remove all of it: 41.4 % of the time.
+                 Giving each part a line of its own would save at most 41.4 % of the time: all of that wait.
              fix Start `misses` on a new 64-byte line:
                      _Alignas(64) unsigned long misses;
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.

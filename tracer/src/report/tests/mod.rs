@@ -7,6 +7,7 @@
 mod findings;
 mod hostile;
 mod objects;
+mod pipeline;
 mod rows;
 mod runs;
 mod schema;

@@ -94,7 +94,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
                  The threads use it at the same time: from one sample to the next, it changed hands 1,672 times;
                  samples in random order would have given 1,706.
                  Bytes 0-63 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would remove up to 98.0 % of it: 28.5 % of the time.
+                 Giving each part a line of its own would save at most 28.5 % of the time: 98.0 % of that wait.
              fix Give each element of `slots` a 64-byte line of its own: make each element
                      struct alignas(64) slot { long value; };
                  and use `slots[i].value`. C++17 also names the number:
@@ -152,7 +152,7 @@ fn heap_memory_of_a_stripped_program() {
 
                   0       8       16      24      32      40      48      56
                  |................AAAA....................bbbbbbbb................|
-                 A: written by 4001; b: only read, by 4002
+                 A: written by thread 4001; b: only read, by thread 4002
 
                   bytes  op     thread  cpu  seen   time  source
                b  40-43  load   4002    0     510  5.0 %  server+0x3040
@@ -166,13 +166,14 @@ fn heap_memory_of_a_stripped_program() {
                  The threads use it at the same time: from one sample to the next, it changed hands 681 times;
                  samples in random order would have given 695.
                  Bytes 16-19 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would remove all of it: 7.2 % of the time.
+                 Giving each part a line of its own would save at most 7.2 % of the time: all of that wait.
                  The evidence is weak: the conflict shows only in accesses that were inferred from the loops
                  around the sampled instructions, not in the sampled instructions themselves.
              fix Different threads use bytes 16-19 (written at server+0x3000) and bytes 40-47 (read at
                  server+0x3040). Start each of these parts at a multiple of 64 bytes and let nothing else share
                  its line. The memory is on the heap and its type is not known here. Such alignment needs
                  `aligned_alloc(64, size)` in C, `alignas(64)` on the type in C++, `#[repr(align(64))]` in Rust.
+                 Elements whose size is a multiple of 64 already only need their block to start at a line.
 
             What to keep in mind:
               - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
@@ -220,9 +221,9 @@ fn memory_that_two_processes_share() {
                  |AAAAAAAABBBBBBBB................................................|
                  A: written by forked 4000; B: written by forked 4100
 
-                  bytes  what                 op   thread       cpu  seen   time  function  source
-               A  0-7    /dev/zero (deleted)  rmw  forked 4000  0     920  9.0 %  bump      /src/forked.c:30:9
-               B  8-15   /dev/zero (deleted)  rmw  forked 4100  0     900  8.8 %  bump      /src/forked.c:30:9
+                  bytes  op   thread       cpu  seen   time  function  source
+               A  0-7    rmw  forked 4000  0     920  9.0 %  bump      /src/forked.c:30:9
+               B  8-15   rmw  forked 4100  0     900  8.8 %  bump      /src/forked.c:30:9
 
              why In 1,780 of the 1,820 samples that touch this line, the CPU was waiting for it; 2 threads took
                  part. That is 17.8 % of the time, of which 16.0 % fell into moments when several threads used
@@ -230,7 +231,7 @@ fn memory_that_two_processes_share() {
                  The threads use it at the same time: from one sample to the next, it changed hands 892 times;
                  samples in random order would have given 910.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would remove all of it: 16.0 % of the time.
+                 Giving each part a line of its own would save at most 16.0 % of the time: all of that wait.
                  2 processes share this memory, each at an address of its own.
              fix Different threads use bytes 0-7 (written at forked.c:30) and bytes 8-15 (written at
                  forked.c:30). Start each of these parts at a multiple of 64 bytes and let nothing else share
@@ -295,7 +296,7 @@ fn two_variables_on_one_line() {
 
                   0       8       16      24      32      40      48      56
                  |aaaaBBBB........................................................|
-                 a: only read, by 4001; B: written by 4002
+                 a: only read, by thread 4001; B: written by thread 4002
 
                   bytes  what   op    thread  cpu  seen   time  function    source
                a  0-3    ready  load  4001    1     720  7.0 %  wait_ready  /src/main.c:11:9
@@ -307,7 +308,7 @@ fn two_variables_on_one_line() {
                  The threads use it at the same time: from one sample to the next, it changed hands 510 times;
                  samples in random order would have given 520.
                  Bytes 4-7 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would remove all of it: 9.0 % of the time.
+                 Giving each part a line of its own would save at most 9.0 % of the time: all of that wait.
              fix `ready` (main.c:3) and `jobs` (main.c:4) are separate variables that only happen to lie on one
                  line. Start each on a 64-byte line of its own:
                      _Alignas(64) int ready;

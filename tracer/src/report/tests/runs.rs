@@ -4,12 +4,13 @@ use expect_test::expect;
 
 use super::{check, one_atomic, plain, two_counters};
 use crate::{
-    access::{Cpu, LineKey, Place, SpaceId},
+    access::{Cpu, LineKey, Op, Place, SpaceId},
     event::{Tally, Unresolved},
     finding::{Judgement, Reason, Standing},
     report::{
         build,
-        fixture::{FakeNames, LINE, facts, report, tally},
+        fixture::{FakeNames, LINE, facts, report, site, tally},
+        text::{self, TextOptions},
     },
 };
 
@@ -177,4 +178,94 @@ fn two_findings_and_a_suspect_are_ranked_and_explained_once() {
         1
     );
     assert!(text.contains("all of it ran on one CPU"), "{text}");
+}
+
+#[test]
+fn many_findings_start_with_an_overview_and_end_with_a_count() {
+    let (one, names) = two_counters();
+    let many: Vec<Judgement> = (0..25u64)
+        .map(|n| {
+            let mut judgement = one.clone();
+            judgement.key = LineKey(Place::Private {
+                space: SpaceId(0),
+                addr: LINE + n * 64,
+            });
+            judgement.shared_cost_ns = 1_000_000_000 - n * 30_000_000;
+            judgement
+        })
+        .collect();
+    let text = plain(&report(&many, &names));
+    let overview: Vec<&str> = text.lines().take(26).collect();
+    expect![[r#"
+        Threads fight over 25 cache lines, by false sharing, worst first. Together they took 100.0 % of the
+        sampled time.
+        Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 10,000 samples, 31,000
+        memory accesses on 120 cache lines, 3 of them used by more than one thread.
+
+          F1   false sharing  stats.hits and stats.misses  10.0 %  count_hits /src/demo/demo.c:31:9
+          F2   false sharing  stats.hits and stats.misses   9.7 %  count_hits /src/demo/demo.c:31:9
+          F3   false sharing  stats.hits and stats.misses   9.4 %  count_hits /src/demo/demo.c:31:9
+          F4   false sharing  stats.hits and stats.misses   9.1 %  count_hits /src/demo/demo.c:31:9
+          F5   false sharing  stats.hits and stats.misses   8.8 %  count_hits /src/demo/demo.c:31:9
+          F6   false sharing  stats.hits and stats.misses   8.5 %  count_hits /src/demo/demo.c:31:9
+          F7   false sharing  stats.hits and stats.misses   8.2 %  count_hits /src/demo/demo.c:31:9
+          F8   false sharing  stats.hits and stats.misses   7.9 %  count_hits /src/demo/demo.c:31:9
+          F9   false sharing  stats.hits and stats.misses   7.6 %  count_hits /src/demo/demo.c:31:9
+          F10  false sharing  stats.hits and stats.misses   7.3 %  count_hits /src/demo/demo.c:31:9
+          F11  false sharing  stats.hits and stats.misses   7.0 %  count_hits /src/demo/demo.c:31:9
+          F12  false sharing  stats.hits and stats.misses   6.7 %  count_hits /src/demo/demo.c:31:9
+          F13  false sharing  stats.hits and stats.misses   6.4 %  count_hits /src/demo/demo.c:31:9
+          F14  false sharing  stats.hits and stats.misses   6.1 %  count_hits /src/demo/demo.c:31:9
+          F15  false sharing  stats.hits and stats.misses   5.8 %  count_hits /src/demo/demo.c:31:9
+          F16  false sharing  stats.hits and stats.misses   5.5 %  count_hits /src/demo/demo.c:31:9
+          F17  false sharing  stats.hits and stats.misses   5.2 %  count_hits /src/demo/demo.c:31:9
+          F18  false sharing  stats.hits and stats.misses   4.9 %  count_hits /src/demo/demo.c:31:9
+          F19  false sharing  stats.hits and stats.misses   4.6 %  count_hits /src/demo/demo.c:31:9
+          F20  false sharing  stats.hits and stats.misses   4.3 %  count_hits /src/demo/demo.c:31:9
+          and 5 more"#]].assert_eq(&overview.join("\n"));
+    assert!(text.contains("\nF10  FALSE SHARING") && !text.contains("\nF11  FALSE SHARING"));
+    assert!(
+        text.contains("15 more findings are not shown in full"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hundreds_of_threads_are_one_row_of_a_line() {
+    let (mut judgement, names) = two_counters();
+    judgement.sites.clear();
+    for tid in 0..500 {
+        judgement.sites.push(site(
+            (tid % 8) as u8 * 8,
+            8,
+            Op::Rmw,
+            5000 + tid,
+            0x401136,
+            10,
+            1,
+        ));
+    }
+    let report = report(&[judgement], &names);
+    let finding = &report.findings[0];
+    let threads: usize = finding.accesses.iter().map(|row| row.threads.len()).sum();
+    assert_eq!((finding.accesses.len(), threads), (8, 500));
+    plain(&report);
+}
+
+#[test]
+fn colours_and_drawing_characters_are_used_only_when_asked_for() {
+    let (judgement, names) = two_counters();
+    let report = report(&[judgement], &names);
+    let fancy = text::render(
+        &report,
+        TextOptions {
+            colour: true,
+            unicode: true,
+        },
+    );
+    assert!(
+        fancy.contains("\x1b[1;31mFALSE SHARING\x1b[0m") && fancy.contains("│AAAAAAAABBBBBBBB··")
+    );
+    let bare = text::render(&report, TextOptions::default());
+    assert!(bare.is_ascii() && !bare.contains('\x1b'));
 }

@@ -176,7 +176,7 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "In 4,600 of the 5,000 samples that touch this line, the CPU was waiting for it; 2 threads took part. That is 46.0 % of the time, of which 41.4 % fell into moments when several threads used it by turns.",
                 "The threads use it at the same time: from one sample to the next, it changed hands 2,450 times; samples in random order would have given 2,500.",
                 "Bytes 0-15 are stored by one thread each and touched by no other.",
-                "Giving each part a line of its own would remove all of it: 41.4 % of the time."
+                "Giving each part a line of its own would save at most 41.4 % of the time: all of that wait."
               ]
             }
           ],

@@ -1,0 +1,222 @@
+//! The table of one finding: which bytes, by whom, from where in the code, costliest first.
+
+use super::{
+    bytemap,
+    model::{AccessRow, Code, Finding, Thread},
+    number::{count, grouped, percent, ranges},
+    printable::columns,
+    shorten,
+    style::Role,
+    table::{self, Column},
+    text::{Lines, WIDTH},
+};
+
+/// Rows of the access table shown; the others are summed up.
+const ROWS: usize = 10;
+
+/// Columns of the longest name in a row.
+const WHAT: usize = 24;
+
+/// Position of the name among the columns.
+const WHAT_COLUMN: usize = 2;
+
+/// Spaces before the table; the letters of the groups stand in the last two.
+const INDENT: &str = "     ";
+
+/// The table, with a remark on what is left out of it.
+pub(super) fn print(out: &mut Lines, finding: &Finding) {
+    let letters = bytemap::letters(&finding.groups);
+    let lettered = finding.kind != "true-sharing" || finding.groups.len() > 1;
+    let mut rows: Vec<Vec<String>> = finding
+        .accesses
+        .iter()
+        .take(ROWS)
+        .map(|row| {
+            let letter = if lettered {
+                bytemap::letters_of(&finding.groups, &letters, row.offset, row.size)
+            } else {
+                String::new()
+            };
+            access_cells(row, finding, letter)
+                .into_iter()
+                .map(|cell| out.options.name(&cell))
+                .collect()
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    // A name that is the same everywhere is in the title already.
+    if rows
+        .iter()
+        .all(|row| row[WHAT_COLUMN] == rows[0][WHAT_COLUMN])
+    {
+        for row in &mut rows {
+            row[WHAT_COLUMN].clear();
+        }
+    }
+    let columns = [
+        Column::left("", 1, shorten::end),
+        Column::left("bytes", 7, shorten::end),
+        Column::left("what", 10, shorten::middle),
+        Column::left("op", 5, shorten::end),
+        Column::left("thread", 10, shorten::middle),
+        Column::left("cpu", 3, shorten::end),
+        Column::right("seen", 4, shorten::end),
+        Column::right("time", 6, shorten::end),
+        Column::left("function", 14, shorten_function),
+        Column::left("source", 14, shorten::path),
+    ];
+    let indent = if lettered { "   " } else { INDENT };
+    let lines = table::layout(&columns, &rows, WIDTH - indent.len());
+    for (n, line) in lines.iter().enumerate() {
+        let line = if n == 0 {
+            out.options.paint(Role::Quiet, line)
+        } else {
+            line.clone()
+        };
+        out.line(&format!("{indent}{line}"));
+    }
+    let hidden = finding.accesses.get(ROWS..).unwrap_or_default();
+    if !hidden.is_empty() {
+        let share: f64 = hidden.iter().map(|row| row.cost_share).sum();
+        out.prose(
+            INDENT,
+            &format!(
+                "and {} with {} of the time; all of them are in the JSON form (--json).",
+                count(hidden.len() as u64, "more row", "more rows"),
+                percent(share)
+            ),
+        );
+    }
+    if finding
+        .accesses
+        .iter()
+        .take(ROWS)
+        .any(|row| row.basis == "harvested")
+    {
+        out.prose(
+            INDENT,
+            "~ is inferred from the sampled loop; the other rows were in the sampled code itself.",
+        );
+    }
+}
+
+fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<String> {
+    let last = u32::from(row.offset) + u32::from(row.size.max(1)) - 1;
+    let bytes = if row.size <= 1 {
+        row.offset.to_string()
+    } else {
+        format!("{}-{last}", row.offset)
+    };
+    let mut cpus: Vec<u32> = row
+        .threads
+        .iter()
+        .flat_map(|thread| thread.cpus.iter().copied())
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let weak = if row.basis == "harvested" { "~" } else { "" };
+    vec![
+        letter,
+        bytes,
+        what(finding, row),
+        row.op.clone(),
+        threads_words(&row.threads),
+        ranges(&cpus),
+        format!("{weak}{}", grouped(row.count)),
+        percent(row.cost_share),
+        function(&row.code),
+        source(&row.code),
+    ]
+}
+
+/// The row's bytes by name; of an object with a long name only the part, which the title completes.
+fn what(finding: &Finding, row: &AccessRow) -> String {
+    let full = full_name(finding.object.name.as_deref(), row.field.as_deref());
+    match &row.field {
+        Some(part) if columns(&full) > WHAT => part.clone(),
+        _ => full,
+    }
+}
+
+/// What stands between an inlined function and the one it is inlined in.
+const INSIDE: &str = " in ";
+
+/// The function whose source it is; where it was inlined, into which.
+fn function(code: &Code) -> String {
+    match (code.inlined.first(), &code.symbol) {
+        (Some(inner), Some(outer)) => format!("{inner}{INSIDE}{outer}"),
+        (Some(inner), None) => inner.clone(),
+        (None, Some(symbol)) => symbol.clone(),
+        (None, None) => String::new(),
+    }
+}
+
+/// Shortens both names of `inner in outer`; the outer one keeps a third at most.
+fn shorten_function(text: &str, width: usize) -> String {
+    match text.rsplit_once(INSIDE) {
+        Some((inner, outer)) if columns(text) > width && width >= 20 => {
+            let room = width - INSIDE.len();
+            let inner = shorten::symbol(inner, room - columns(outer).min(room / 3));
+            let outer = shorten::symbol(outer, room - columns(&inner));
+            format!("{inner}{INSIDE}{outer}")
+        }
+        _ => shorten::symbol(text, width),
+    }
+}
+
+/// `file:line:column`, or the module and the address in it.
+fn source(code: &Code) -> String {
+    match (&code.file, code.line, code.column) {
+        (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}"),
+        (Some(file), Some(line), None) => format!("{file}:{line}"),
+        _ => match &code.module {
+            Some(module) => {
+                let file = module.rsplit('/').next().unwrap_or(module);
+                format!("{file}+{}", code.ip)
+            }
+            None => code.ip.clone(),
+        },
+    }
+}
+
+/// `worker 4242`, `4 x worker`, `7 threads`.
+pub(super) fn threads_words(threads: &[Thread]) -> String {
+    match threads {
+        [] => String::new(),
+        [one] => match &one.comm {
+            Some(comm) => format!("{comm} {}", one.tid),
+            None => one.tid.to_string(),
+        },
+        [first, rest @ ..] => match &first.comm {
+            Some(comm) if rest.iter().all(|thread| thread.comm == first.comm) => {
+                format!("{} x {comm}", threads.len())
+            }
+            _ => format!("{} threads", grouped(threads.len() as u64)),
+        },
+    }
+}
+
+/// A field as the rows have it, behind the object's name where it is only a part of one.
+pub(super) fn full_name(object: Option<&str>, field: Option<&str>) -> String {
+    match (object, field) {
+        (Some(object), Some(part)) if part.starts_with(['.', '[']) => format!("{object}{part}"),
+        (_, Some(field)) => field.to_owned(),
+        (Some(object), None) => object.to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+/// Where the costliest access is: `count_hits demo.c:31:9`.
+pub(super) fn first_place(finding: &Finding) -> String {
+    let Some(row) = finding.accesses.first() else {
+        return String::new();
+    };
+    let function = row.code.inlined.first().or(row.code.symbol.as_ref());
+    let source = shorten::path(&source(&row.code), 30);
+    match function {
+        Some(function) => format!("{} {source}", shorten::symbol(function, 30)),
+        None => source,
+    }
+}
