@@ -124,7 +124,7 @@ impl<'a> Resolver<'a> {
             kind: ObjectKind::Global,
             name: Some(object.name),
             type_name: object.type_name,
-            file: object.file.as_deref().map(str::to_owned),
+            file: object.file.as_deref().map(source_path),
             line: object.line,
             start: place.position().checked_sub(inside),
             size: object.size,
@@ -349,7 +349,7 @@ impl Names for Resolver<'_> {
             file: place
                 .as_ref()
                 .and_then(|f| f.file.as_deref())
-                .map(str::to_owned),
+                .map(source_path),
             line: place.as_ref().and_then(|f| f.line),
             column: place.as_ref().and_then(|f| f.column),
             language: module.elf.language(svma).and_then(language),
@@ -385,6 +385,12 @@ fn is_library(path: &str) -> bool {
         "/include/c++/",
     ];
     LIBRARIES.iter().any(|part| path.contains(part))
+}
+
+/// A path without its empty steps: compilers join a directory `.` and a file `./x.c` as they are.
+fn source_path(path: &str) -> String {
+    let path = path.replace("/./", "/");
+    path.trim_start_matches("./").to_owned()
 }
 
 fn hex(bytes: &[u8]) -> String {
