@@ -186,7 +186,7 @@ fn finding(
         // A line that costs nothing needs no repair.
         _ => Advice {
             kind: hint::AdviceKind::None.name().to_owned(),
-            text: String::new(),
+            text: None,
             fields: Vec::new(),
             bytes: None,
         },
@@ -232,7 +232,7 @@ fn advice(scene: &Scene) -> Advice {
     } = hint::advise(scene);
     Advice {
         kind: kind.name().to_owned(),
-        text,
+        text: Some(text),
         fields,
         bytes,
     }

@@ -36,8 +36,8 @@ pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
     for (n, fact) in finding.facts.iter().enumerate() {
         out.prose(if n == 0 { " why " } else { INDENT }, fact);
     }
-    if !finding.advice.text.is_empty() {
-        out.paragraphs(" fix ", &finding.advice.text);
+    if let Some(advice) = &finding.advice.text {
+        out.paragraphs(" fix ", advice);
     }
 }
 

@@ -258,8 +258,8 @@ pub struct Advice {
     /// `separate-fields`, `separate-variables`, `separate-bytes`, `pad-elements`, `align-object`,
     /// `reduce-sharing`, `separate-and-reduce`, `none`.
     pub kind: String,
-    /// In sentences; lines that start with four spaces are code.
-    pub text: String,
+    /// In sentences; lines that start with four spaces are code. `None` where nothing needs to change.
+    pub text: Option<String>,
     /// Fields to move apart (empty for true sharing).
     pub fields: Vec<String>,
     /// Bytes the change costs; `None` where the type is unknown.

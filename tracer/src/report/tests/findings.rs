@@ -219,7 +219,7 @@ fn two_locks_on_one_line_are_named_apart() {
     assert_eq!(finding.advice.fields, [".reader", ".writer"]);
     // reader 0..4 | writer 64..68 -> 128; 128 - 8 = 120.
     assert_eq!(finding.advice.bytes, Some(120));
-    let text = &finding.advice.text;
+    let text = finding.advice.text.as_deref().unwrap();
     assert!(text.contains("must own `.reader` and `.writer`"), "{text}");
     assert!(text.contains("looks like a lock"), "{text}");
 }
@@ -242,7 +242,14 @@ fn kernel_lines_and_pairs_of_lines_are_said_to_be_such() {
     );
     // hits 0..8 | misses 128..136, total 136..144 -> 256; 256 - 24 = 232.
     assert_eq!(finding.advice.bytes, Some(232));
-    assert!(finding.advice.text.contains("____cacheline_aligned_in_smp"));
+    assert!(
+        finding
+            .advice
+            .text
+            .as_deref()
+            .unwrap()
+            .contains("____cacheline_aligned_in_smp")
+    );
     let text = plain(&report);
     assert!(
         text.contains("128 bytes") && text.contains(" 64      72 "),
