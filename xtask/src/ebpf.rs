@@ -15,7 +15,8 @@ use object::{
 };
 
 use crate::{
-    bpf_toolchain::{Toolchain, Versions},
+    bpf_provenance::{Provenance, digest_of_sources},
+    bpf_toolchain::Toolchain,
     root,
 };
 
@@ -33,12 +34,11 @@ pub struct Options {
 pub enum Check {
     /// Every byte is the same.
     Same,
-    /// The objects were built by another compiler than the one here, and it decides their bytes.
+    /// The compiler that built the objects is not here, and it decides their bytes. The sources are
+    /// those that they were built from.
     CannotCompare(String),
-    /// Nothing here can build them.
-    NoToolchain(String),
-    /// These do not follow from the sources.
-    Differ(Vec<PathBuf>),
+    /// The objects do not follow from the sources.
+    Differ(String),
 }
 
 /// The task.
@@ -49,55 +49,54 @@ pub fn run(options: &Options) -> Result<()> {
     match check()? {
         Check::Same => println!("the committed BPF objects are what the sources give"),
         Check::CannotCompare(why) => println!("could not check: {why}"),
-        Check::NoToolchain(why) => bail!("{why}"),
-        Check::Differ(paths) => {
-            for path in &paths {
-                println!("differs: {}", path.display());
-            }
-            bail!(
-                "run `cargo xtask ebpf` and commit tracer-ebpf/prebuilt/ with the change to the sources"
-            );
-        }
+        Check::Differ(what) => bail!(
+            "{what}: run `cargo xtask ebpf` and commit tracer-ebpf/prebuilt/ with the change to the \
+             sources"
+        ),
     }
     Ok(())
 }
 
 /// Builds again and compares with what is committed.
 pub fn check() -> Result<Check> {
-    let recorded = fs::read_to_string(versions_path())
-        .map(|text| Versions::parse(&text))
-        .context("reading which compiler built the BPF objects; `cargo xtask ebpf` writes it")?;
-    let toolchain = match Toolchain::find(Some(&recorded)) {
-        Ok(toolchain) => toolchain,
-        Err(error) => return Ok(Check::NoToolchain(error.to_string())),
+    let committed = Provenance::committed()?;
+    let cannot = |why: String| {
+        Ok(if digest_of_sources()? == committed.sources {
+            Check::CannotCompare(why)
+        } else {
+            Check::Differ("the sources have changed since the BPF objects were built".to_owned())
+        })
     };
-    if toolchain.versions != recorded {
-        return Ok(Check::CannotCompare(format!(
-            "cannot compare: the BPF objects were built with {}, here is {}",
-            recorded.in_one_line(),
+    let toolchain = match Toolchain::find(Some(&committed.versions)) {
+        Ok(toolchain) => toolchain,
+        Err(error) => return cannot(error.to_string()),
+    };
+    if toolchain.versions != committed.versions {
+        return cannot(format!(
+            "the BPF objects were built with {}; here is {}",
+            committed.versions.in_one_line(),
             toolchain.versions.in_one_line()
-        )));
+        ));
     }
     let mut differing = Vec::new();
     for architecture in ARCHITECTURES {
         let path = object_path(architecture);
-        let committed = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        if build(&toolchain, architecture)? != committed {
-            differing.push(path);
+        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        if build(&toolchain, architecture)? != bytes {
+            differing.push(path.display().to_string());
         }
     }
     Ok(if differing.is_empty() {
         Check::Same
     } else {
-        Check::Differ(differing)
+        Check::Differ(format!("built again, {} differs", differing.join(" and ")))
     })
 }
 
 fn rebuild() -> Result<()> {
-    let recorded = fs::read_to_string(versions_path())
-        .ok()
-        .map(|text| Versions::parse(&text));
-    let toolchain = Toolchain::find(recorded.as_ref())?;
+    let committed = Provenance::committed().ok();
+    let preferred = committed.as_ref().map(|committed| &committed.versions);
+    let toolchain = Toolchain::find(preferred)?;
     println!("{}", toolchain.versions);
     for architecture in ARCHITECTURES {
         let bytes = build(&toolchain, architecture)?;
@@ -105,21 +104,13 @@ fn rebuild() -> Result<()> {
         println!("{} bytes: {}", bytes.len(), path.display());
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
     }
-    let path = versions_path();
-    fs::write(&path, format!("{}\n", toolchain.versions))
-        .with_context(|| format!("writing {}", path.display()))
+    Provenance::now(toolchain.versions)?.write()
 }
 
 fn object_path(architecture: &str) -> PathBuf {
-    prebuilt().join(format!("cohtrace-{architecture}.bpf.o"))
-}
-
-fn versions_path() -> PathBuf {
-    prebuilt().join("BUILT-WITH")
-}
-
-fn prebuilt() -> PathBuf {
-    root().join("tracer-ebpf/prebuilt")
+    root().join(format!(
+        "tracer-ebpf/prebuilt/cohtrace-{architecture}.bpf.o"
+    ))
 }
 
 /// Compiles, links and strips one object.

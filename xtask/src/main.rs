@@ -5,6 +5,7 @@
     reason = "a task's output is for the terminal"
 )]
 
+mod bpf_provenance;
 mod bpf_toolchain;
 mod ci;
 mod ebpf;
