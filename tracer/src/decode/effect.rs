@@ -117,6 +117,17 @@ impl Effect {
         }
     }
 
+    /// Bytes from the first to the last of `elements`; `None` where a comparison may end before.
+    pub(super) fn last_of(&self, elements: u64) -> Option<u64> {
+        match self {
+            Effect::Strings(strings) if strings.repeat == Repeat::Count => {
+                let distance = elements.wrapping_sub(1);
+                Some(distance.wrapping_mul(u64::from(strings.element)))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a repeated string instruction that is about to run with this rcx has begun already.
     /// An interrupt in the middle leaves the ip at the instruction and rcx at the rest. Only a constant
     /// count can tell the beginning from the middle; without one the middle is taken, since that is

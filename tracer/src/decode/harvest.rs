@@ -57,18 +57,12 @@ impl FunctionCode {
             };
         };
         let block = self.step(at).block;
-        let collector = Collector {
-            code: self,
-            bases: Bases {
-                bias,
-                fs: registers.fs_base,
-                gs: registers.gs_base,
-            },
-            out,
-            unknown: 0,
-            waited: None,
-            stall: Stall::Unresolved(Unresolved::NoMemoryOperand),
+        let bases = Bases {
+            bias,
+            fs: registers.fs_base,
+            gs: registers.gs_base,
         };
+        let collector = Collector::new(self, bases, out);
         let mut search = Search {
             collector,
             home: block,
@@ -203,6 +197,7 @@ impl Search<'_> {
         if interrupted {
             // The instruction at the ip is the one that runs; its registers have moved on since it began.
             self.collector.waited = Some(at);
+            self.collector.interrupted = true;
             self.ahead_from(at, &mut ahead);
             behind.known.forget(step.written);
             self.behind_from(at, &mut behind);

@@ -20,6 +20,11 @@ const MAX_PENDING: usize = 32;
 /// Overwritten values kept on a way back.
 const MAX_OVERWRITTEN: usize = 64;
 
+/// An operand kept aside on a way back: step, operand, basis there, why its address was not known.
+type Pending = (u32, u8, Basis, NoAddress);
+/// A value a register had after a step, lost on the way back over it.
+type Overwritten = (u32, Gpr, u64);
+
 /// A stack of bounded size: a sample must not allocate.
 struct Bounded<T, const N: usize> {
     items: [Option<T>; N],
@@ -69,10 +74,28 @@ pub(super) struct Collector<'a> {
     pub(super) unknown: u32,
     /// The step that the CPU waited for.
     pub(super) waited: Option<u32>,
+    /// The waiting instruction is at the ip, in the middle of its repetitions.
+    pub(super) interrupted: bool,
     pub(super) stall: Stall,
+    pending: Bounded<Pending, MAX_PENDING>,
+    overwritten: Bounded<Overwritten, MAX_OVERWRITTEN>,
 }
 
-impl Collector<'_> {
+impl<'a> Collector<'a> {
+    pub(super) fn new(code: &'a FunctionCode, bases: Bases, out: &'a mut Vec<Touch>) -> Self {
+        Collector {
+            code,
+            bases,
+            out,
+            unknown: 0,
+            waited: None,
+            interrupted: false,
+            stall: Stall::Unresolved(Unresolved::NoMemoryOperand),
+            pending: Bounded::new(),
+            overwritten: Bounded::new(),
+        }
+    }
+
     /// Collects `steps[first .. end]` going back from the state after `end - 1`; leaves the state
     /// before `first`. The result is the basis for what lies before.
     pub(super) fn back(
@@ -83,20 +106,20 @@ impl Collector<'_> {
         mut basis: Basis,
         collect: Collect,
     ) -> Basis {
-        let mut pending: Bounded<(u32, u8, Basis, NoAddress), MAX_PENDING> = Bounded::new();
-        let mut overwritten: Bounded<(u32, Gpr, u64), MAX_OVERWRITTEN> = Bounded::new();
+        self.pending.len = 0;
+        self.overwritten.len = 0;
         for number in (first..end).rev() {
             let step = self.code.step(number);
             for register in step.written.intersection(known.known()).iter() {
                 if let Some(value) = known.get(register) {
-                    overwritten.push((number, register, value));
+                    self.overwritten.push((number, register, value));
                 }
             }
             known.back(step, self.bases.bias);
             basis = beyond(step, basis);
             for operand in self.wanted(number, step, collect) {
                 if let Err(reason) = self.touch(number, operand, known, basis)
-                    && !pending.push((number, operand, basis, reason))
+                    && !self.pending.push((number, operand, basis, reason))
                 {
                     self.miss(number, operand, reason);
                 }
@@ -106,19 +129,23 @@ impl Collector<'_> {
                 return basis;
             }
         }
+        if self.pending.len == 0 {
+            return basis;
+        }
         let mut ahead = known.clone();
         for number in first..end {
-            if pending.len == 0 {
+            if self.pending.len == 0 {
                 break;
             }
-            let at = |item: &(u32, u8, Basis, NoAddress)| item.0 == number;
-            while let Some((_, operand, basis, reason)) = pending.pop_if(at) {
+            let at = |item: &Pending| item.0 == number;
+            while let Some((_, operand, basis, reason)) = self.pending.pop_if(at) {
                 if self.touch(number, operand, &ahead, basis).is_err() {
                     self.miss(number, operand, reason);
                 }
             }
             ahead.forward(self.code.step(number), self.bases.bias);
-            while let Some((_, register, value)) = overwritten.pop_if(|item| item.0 == number) {
+            let at = |item: &Overwritten| item.0 == number;
+            while let Some((_, register, value)) = self.overwritten.pop_if(at) {
                 ahead.set(register, value);
             }
         }
@@ -158,7 +185,8 @@ impl Collector<'_> {
         }
     }
 
-    /// Emits one operand if its address is known here.
+    /// Emits one operand if its address is known here. Of a repeated string instruction that is one
+    /// element: the next one, or for the one waited for the last.
     fn touch(
         &mut self,
         number: u32,
@@ -169,8 +197,19 @@ impl Collector<'_> {
         let step = self.code.step(number);
         let position = step.first_operand as usize + usize::from(operand);
         let described = &self.code.operands[position];
-        let addr = described.address(known, &self.bases)?;
+        let mut addr = described.address(known, &self.bases)?;
         let waited = Some(number) == self.waited && step.waits_for == Some(operand);
+        if step.traits.has(Traits::REPEATS) {
+            match known.get(Gpr::RCX).ok_or(NoAddress::Register)? {
+                0 => return Ok(()),
+                elements if waited && !self.interrupted => {
+                    // It has run to its end, so the last element was the one waited for.
+                    let last = step.effect.last_of(elements).ok_or(NoAddress::Register)?;
+                    addr = addr.wrapping_add(last);
+                }
+                _ => {}
+            }
+        }
         if waited {
             self.stall = Stall::Attributed;
         }

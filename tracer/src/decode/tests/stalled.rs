@@ -301,8 +301,27 @@ fn a_string_instruction_that_still_has_its_whole_count_has_not_begun() {
         "2 stalled rmw 8 rdx locked"
     );
     assert_eq!(p.stalled(3, &[(Register::RCX, 3)]), "3 stalled store 8 rdi");
-    // Afterwards its pointers have moved, and rcx tells no more by how much.
+    // Afterwards its pointer has moved, and nothing tells from where.
     assert_eq!(p.stalled(4, &[(Register::RCX, 0)]), "register_overwritten");
+}
+
+#[test]
+fn a_finished_string_instruction_waited_for_its_last_element() {
+    let build = |count: i32| {
+        program(move |a| {
+            a.mov(rdi, rbx)?;
+            a.mov(ecx, count)?;
+            a.rep().stosq()?;
+            a.nop()?;
+            a.ret()
+        })
+    };
+    let done = [(Register::RCX, 0)];
+    assert_eq!(build(4).told(3, &done), ["2 stalled store 8 rbx+0x18"]);
+    assert_eq!(build(4).told(4, &done)[0], "2 decoded store 8 rbx");
+    // Twin: with a count of zero it touched nothing.
+    assert_eq!(build(0).told(3, &done), ["no_memory_operand"]);
+    assert_eq!(build(0).told(4, &done), ["no_memory_operand"]);
 }
 
 #[test]
