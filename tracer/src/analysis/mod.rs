@@ -8,13 +8,15 @@ mod cpu_set;
 mod groups;
 mod line;
 mod order;
+mod sharing;
 mod site;
 mod small_map;
 mod table;
 
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
-pub use line::{Evidence, Line, Sharing};
+pub use line::Line;
+pub use sharing::{Evidence, Sharing};
 pub use site::{Site, SiteCounts};
 pub use table::{LineTable, Totals};
 
