@@ -41,7 +41,8 @@ pub struct AnalysisOptions {
 }
 
 impl Default for AnalysisOptions {
-    /// 64-byte lines, 100 ms slices, 1 kHz, and about 25 MB of lines at most.
+    /// 64-byte lines, 100 ms slices, 1 kHz; measured at the bounds: 20 MB when each line is private,
+    /// 50 MB when all are used by a hundred threads.
     fn default() -> Self {
         AnalysisOptions {
             line_size: LineSize::B64,
