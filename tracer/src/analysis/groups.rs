@@ -140,7 +140,7 @@ impl Usage {
     }
 
     fn accesses(&self) -> f64 {
-        self.touches.values().sum()
+        sum(&self.touches)
     }
 
     fn may_hold(&self, field: &Usage) -> bool {
@@ -178,20 +178,21 @@ impl Usage {
     }
 }
 
-fn share(of: &BTreeMap<Tid, f64>, tid: Tid) -> f64 {
-    let sum: f64 = of.values().sum();
-    of.get(&tid).map_or(0.0, |accesses| accesses / sum)
+fn sum(of: &BTreeMap<Tid, f64>) -> f64 {
+    of.values().sum()
 }
 
 /// How alike two distributions over threads are, 0..=1.
 fn overlap(a: &BTreeMap<Tid, f64>, b: &BTreeMap<Tid, f64>) -> f64 {
-    a.keys().map(|&tid| share(a, tid).min(share(b, tid))).sum()
+    let (all_a, all_b) = (sum(a), sum(b));
+    let common = a.iter().filter_map(|(tid, n)| Some((n, b.get(tid)?)));
+    common.map(|(m, n)| (m / all_a).min(n / all_b)).sum()
 }
 
 /// Probability that an access of `a` and one of `b` are of different threads.
 fn crossing(a: &BTreeMap<Tid, f64>, b: &BTreeMap<Tid, f64>) -> f64 {
-    let same: f64 = a.keys().map(|&tid| share(a, tid) * share(b, tid)).sum();
-    1.0 - same
+    let common = a.iter().filter_map(|(tid, n)| Some(n * b.get(tid)?));
+    1.0 - common.sum::<f64>() / (sum(a) * sum(b))
 }
 
 #[cfg(test)]

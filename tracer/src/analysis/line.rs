@@ -12,7 +12,7 @@
 use crate::{
     access::{Access, LineSize, Tid},
     analysis::{
-        CpuSet, SiteCounts,
+        CpuSet, Evidence, Sharing, SiteCounts,
         conflict::{Touch, conflicts},
         order::Order,
         site::{Record, SiteKey},
@@ -32,69 +32,6 @@ pub(super) const MAX_WINDOW_SLICES: Slice = 4;
 
 /// Sites kept per line; 500 threads with four instructions each fit. The rarer half leaves beyond it.
 const MAX_SITES: usize = 4096;
-
-/// What the closed windows of a line showed, summed. Shares are of `weight`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sharing {
-    /// Interleaved samples: those of each window times its interleaving.
-    pub weight: f64,
-    /// The part of `weight` that would remain if every field had a line of its own.
-    pub true_weight: f64,
-    /// The part of `weight` that conflicts with accesses to other bytes. Overlaps with `true_weight`:
-    /// lock and data under it are both.
-    pub false_weight: f64,
-    /// The part of `weight` in windows whose stalled and decoded accesses alone show a conflict.
-    pub exact_weight: f64,
-    /// Stalled time of each window times its interleaving, nanoseconds.
-    pub cost_ns: f64,
-    /// Stalled time in windows of several threads without a store sampled, nanoseconds.
-    pub unstored_cost_ns: f64,
-    /// Hand-offs seen in windows of several threads.
-    pub hand_offs: f64,
-    /// Hand-offs that a random order of the same samples would show.
-    pub expected_hand_offs: f64,
-    /// Samples in interleaved windows.
-    pub samples: f64,
-    /// Of those, with a store.
-    pub stores: f64,
-    /// Of those, by threads other than their window's most frequent one.
-    pub minority: f64,
-}
-
-impl Sharing {
-    fn add(&mut self, window: &Sharing) {
-        self.weight += window.weight;
-        self.true_weight += window.true_weight;
-        self.false_weight += window.false_weight;
-        self.exact_weight += window.exact_weight;
-        self.cost_ns += window.cost_ns;
-        self.unstored_cost_ns += window.unstored_cost_ns;
-        self.hand_offs += window.hand_offs;
-        self.expected_hand_offs += window.expected_hand_offs;
-        self.samples += window.samples;
-        self.stores += window.stores;
-        self.minority += window.minority;
-    }
-}
-
-/// What is known of a line touched by several threads, the open window included.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Evidence {
-    /// Accesses, one per instruction and sample.
-    pub accesses: u64,
-    /// Of those, stores.
-    pub stores: u64,
-    /// Samples with an access to the line.
-    pub samples: u64,
-    /// Sampled time spent waiting for the line, nanoseconds.
-    pub cost_ns: u64,
-    /// All of it ran on one CPU.
-    pub one_cpu: bool,
-    /// Accesses whose site was forgotten because the line has too many.
-    pub folded: u64,
-    /// What the windows showed.
-    pub sharing: Sharing,
-}
 
 /// The part of an access that falls on one line.
 #[derive(Clone, Copy, Debug)]
@@ -330,5 +267,130 @@ impl Line {
     pub(super) fn shared_rank(&self) -> Option<u64> {
         let sharing = self.sharing.as_ref().filter(|s| s.weight > 0.0)?;
         Some((sharing.cost_ns + sharing.weight) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Basis, Cpu, Op, Pid, SpaceId};
+
+    const COST_NS: u64 = 1_000_000;
+
+    /// A line and its clock: one stalled addition per sample, 1 ms apart, 100 samples a slice.
+    struct Sampled {
+        line: Line,
+        ms: u64,
+    }
+
+    impl Sampled {
+        fn new() -> Sampled {
+            Sampled {
+                line: Line::new(0),
+                ms: 0,
+            }
+        }
+
+        fn add(&mut self, tid: u32, offset: u8, basis: Basis) {
+            let access = Access {
+                time_ns: self.ms * 1_000_000,
+                addr: 0x1000 + u64::from(offset),
+                ip: 0x401000,
+                cost_ns: COST_NS as u32,
+                pid: Pid(1),
+                tid: Tid(tid),
+                cpu: Cpu(tid),
+                size: 8,
+                op: Op::Rmw,
+                basis,
+                locked: false,
+                kernel: false,
+            };
+            let piece = Piece {
+                offset,
+                size: 8,
+                cost_ns: COST_NS,
+            };
+            let key = SiteKey::new(&access, SpaceId(0), offset, 8);
+            let slice = (self.ms / 100) as Slice;
+            (self.line).observe(&access, piece, key, slice, LineSize::B64);
+        }
+
+        /// Samples of these threads, one after the other, each `step_ms` after the one before; thread n
+        /// adds to the n-th offset.
+        fn samples(&mut self, tids: &[u32], offsets: [u8; 2], step_ms: u64, times: usize) {
+            for tid in tids.iter().cycle().take(times) {
+                self.add(*tid, offsets[*tid as usize], Basis::Stalled);
+                self.ms += step_ms;
+            }
+        }
+
+        fn sharing(&self) -> Sharing {
+            self.line.evidence(LineSize::B64).sharing
+        }
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 0.05 * b.abs()
+    }
+
+    #[test]
+    fn only_the_slices_in_which_threads_took_turns_cost() {
+        let mut sampled = Sampled::new();
+        sampled.samples(&[0, 1], [0, 8], 1, 100);
+        sampled.samples(&[0], [0, 8], 1, 500);
+        let sharing = sampled.sharing();
+        assert!(near(sharing.cost_ns, (100 * COST_NS) as f64), "{sharing:?}");
+        assert!(near(sharing.samples, 100.0), "{sharing:?}");
+    }
+
+    #[test]
+    fn each_window_is_judged_by_its_own_bytes() {
+        let mut sampled = Sampled::new();
+        sampled.samples(&[0, 1], [0, 0], 1, 100);
+        sampled.samples(&[0, 1], [0, 8], 1, 100);
+        let sharing = sampled.sharing();
+        assert!(near(sharing.true_weight, 100.0), "{sharing:?}");
+        assert!(near(sharing.false_weight, 100.0), "{sharing:?}");
+    }
+
+    #[test]
+    fn few_samples_are_judged_over_some_slices_and_never_over_many() {
+        // One or two samples a slice: four slices have enough to see the turns.
+        let mut sampled = Sampled::new();
+        sampled.samples(&[0, 1], [0, 8], 60, 120);
+        let sharing = sampled.sharing();
+        assert!(sharing.weight > 100.0, "{sharing:?}");
+        // One a second: each window has a single sample, so nothing is paired.
+        let mut sampled = Sampled::new();
+        sampled.samples(&[0, 1], [0, 8], 1000, 120);
+        assert_eq!(sampled.sharing(), Sharing::default());
+    }
+
+    #[test]
+    fn looking_at_the_open_window_does_not_end_it() {
+        let mut sampled = Sampled::new();
+        sampled.samples(&[0, 1], [0, 8], 1, 50);
+        let before = sampled.sharing();
+        assert_eq!(sampled.sharing(), before);
+        sampled.samples(&[0, 1], [0, 8], 1, 50);
+        let mut whole = Sampled::new();
+        whole.samples(&[0, 1], [0, 8], 1, 100);
+        assert_eq!(sampled.sharing(), whole.sharing());
+    }
+
+    #[test]
+    fn harvested_accesses_of_one_side_leave_nothing_exact() {
+        for (basis, exact) in [(Basis::Harvested, false), (Basis::Decoded, true)] {
+            let mut sampled = Sampled::new();
+            for n in 0..100 {
+                let (tid, basis) = [(0, Basis::Stalled), (1, basis)][n % 2];
+                sampled.add(tid, tid as u8 * 8, basis);
+                sampled.ms += 1;
+            }
+            let sharing = sampled.sharing();
+            assert!(sharing.weight > 0.0);
+            assert_eq!(sharing.exact_weight > 0.0, exact);
+        }
     }
 }

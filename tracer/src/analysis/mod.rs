@@ -8,13 +8,15 @@ mod cpu_set;
 mod groups;
 mod line;
 mod order;
+mod sharing;
 mod site;
 mod small_map;
 mod table;
 
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
-pub use line::{Evidence, Line, Sharing};
+pub use line::Line;
+pub use sharing::{Evidence, Sharing};
 pub use site::{Site, SiteCounts};
 pub use table::{LineTable, Totals};
 
@@ -39,7 +41,8 @@ pub struct AnalysisOptions {
 }
 
 impl Default for AnalysisOptions {
-    /// 64-byte lines, 100 ms slices, 1 kHz, and about 25 MB of lines at most.
+    /// 64-byte lines, 100 ms slices, 1 kHz; measured at the bounds: 20 MB when each line is private,
+    /// 50 MB when all are used by a hundred threads.
     fn default() -> Self {
         AnalysisOptions {
             line_size: LineSize::B64,

@@ -294,6 +294,9 @@ mod tests {
         let turns = order("Abbbb", own_cpu).turns().unwrap();
         // The store is at an end in 2 of 5 places, then it makes one hand-off, else two.
         assert_eq!(turns.expected, 1.6);
+        let turns = order("Abc", own_cpu).turns().unwrap();
+        // Of two neighbourhoods, each has the store in it in 2 of 3 orders; b beside c is none.
+        assert_eq!(turns.expected, 4.0 / 3.0);
     }
 
     #[test]

@@ -7,8 +7,9 @@ pub struct Thresholds {
     /// repair cannot be measured on a noisy machine. Not applied when no time was sampled.
     pub cost_share: f64,
     /// Least part of the sharing that each kind must hold for a mixed verdict. Of the shapes with two
-    /// kinds, a lock word of two threads beside six others' fields has the smallest part, 14 %; the
-    /// largest that should stay one kind is a reporter reading all counters at 1 %, 3 %.
+    /// kinds, a lock word of two threads beside six others' fields has the smallest part, 14 %; of
+    /// those that should stay one kind, counters that a third thread reads for 2 % of its time have
+    /// the largest, 5 to 8 % in simulation.
     pub mixed_share: f64,
     /// Least samples, in interleaved windows, by threads other than the most frequent one. Two
     /// threads therefore have at least as many each.

@@ -1,0 +1,64 @@
+//! What the windows of a line showed, in sums: the numbers that verdicts are made of.
+
+/// What the closed windows of a line showed, summed. Shares are of `weight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sharing {
+    /// Interleaved samples: those of each window times its interleaving.
+    pub weight: f64,
+    /// The part of `weight` that would remain if every field had a line of its own.
+    pub true_weight: f64,
+    /// The part of `weight` that conflicts with accesses to other bytes. Overlaps with `true_weight`:
+    /// lock and data under it are both.
+    pub false_weight: f64,
+    /// The part of `weight` in windows whose stalled and decoded accesses alone show a conflict.
+    pub exact_weight: f64,
+    /// Stalled time of each window times its interleaving, nanoseconds.
+    pub cost_ns: f64,
+    /// Stalled time in windows of several threads without a store sampled, nanoseconds.
+    pub unstored_cost_ns: f64,
+    /// Hand-offs seen in windows of several threads.
+    pub hand_offs: f64,
+    /// Hand-offs that a random order of the same samples would show.
+    pub expected_hand_offs: f64,
+    /// Samples in interleaved windows.
+    pub samples: f64,
+    /// Of those, with a store.
+    pub stores: f64,
+    /// Of those, by threads other than their window's most frequent one.
+    pub minority: f64,
+}
+
+impl Sharing {
+    pub(super) fn add(&mut self, window: &Sharing) {
+        self.weight += window.weight;
+        self.true_weight += window.true_weight;
+        self.false_weight += window.false_weight;
+        self.exact_weight += window.exact_weight;
+        self.cost_ns += window.cost_ns;
+        self.unstored_cost_ns += window.unstored_cost_ns;
+        self.hand_offs += window.hand_offs;
+        self.expected_hand_offs += window.expected_hand_offs;
+        self.samples += window.samples;
+        self.stores += window.stores;
+        self.minority += window.minority;
+    }
+}
+
+/// What is known of a line touched by several threads, the open window included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    /// Accesses, one per instruction and sample.
+    pub accesses: u64,
+    /// Of those, stores.
+    pub stores: u64,
+    /// Samples with an access to the line.
+    pub samples: u64,
+    /// Sampled time spent waiting for the line, nanoseconds.
+    pub cost_ns: u64,
+    /// All of it ran on one CPU.
+    pub one_cpu: bool,
+    /// Accesses whose site was forgotten because the line has too many.
+    pub folded: u64,
+    /// What the windows showed.
+    pub sharing: Sharing,
+}
