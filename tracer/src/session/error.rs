@@ -156,6 +156,14 @@ pub enum Damage {
         /// How many there should be.
         expected: u64,
     },
+    /// More rows than a segment can have.
+    #[error("it announces {found} rows, a segment has at most {limit}")]
+    TooManyRows {
+        /// How many it announces.
+        found: u64,
+        /// The most a table has in a segment.
+        limit: usize,
+    },
     /// A value outside its range.
     #[error("row {row} has {column} {value}, which means nothing")]
     Value {

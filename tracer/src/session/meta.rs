@@ -39,7 +39,7 @@ pub struct Meta {
     pub clock: String,
     /// Start, nanoseconds of that clock.
     pub start_ns: Option<u64>,
-    /// End, nanoseconds of that clock; while recording, the newest event written.
+    /// End, nanoseconds of that clock; where the recorder did not say, the newest event on disk.
     pub end_ns: Option<u64>,
     /// Name of the host.
     pub host: Option<String>,

@@ -104,21 +104,27 @@ fn check_columns(table: &'static Table, metadata: &ParquetMetaData) -> Result<()
 
 /// The part's row count, which row group and footer must agree on.
 fn check_rows(metadata: &ParquetMetaData) -> Result<usize, Damage> {
-    let announced = metadata.file_metadata().num_rows();
-    let found: i64 = match metadata.row_groups() {
+    let announced = metadata.file_metadata().num_rows() as u64;
+    let found = match metadata.row_groups() {
         [] => 0,
-        [group] => group.num_rows(),
+        [group] => group.num_rows() as u64,
         _ => return Err(Damage::Meta("it has several row groups")),
     };
-    let rows = usize::try_from(found).ok();
-    match rows.filter(|rows| *rows <= MAX_SEGMENT_ROWS) {
-        Some(rows) if found == announced => Ok(rows),
-        _ => Err(Damage::Rows {
+    if found != announced {
+        return Err(Damage::Rows {
             what: "the row group",
-            found: found as u64,
-            expected: announced as u64,
-        }),
+            found,
+            expected: announced,
+        });
     }
+    // A negative count is a huge one here.
+    if found > MAX_SEGMENT_ROWS as u64 {
+        return Err(Damage::TooManyRows {
+            found,
+            limit: MAX_SEGMENT_ROWS,
+        });
+    }
+    Ok(found as usize)
 }
 
 fn facts(metadata: &ParquetMetaData) -> Result<&str, Damage> {

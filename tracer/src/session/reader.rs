@@ -11,6 +11,7 @@ use super::{
     meta::Meta,
     schema::{ACCESSES, MAPPINGS, TASKS, Table},
     segment::{self, Position, Segment},
+    tally_record::TallyRecord,
 };
 use crate::event::Batch;
 
@@ -142,6 +143,8 @@ impl SessionReader {
                     .bounds
                     .last()
                     .map_or(self.first.batch, |bound| bound.batch + 1),
+                counted: self.first.counted
+                    + TallyRecord::from(&self.segment.tally).total().unwrap_or(0),
             };
             batch.tally = std::mem::take(&mut self.segment.tally);
         }

@@ -140,17 +140,19 @@ const fn nullable(name: &'static str, kind: Kind, coding: Coding) -> Column {
     }
 }
 
-/// Accesses.
+/// Accesses. Of the codings tried, these take the least time per byte saved: an access comes with others of
+/// the same sample, so that ids and ips repeat and zstd alone does well; the dictionary's hashing would cost a
+/// fifth of all time for ids, 5 % of bytes.
 pub(super) static ACCESSES: Table = Table {
     name: "accesses",
     columns: &[
         column("seq", Kind::U64, Coding::Delta),
         column("batch", Kind::U64, Coding::Delta),
         column("time_ns", Kind::U64, Coding::Delta),
-        column("cpu", Kind::U32, Coding::Dictionary),
-        column("pid", Kind::U32, Coding::Dictionary),
-        column("tid", Kind::U32, Coding::Dictionary),
-        column("ip", Kind::U64, Coding::Dictionary),
+        column("cpu", Kind::U32, Coding::Plain),
+        column("pid", Kind::U32, Coding::Plain),
+        column("tid", Kind::U32, Coding::Plain),
+        column("ip", Kind::U64, Coding::Delta),
         column("addr", Kind::U64, Coding::Dictionary),
         column("size", Kind::U16, Coding::Dictionary),
         column("op", Kind::U8, Coding::Dictionary),

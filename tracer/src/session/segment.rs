@@ -23,12 +23,14 @@ use crate::{
     event::{Context, Tally},
 };
 
-/// Numbers of the next access, context event and batch of a session.
+/// Numbers of the next access, context event and batch of a session being read or written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub access: u64,
     pub context: u64,
     pub batch: u64,
+    /// All counts of the tallies before it, added up: while this does not overflow, no sum of tallies does.
+    pub counted: u64,
 }
 
 /// Where a batch ends in a segment's rows.
@@ -280,6 +282,13 @@ pub(super) fn assemble(
                 value: placed.seq,
             });
         }
+    }
+    let total = decoded.whole.tally.total();
+    if total
+        .and_then(|total| total.checked_add(first.counted))
+        .is_none()
+    {
+        return Err(Damage::Meta("its tally overflows"));
     }
     let context_batches: Vec<u64> = placed.iter().map(|placed| placed.batch).collect();
     let mut segment = Segment {

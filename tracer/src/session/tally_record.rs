@@ -28,6 +28,26 @@ pub struct TallyRecord {
     pub operands_unknown: u64,
 }
 
+impl TallyRecord {
+    /// All counts added up; `None` when that overflows.
+    pub(super) fn total(&self) -> Option<u64> {
+        let single = [
+            self.produced,
+            self.samples,
+            self.kernel_samples,
+            self.filtered,
+            self.lost_context,
+            self.sampled_ns,
+            self.attributed,
+            self.operands_unknown,
+        ];
+        let counts = self.lost.values().chain(self.unresolved.values());
+        counts
+            .chain(&single)
+            .try_fold(0u64, |sum, n| sum.checked_add(*n))
+    }
+}
+
 impl From<&Tally> for TallyRecord {
     fn from(tally: &Tally) -> TallyRecord {
         TallyRecord {

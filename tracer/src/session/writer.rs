@@ -142,6 +142,7 @@ impl SessionWriter {
             // What is on disk ends here, whenever the recording was given up.
             self.meta.end_ns = so_far.end_ns;
         }
+        self.meta.end_ns = self.meta.end_ns.or(so_far.end_ns);
         self.meta.stopped = so_far.stopped;
         let written = self.write_meta(complete);
         flushed.and(written)
@@ -228,6 +229,7 @@ impl SessionWriter {
             access: self.first.access + self.buffer.accesses.len() as u64,
             context: self.first.context + self.buffer.context.len() as u64,
             batch: self.next_batch,
+            ..self.first
         };
         self.tally.add(&self.buffer.tally);
         self.meta.segments += 1;

@@ -1,6 +1,6 @@
 //! Files that are not as they were written: each is an error that names the file.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use super::*;
 
@@ -142,4 +142,35 @@ fn after_an_error_the_reader_is_at_its_end() {
     assert!(matches!(reader.next_batch(&mut batch), Ok(true)));
     assert!(reader.next_batch(&mut batch).is_err());
     assert!(matches!(reader.next_batch(&mut batch), Ok(false)));
+}
+
+#[test]
+fn tallies_whose_sum_overflows_are_damage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let counts = |name: &str, produced: &[u64]| {
+        let path = directory.path().join(name);
+        let options = WriterOptions {
+            segment_time: Duration::ZERO,
+            ..WriterOptions::default()
+        };
+        let batches = produced.iter().map(|produced| Batch {
+            tally: Tally {
+                produced: *produced,
+                ..Tally::default()
+            },
+            ..Batch::default()
+        });
+        write(&path, &batches.collect::<Vec<_>>(), &options).expect("written");
+        path
+    };
+    let (two, most) = (counts("two.coh", &[1, 1]), counts("most.coh", &[u64::MAX]));
+    assert_eq!(read(&two).expect("reads").0.tally.produced, 2);
+    assert_eq!(read(&most).expect("reads").0.tally.produced, u64::MAX);
+    let part = "accesses/part-00000.parquet";
+    fs::copy(most.join(part), two.join(part)).expect("room");
+    let error = read(&two).expect_err("overflows").to_string();
+    assert!(
+        error.contains("accesses/part-00001.parquet is damaged: its tally overflows"),
+        "{error}"
+    );
 }

@@ -171,7 +171,7 @@ fn read_batches(path: &Path) -> Vec<Batch> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// With segments of any size: cut within a batch, after each batch, or one for all.
     #[test]
