@@ -109,6 +109,7 @@ impl Condition {
     }
 }
 
+/// The comparison that `setter` makes for a jump on `code`, if it is one of registers and constants.
 fn comparison(setter: &Instruction, code: ConditionCode) -> Option<Condition> {
     let left = setter.op0_register();
     let high = matches!(

@@ -40,8 +40,8 @@ enum Entry {
     Only(Edge),
     /// By this edge if the loop was going round, which a sample in a loop nearly always means.
     Likely(Edge),
-    /// By one of several edges.
-    Several,
+    /// By one of several edges, of the block's loop or from outside of it.
+    Several { inside: bool },
     /// By a way that is not seen.
     Unseen,
 }
@@ -76,36 +76,39 @@ impl FunctionCode {
         }
     }
 
-    /// How control came to the start of `block`, given the registers there.
+    /// How control came to the start of `block`, given the registers there. The edges of the block's
+    /// own loop go first: a loop is entered once and goes round many times.
     fn entry(&self, block: u32, known: &Known, bias: u64) -> Entry {
         let edges = self.graph.entries(block);
         let unseen = self.graph.blocks[block as usize].unseen;
-        let inside = edges.iter().any(|edge| edge.inside);
-        if !inside && unseen {
-            return if block == 0 && edges.is_empty() {
-                Entry::Called
-            } else {
-                Entry::Unseen
-            };
-        }
-        let mut fitting = self.fitting(block, known, bias);
-        let (first, second) = (fitting.next(), fitting.next());
-        match (first, second) {
-            (Some(edge), None) if inside && (unseen || edges.iter().any(|edge| !edge.inside)) => {
-                Entry::Likely(edge)
+        for inside in [true, false] {
+            let others = edges.iter().any(|edge| edge.inside != inside);
+            if !inside && unseen {
+                let first = block == 0 && edges.iter().all(|edge| edge.inside);
+                return if first { Entry::Called } else { Entry::Unseen };
             }
-            (Some(edge), None) => Entry::Only(edge),
-            (Some(_), Some(_)) => Entry::Several,
-            (None, _) => Entry::Unseen,
+            let mut fitting = self.fitting(block, known, bias, inside);
+            match (fitting.next(), fitting.next()) {
+                (Some(edge), None) if inside && (unseen || others) => return Entry::Likely(edge),
+                (Some(edge), None) => return Entry::Only(edge),
+                (Some(_), Some(_)) => return Entry::Several { inside },
+                (None, _) => {}
+            }
         }
+        Entry::Unseen
     }
 
-    /// The edges into a block that the register values allow; those of its loop when it has any, since
-    /// a loop is entered once and goes round many times.
-    fn fitting(&self, block: u32, known: &Known, bias: u64) -> impl Iterator<Item = Edge> {
+    /// The edges into a block, inside or from outside of its loop, that the register values allow.
+    fn fitting(
+        &self,
+        block: u32,
+        known: &Known,
+        bias: u64,
+        inside: bool,
+    ) -> impl Iterator<Item = Edge> {
         let edges = self.graph.entries(block);
-        let inside = edges.iter().any(|edge| edge.inside);
-        let alone = edges.iter().filter(|edge| edge.inside == inside).count() == 1;
+        // Where there is only one way, the values have nothing to decide.
+        let alone = edges.len() == 1 && !self.graph.blocks[block as usize].unseen;
         edges.iter().copied().filter(move |edge| {
             edge.inside == inside && (alone || self.fits(*edge, known, bias, MAX_REFUTATION.0))
         })
@@ -232,11 +235,12 @@ impl Search<'_> {
             // What retired last is the caller's call, which waits for nothing we could name.
             Entry::Called => return,
             Entry::Only(edge) | Entry::Likely(edge) => edge,
-            Entry::Several => {
+            Entry::Several { inside } => {
                 // One path with a memory operand beside one without is no proof that it was taken:
                 // unless none of the paths waits for memory, the sample's cost stays unowned.
                 let waits = |edge: Edge| code.facts[edge.from as usize].waits_at_end.is_some();
-                if code.fitting(self.home, sampled, bias).any(waits) {
+                let mut fitting = code.fitting(self.home, sampled, bias, inside);
+                if fitting.any(waits) {
                     self.collector.stall = Stall::Unresolved(Unresolved::AmbiguousPath);
                 }
                 return;
@@ -320,7 +324,7 @@ impl Search<'_> {
             let (from, sure) = match code.entry(to, &cursor.known, self.collector.bases.bias) {
                 Entry::Only(edge) => (edge.from, true),
                 Entry::Likely(edge) => (edge.from, false),
-                Entry::Called | Entry::Several | Entry::Unseen => return,
+                Entry::Called | Entry::Several { .. } | Entry::Unseen => return,
             };
             if (certain && !sure) || !self.visit(from) {
                 return;

@@ -126,11 +126,14 @@ fn waits_for(operands: &[Operand]) -> Option<u8> {
         .map(|number| number as u8)
 }
 
-fn is_call(instruction: &Instruction) -> bool {
+/// A call of any form, but not a system call, which the decoder crate counts among calls too.
+pub(super) fn is_call(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Call
 }
 
+/// The general registers that an instruction changes, wholly, in part, or perhaps.
 fn written(instruction: &Instruction, info: &InstructionInfo) -> RegisterSet {
+    // Bytes that are no instruction may be a newer one that this decoder does not know.
     if instruction.is_invalid() {
         return RegisterSet::ALL;
     }

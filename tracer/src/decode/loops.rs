@@ -18,7 +18,7 @@ pub(super) struct Loop {
     pub(super) tail: u32,
     /// The next larger loop around this one.
     pub(super) parent: Option<u32>,
-    /// Its blocks, header included.
+    /// Its blocks, header included. The owner may take them once it has used them.
     pub(super) body: Vec<u32>,
 }
 

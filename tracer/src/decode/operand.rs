@@ -197,6 +197,7 @@ fn is_memory(kind: OpKind) -> bool {
     )
 }
 
+/// The segment whose base counts; the others begin at zero in 64-bit mode.
 fn segment(register: Register) -> Segment {
     match register {
         Register::FS => Segment::Fs,
@@ -242,6 +243,7 @@ fn is_masked(instruction: &Instruction) -> bool {
         )
 }
 
+/// Bytes touched; a broadcast reads one element.
 fn size(instruction: &Instruction) -> u16 {
     let memory = instruction.memory_size();
     let bytes = if memory.is_broadcast() {

@@ -29,6 +29,7 @@ fn whole(register: Register) -> Option<(Gpr, bool)> {
         .map(|gpr| (gpr, narrow))
 }
 
+/// Immediates of 32- and 64-bit operations; the decoder crate has sign-extended them.
 fn is_immediate(kind: OpKind) -> bool {
     matches!(
         kind,
@@ -41,6 +42,7 @@ fn is_immediate(kind: OpKind) -> bool {
     )
 }
 
+/// The string instructions with 64-bit pointers.
 fn strings(instruction: &Instruction) -> Effect {
     let (source, destination, conditional) = match instruction.mnemonic() {
         Mnemonic::Movsb | Mnemonic::Movsw | Mnemonic::Movsd | Mnemonic::Movsq => {
@@ -95,6 +97,8 @@ fn stack(instruction: &Instruction) -> Option<Linear> {
     }
 }
 
+/// Sums of registers and constants into a whole register. 8- and 16-bit results are not followed: they
+/// leave the rest of the register, and addresses are not made of them.
 fn linear(instruction: &Instruction) -> Option<Linear> {
     let (to, narrow) = whole(instruction.op0_register())?;
     if instruction.op0_kind() != OpKind::Register {
@@ -160,6 +164,7 @@ fn address(instruction: &Instruction, to: Gpr) -> Option<Linear> {
     })
 }
 
+/// What scales, masks or widens an index on its way into an address.
 fn compute(instruction: &Instruction) -> Option<Compute> {
     if instruction.mnemonic() == Mnemonic::Cdqe {
         return Some(Compute {
@@ -214,6 +219,7 @@ fn compute(instruction: &Instruction) -> Option<Compute> {
     })
 }
 
+/// `xchg` of whole registers; the 32-bit form also clears the upper halves and is left as unknown.
 fn swap(instruction: &Instruction) -> Option<Effect> {
     let registers = instruction.mnemonic() == Mnemonic::Xchg
         && instruction.op0_kind() == OpKind::Register

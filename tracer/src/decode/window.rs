@@ -5,7 +5,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction};
 use super::{
     CallConvention, FunctionCode, Harvest, Registers, Stall, Touch,
     flow::Flow,
-    instruction::{Transfer, callee, transfer},
+    instruction::{Transfer, is_call, transfer},
 };
 use crate::event::Unresolved;
 
@@ -24,7 +24,7 @@ pub fn harvest_window(bytes: &[u8], registers: &Registers, out: &mut Vec<Touch>)
             break;
         }
         instructions.push(instruction);
-        if transfer(&instruction) != Transfer::Next || callee(&instruction).is_some() {
+        if transfer(&instruction) != Transfer::Next || is_call(&instruction) {
             break;
         }
     }

@@ -194,6 +194,11 @@ fn a_window_tells_what_follows_up_to_the_first_branch() {
     assert_eq!(harvest.operands_unknown, 1);
     let told: Vec<_> = out.iter().map(|touch| super::line(touch, 0)).collect();
     assert_eq!(told, ["0 decoded rmw 8 rdi", "0 decoded load 8 rdi+0x8"]);
+    // A call ends it as well: no callee is known that would give registers back.
+    let call = [0xff, 0xd0, 0x48, 0x8b, 0x03, 0xc3];
+    out.clear();
+    harvest_window(&call, &registers(START, &[]), &mut out);
+    assert!(out.is_empty());
     // Nothing to decode: a cut instruction, no bytes.
     for bytes in [&bytes[..2], &[]] {
         let harvest = harvest_window(bytes, &registers(START, &[]), &mut out);

@@ -143,3 +143,21 @@ fn an_instruction_that_indirect_jumps_may_reach_is_not_certain_of_its_predecesso
     assert_eq!(build(true).told(1, &[]), ["ambiguous_path"]);
     assert_eq!(build(false).told(1, &[]), ["0 stalled rmw 8 rdi"]);
 }
+
+#[test]
+fn a_loop_whose_own_jump_is_contradicted_was_just_entered() {
+    let p = program(|a| {
+        let mut again = a.create_label();
+        a.mov(rax, qword_ptr(rbx))?;
+        a.set_label(&mut again)?;
+        a.lea(rdx, qword_ptr(rdi + 8))?;
+        a.cmp(qword_ptr(rsi), rdx)?;
+        a.nop()?;
+        a.test(rcx, rcx)?;
+        a.jne(again)?;
+        a.ret()
+    });
+    assert_eq!(p.stalled(1, &[(Register::RCX, 0)]), "0 stalled load 8 rbx");
+    // Twin: the jump may have come here, and then it was last.
+    assert_eq!(p.stalled(1, &[(Register::RCX, 1)]), "no_memory_operand");
+}

@@ -54,10 +54,13 @@ fn a_body_that_falls_into_its_condition_is_blamed_at_the_condition() {
         a.jne(body)?;
         a.ret()
     });
+    // The flag that let the body run is still in eax.
     assert_eq!(
-        p.told(2, &[]),
+        p.told(2, &[(Register::RAX, 1)]),
         ["1 stalled rmw 8 rdi+0x8", "2 decoded load 4 0x404000"]
     );
+    // Twin: eax says that the body did not run, so the condition was just entered.
+    assert_eq!(p.stalled(2, &[(Register::RAX, 0)]), "no_memory_operand");
 }
 
 #[test]
