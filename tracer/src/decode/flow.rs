@@ -67,8 +67,9 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Cuts instructions into blocks. `landing[n]`: instruction n may be entered from unseen code.
-    pub(super) fn cut(flows: &[Flow], landing: &[bool]) -> Graph {
+    /// Cuts instructions into blocks. `landing[n]`: instruction n may be entered from unseen code;
+    /// `idle[n]`: it does nothing.
+    pub(super) fn cut(flows: &[Flow], landing: &[bool], idle: &[bool]) -> Graph {
         let mut blocks = spans(flows, landing);
         let block_of = |step: u32| {
             blocks
@@ -101,7 +102,29 @@ impl Graph {
             edges: Vec::new(),
         };
         graph.connect();
+        graph.cut_off_padding(idle);
         graph
+    }
+
+    /// Takes the fall-through from blocks of nothing but no-ops that no edge enters. Assemblers put them
+    /// before aligned loops; as a way in from the unseen, they would hide that the loop is one.
+    fn cut_off_padding(&mut self, idle: &[bool]) {
+        let padding: Vec<bool> = self
+            .blocks
+            .iter()
+            .map(|block| {
+                let entered = block.unseen || block.entries.0 != block.entries.1;
+                !entered && idle[block.steps()].iter().all(|idle| *idle)
+            })
+            .collect();
+        for (block, padding) in self.blocks.iter_mut().zip(&padding) {
+            if *padding {
+                block.fall = None;
+            }
+        }
+        if padding.contains(&true) {
+            self.connect();
+        }
     }
 
     /// Builds the entered blocks' edge lists from the successors.

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
 use super::{
     branch::{self, Condition},
@@ -117,7 +117,11 @@ impl FunctionCode {
             .iter()
             .map(|instruction| instruction.code() == Code::Endbr64)
             .collect();
-        let mut graph = Graph::cut(flows, &landing);
+        let idle: Vec<bool> = instructions
+            .iter()
+            .map(|instruction| instruction.mnemonic() == Mnemonic::Nop)
+            .collect();
+        let mut graph = Graph::cut(flows, &landing, &idle);
         let mut nest = loops::find(&mut graph);
         graph.mark_inside(|from, to| {
             nest.innermost[to as usize].is_some_and(|number| nest.contains(number, from))

@@ -192,7 +192,8 @@ fn a_loop_through_a_jump_table_is_not_harvested() {
 }
 
 fn nest_of(flows: &[Flow]) -> (Graph, loops::Nest) {
-    let mut graph = Graph::cut(flows, &vec![false; flows.len()]);
+    let nowhere = vec![false; flows.len()];
+    let mut graph = Graph::cut(flows, &nowhere, &nowhere);
     let nest = loops::find(&mut graph);
     (graph, nest)
 }

@@ -161,3 +161,31 @@ fn a_loop_whose_own_jump_is_contradicted_was_just_entered() {
     // Twin: the jump may have come here, and then it was last.
     assert_eq!(p.stalled(1, &[(Register::RCX, 1)]), "no_memory_operand");
 }
+
+#[test]
+fn padding_before_an_aligned_loop_is_no_way_into_it() {
+    let build = |padding: bool| {
+        program(move |a| {
+            let mut body = a.create_label();
+            let mut condition = a.create_label();
+            a.jmp(condition)?;
+            if padding {
+                a.nop()?;
+            } else {
+                a.inc(rdx)?;
+            }
+            a.set_label(&mut body)?;
+            a.add(qword_ptr(rdi), 1)?;
+            a.set_label(&mut condition)?;
+            a.mov(eax, dword_ptr(STOP))?;
+            a.test(eax, eax)?;
+            a.jne(body)?;
+            a.ret()
+        })
+    };
+    let around = [(Register::RAX, 1)];
+    assert_eq!(build(true).stalled(3, &around), "2 stalled rmw 8 rdi");
+    // Twin: code that does something is entered somehow, perhaps by a jump table, so the body has
+    // another way in.
+    assert_eq!(build(false).stalled(3, &around), "ambiguous_path");
+}
