@@ -160,9 +160,19 @@ fn flags(toolchain: &Toolchain, architecture: &str) -> Result<Vec<String>> {
     ];
     // The folder below is named after the registry; several can be there.
     let sources = cargo_home()?.join("registry/src");
-    for registry in
-        fs::read_dir(&sources).with_context(|| format!("listing {}", sources.display()))?
-    {
+    if !sources.exists() {
+        let fetch = toolchain
+            .cargo()?
+            .current_dir(root())
+            .args(["fetch", "--locked"])
+            .status();
+        ensure!(
+            fetch.is_ok_and(|status| status.success()),
+            "cargo fetch failed"
+        );
+    }
+    let listing = || format!("listing {}", sources.display());
+    for registry in fs::read_dir(&sources).with_context(listing)? {
         flags.push(remap(&registry?.path(), "registry"));
     }
     Ok(flags)

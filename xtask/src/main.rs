@@ -10,7 +10,10 @@ mod bpf_toolchain;
 mod ci;
 mod ebpf;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -36,11 +39,19 @@ enum Task {
     Ci,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().task {
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
         Some(Task::Ebpf(options)) => ebpf::run(&options),
         Some(Task::Ci) => ci::run(),
-        None => Ok(Arguments::command().print_long_help()?),
+        None => Arguments::command().print_long_help().map_err(Into::into),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without the backtrace that `RUST_BACKTRACE` would add: it hides what to do.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

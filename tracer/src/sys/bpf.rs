@@ -32,6 +32,9 @@ static OBJECT: &[u8] =
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("there is a kernel half for x86_64 and aarch64 only; see `cargo xtask ebpf`");
 
+/// No kernel gives out higher pids (include/linux/threads.h); the table is then 4 MiB.
+const PID_MAX_LIMIT: u32 = 1 << 22;
+
 /// What the kernel half must know before it is loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
@@ -59,12 +62,12 @@ pub enum BpfError {
     )]
     NotPermitted(#[source] io::Error),
     /// No BPF here.
-    #[error("this kernel has no BPF ({0}): it needs CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS")]
+    #[error("this kernel has no BPF: it needs CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS")]
     NoBpf(#[source] io::Error),
     /// The verifier, or the lack of a helper, refused a program.
     #[error(
-        "the kernel refused the BPF program `{program}` ({source}); kernels from 5.8 on are \
-         supported, and lockdown=confidentiality must be off. The verifier's last words:\n{log}"
+        "the kernel refused the BPF program `{program}`; kernels from 5.8 on are supported, and \
+         lockdown=confidentiality must be off. The verifier's last words:\n{log}"
     )]
     Rejected {
         /// Which program.
@@ -120,7 +123,7 @@ impl KernelHalf {
         let own_pid = std::process::id();
         let tgid = options.tgid_offset.unwrap_or(0);
         let thread_pointer = options.thread_pointer_offset.unwrap_or(0);
-        let chunks = options.pid_max / TARGET_CHUNK as u32 + 1;
+        let chunks = options.pid_max.min(PID_MAX_LIMIT) / TARGET_CHUNK as u32 + 1;
         let mut ebpf = EbpfLoader::new()
             .override_global(globals::ALL_PROCESSES, &all_processes, true)
             .override_global(globals::OWN_PID, &own_pid, true)
@@ -136,8 +139,10 @@ impl KernelHalf {
                 action: "mapping the table of targets".to_owned(),
                 source,
             })?;
-        sample_program(&mut ebpf)?
-            .load()
+        ebpf.program_mut(programs::SAMPLE)
+            .ok_or(ProgramError::UnexpectedProgramType)
+            .and_then(<&mut SampleProgram>::try_from)
+            .and_then(SampleProgram::load)
             .map_err(|error| program_error(programs::SAMPLE, error))?;
         Ok(KernelHalf {
             ebpf,
@@ -149,10 +154,12 @@ impl KernelHalf {
 
     /// Runs the sampling program on each overflow of a cpu-clock event, for as long as the event is
     /// open.
-    pub fn attach_sample(&mut self, event: &PerfEvent) -> Result<(), BpfError> {
-        let program = sample_program(&mut self.ebpf)?;
+    pub fn attach_sample(&self, event: &PerfEvent) -> Result<(), BpfError> {
+        let program = self.ebpf.program(programs::SAMPLE);
         let fd = program
-            .fd()
+            .ok_or(ProgramError::UnexpectedProgramType)
+            .and_then(<&SampleProgram>::try_from)
+            .and_then(SampleProgram::fd)
             .map_err(|error| program_error(programs::SAMPLE, error))?;
         event.set_bpf(fd.as_fd()).map_err(|source| BpfError::Call {
             action: "attaching the sampling program to the cpu-clock".to_owned(),
@@ -218,7 +225,8 @@ impl KernelHalf {
     }
 
     /// Copies kernel memory, at most [`KERNEL_TEXT_BYTES`] at once. Fails with `EFAULT` where
-    /// nothing is mapped, and with `ERANGE` where the kernel maps nothing by rule.
+    /// nothing is mapped, and with `ERANGE` where the kernel maps nothing by rule. Needs Linux 5.10
+    /// (`BPF_PROG_TEST_RUN` of raw tracepoints).
     pub fn read_kernel(&mut self, address: u64, len: usize) -> Result<Vec<u8>, BpfError> {
         let failed = |error| program_error(programs::READ_KERNEL, error);
         let len = len.min(KERNEL_TEXT_BYTES);
@@ -252,13 +260,6 @@ impl KernelHalf {
 
 /// [`Stats`] as aya can read it; the trait it asks for cannot be implemented outside of both crates.
 const STATS_WORDS: usize = size_of::<Stats>() / size_of::<u64>();
-
-fn sample_program(ebpf: &mut Ebpf) -> Result<&mut SampleProgram, BpfError> {
-    ebpf.program_mut(programs::SAMPLE)
-        .ok_or(ProgramError::UnexpectedProgramType)
-        .and_then(TryInto::try_into)
-        .map_err(|error| program_error(programs::SAMPLE, error))
-}
 
 fn raw_tracepoint<'a>(
     ebpf: &'a mut Ebpf,

@@ -512,3 +512,42 @@ fn a_process_of_a_few_milliseconds_leaves_its_fork_exec_mappings_and_exit() {
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     assert!((time_ns..time_ns + 60_000_000_000).contains(&now_ns));
 }
+
+#[test]
+fn records_of_one_cpu_can_share_a_ring_and_those_of_two_cannot() {
+    if !can_run("sharing a ring") {
+        return;
+    }
+    let cpus = online_cpus();
+    let open = |cpu| perf_event::open(&perf_event::sideband(1 << 12), Scope::Cpu(cpu)).unwrap();
+    let ring = Ring::map(open(cpus[0]), 1 << 12).unwrap();
+    open(cpus[0]).set_output(ring.event()).unwrap();
+    let Some(other) = cpus.get(1) else {
+        return println!("NOT RUN: the second half needs two CPUs");
+    };
+    let error = open(*other).set_output(ring.event()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+}
+
+#[test]
+fn the_clock_of_a_thread_counts_its_time_alone() {
+    if !can_run("a thread's clock") {
+        return;
+    }
+    let spinner = Spinner::start();
+    let clock = perf_event::open(
+        &perf_event::cpu_clock(1_000_000),
+        Scope::Thread(spinner.tid),
+    );
+    let clock = clock.unwrap();
+    assert_eq!(clock.count().unwrap(), 0);
+    clock.enable().unwrap();
+    let start = Instant::now();
+    while clock.count().unwrap() == 0 && start.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    clock.disable().unwrap();
+    let count = clock.count().unwrap();
+    assert!(count > 0 && u128::from(count) <= start.elapsed().as_nanos());
+    assert_eq!(clock.count().unwrap(), count);
+}
