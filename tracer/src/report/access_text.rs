@@ -65,7 +65,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
         Column::right("seen", 4, shorten::end),
         Column::right("time", 6, shorten::end),
         Column::left("function", 14, shorten_function),
-        Column::left("source", 14, shorten::path),
+        Column::left("source", 14, shorten_source),
     ];
     let indent = if lettered { "   " } else { INDENT };
     let lines = table::layout(&columns, &rows, WIDTH - indent.len());
@@ -166,6 +166,18 @@ fn shorten_function(text: &str, width: usize) -> String {
     }
 }
 
+/// Shortens `file:line:column`: where the file's own name does not fit with both numbers, the column
+/// goes before the name suffers.
+fn shorten_source(text: &str, width: usize) -> String {
+    let file = text.rsplit('/').next().unwrap_or(text);
+    match text.rsplit_once(':') {
+        Some((without, column)) if columns(file) > width && column.parse::<u32>().is_ok() => {
+            shorten::path(without, width)
+        }
+        _ => shorten::path(text, width),
+    }
+}
+
 /// `file:line:column`, or the module and the address in it.
 fn source(code: &Code) -> String {
     match (&code.file, code.line, code.column) {
@@ -214,7 +226,7 @@ pub(super) fn first_place(finding: &Finding) -> String {
         return String::new();
     };
     let function = row.code.inlined.first().or(row.code.symbol.as_ref());
-    let source = shorten::path(&source(&row.code), 30);
+    let source = shorten_source(&source(&row.code), 30);
     match function {
         Some(function) => format!("{} {source}", shorten::symbol(function, 30)),
         None => source,

@@ -55,7 +55,7 @@ pub struct Options {
 pub enum BpfError {
     /// Not allowed.
     #[error(
-        "the kernel does not let this user load BPF programs: run with sudo, or grant the binary \
+        "the kernel does not let this user load BPF programs: run as root (sudo), or grant the binary \
          `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; in a container, \
          its seccomp profile must allow bpf and perf_event_open too; before Linux 5.11, `ulimit -l` \
          must allow some megabytes"

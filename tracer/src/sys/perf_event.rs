@@ -155,7 +155,7 @@ pub fn bpf_output(wakeup_bytes: u32) -> Attributes {
 pub enum OpenError {
     /// Not allowed.
     #[error(
-        "the kernel does not let this user watch CPU {cpu}: run with sudo, or grant the binary \
+        "the kernel does not let this user watch CPU {cpu}: run as root (sudo), or grant the binary \
          `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; \
          kernel.perf_event_paranoid is {paranoid} (above 2, some distributions want root)"
     )]

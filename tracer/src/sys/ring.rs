@@ -232,7 +232,7 @@ fn map_error(error: io::Error, data_bytes: usize) -> io::Error {
     }
     let kib = data_bytes / 1024;
     let text = format!(
-        "a ring of {kib} KiB per CPU is more memory than this user may lock: run with sudo, grant the \
+        "a ring of {kib} KiB per CPU is more memory than this user may lock: run as root (sudo), grant the \
          binary `setcap cap_ipc_lock+ep`, or `sysctl kernel.perf_event_mlock_kb={}`",
         kib * 2 + 64
     );
