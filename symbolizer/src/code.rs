@@ -103,7 +103,7 @@ impl View<'_> {
             })
             .map(Arc::from)
         };
-        for call in function.inlined_at(self, index, address)?.into_iter().rev() {
+        for call in function.inlined(self, index)?.at(address) {
             place
                 .function
                 .clone_from(call.name.get_or_init(|| name(call.offset)));

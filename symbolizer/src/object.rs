@@ -82,13 +82,13 @@ impl Module {
         let symbol = symbols.covering(address).next();
         let described = self.debug_info().and_then(|info| {
             let view = info.view();
-            let found = find_variable(&view, variables(info)?, address, symbol);
+            let found = find_variable(&view, variables(info)?, address, symbol.as_ref());
             let (variable, size) = found.ok_or(Missing::NotCovered)?;
-            Ok(self.describe(&view, variable, size, symbol))
+            Ok(self.describe(&view, variable, size, symbol.as_ref()))
         });
         match (described, symbol) {
             (Ok(object), _) => Ok(object),
-            (Err(missing), Some(symbol)) => Ok(self.object_of_symbol(symbol, missing)),
+            (Err(missing), Some(symbol)) => Ok(self.object_of_symbol(&symbol, missing)),
             (Err(Missing::NoDebugInfo), None) => Err(self.symbols().missing()),
             (Err(missing), None) => Err(missing),
         }
