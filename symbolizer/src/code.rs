@@ -40,7 +40,7 @@ impl DebugInfo {
     pub(crate) fn frames(&self, address: u64) -> Result<Vec<Frame>, Missing> {
         let view = self.view();
         let mut line_only = None;
-        let mut problem = Missing::NotCovered;
+        let mut problem = self.not_covered();
         for span in self.units.code.covering(address) {
             match view.frames_in_unit(span.value, address) {
                 Ok(Found::Function(frames)) => return Ok(frames),
@@ -48,9 +48,6 @@ impl DebugInfo {
                 Ok(Found::Nothing) => {}
                 Err(missing) => problem = missing,
             }
-        }
-        if self.units.split && line_only.is_none() && problem == Missing::NotCovered {
-            problem = Missing::SplitDebugInfo;
         }
         line_only.map(|frame| vec![frame]).ok_or(problem)
     }

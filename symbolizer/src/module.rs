@@ -219,13 +219,20 @@ impl Module {
 
     pub(crate) fn debug_info(&self) -> Result<&DebugInfo, Missing> {
         let read = || {
-            let holder = if self.image.section_data(".debug_info").is_empty()
-                && self.image.section_data(".zdebug_info").is_empty()
-            {
-                Arc::clone(self.separate()?)
-            } else {
-                Arc::clone(&self.image)
+            let has_units = |image: &Image| {
+                let names = [".debug_info", ".zdebug_info"];
+                names
+                    .iter()
+                    .any(|name| !image.section_data(name).is_empty())
             };
+            let holder = if has_units(&self.image) {
+                Arc::clone(&self.image)
+            } else {
+                Arc::clone(self.separate()?)
+            };
+            if !has_units(&holder) {
+                return Err(Missing::NoDebugInfo);
+            }
             DebugInfo::read(holder, Arc::clone(&self.image))
         };
         self.debug_info

@@ -83,7 +83,7 @@ impl Module {
         let described = self.debug_info().and_then(|info| {
             let view = info.view();
             let found = find_variable(&view, variables(info)?, address, symbol.as_ref());
-            let (variable, size) = found.ok_or(Missing::NotCovered)?;
+            let (variable, size) = found.ok_or(info.not_covered())?;
             Ok(self.describe(&view, variable, size, symbol.as_ref()))
         });
         match (described, symbol) {

@@ -116,6 +116,15 @@ impl DebugInfo {
                 .any(|segment| segment.covers(address))
     }
 
+    /// Why an address that no unit describes is not described.
+    pub(crate) fn not_covered(&self) -> Missing {
+        if self.units.split {
+            Missing::SplitDebugInfo
+        } else {
+            Missing::NotCovered
+        }
+    }
+
     /// The variables, found by the first question for one.
     pub(crate) fn variables(&self) -> Result<&Variables, Missing> {
         self.variables

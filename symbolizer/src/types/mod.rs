@@ -5,6 +5,7 @@ mod field;
 mod layout;
 mod members;
 mod names;
+mod walk;
 mod wrappers;
 
 use std::{

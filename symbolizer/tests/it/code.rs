@@ -46,6 +46,7 @@ fn an_inlined_call_has_its_own_line_and_the_line_of_the_call() {
         &[][..],
         &["-no-pie"],
         &["-static"],
+        &["-static-pie"],
         &["-gz=zlib"],
         &["-ffunction-sections"],
     ] {
