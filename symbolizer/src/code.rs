@@ -67,6 +67,7 @@ enum Found {
 }
 
 impl View<'_> {
+    /// What one unit says of an address.
     fn frames_in_unit(&self, index: u32, address: u64) -> Result<Found, Missing> {
         let info = self.info;
         let unit = info.units.get(index).ok_or(Missing::Malformed)?;

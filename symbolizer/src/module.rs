@@ -188,6 +188,7 @@ impl Module {
             .ok_or(symbols.missing())
     }
 
+    /// A function or label by its symbol.
     fn named(&self, span: &Span<SymbolName>, bounds: Bounds) -> Function {
         let symbol = Some(self.symbol_text(span.value));
         Function {
@@ -204,6 +205,7 @@ impl Module {
         String::from_utf8_lossy(text).into_owned()
     }
 
+    /// The symbol tables, read on first use.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.symbols.get_or_init(|| {
             // A file with its own table needs no other one.
@@ -213,10 +215,12 @@ impl Module {
         })
     }
 
+    /// The call frame information, read on first use.
     fn unwind_bounds(&self) -> &Spans<()> {
         self.unwind.get_or_init(|| unwind::read_bounds(&self.image))
     }
 
+    /// The debug info, found and its units read on first use.
     pub(crate) fn debug_info(&self) -> Result<&DebugInfo, Missing> {
         let read = || {
             let has_units = |image: &Image| {
@@ -249,6 +253,7 @@ impl Module {
             .map_err(|missing| *missing)
     }
 
+    /// Asks for the file and checks that it is of this build.
     fn find_separate(&self) -> Result<Arc<Image>, Missing> {
         let mut refused = Missing::NoDebugInfo;
         if let Some(id) = self.build_id()

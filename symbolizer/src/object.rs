@@ -73,6 +73,7 @@ impl Module {
         self.debug_info()?.view().layout(ty.0)
     }
 
+    /// The variable by debug info, or by its symbol with the reason why there is no more.
     fn find_object<'m>(
         &'m self,
         address: u64,
@@ -94,6 +95,7 @@ impl Module {
         }
     }
 
+    /// What a symbol alone tells.
     fn object_of_symbol(&self, symbol: &Span<SymbolName>, missing: Missing) -> Object {
         let raw = self.symbol_text(symbol.value);
         Object {
@@ -110,6 +112,7 @@ impl Module {
         }
     }
 
+    /// Gathers what the definition and its declarations say.
     fn describe(
         &self,
         view: &View<'_>,

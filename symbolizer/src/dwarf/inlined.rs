@@ -156,6 +156,7 @@ impl Inlined {
             let parent = calls
                 .get(range.call as usize)
                 .map_or(NONE, |call| call.parent);
+            // Where the call around it is not, this one is not either: the file contradicts itself there.
             if innermost(&open) != parent {
                 continue;
             }
@@ -189,6 +190,7 @@ impl Inlined {
     }
 }
 
+/// The pass over the entries of one function.
 struct Reader<'v, 'a> {
     view: &'v View<'a>,
     unit: &'v RawUnit<'a>,
@@ -196,6 +198,7 @@ struct Reader<'v, 'a> {
     ranges: Vec<Range>,
 }
 
+/// The attributes of one call.
 #[derive(Default)]
 struct CallReader<'a> {
     range: CodeRange<'a>,
@@ -205,6 +208,7 @@ struct CallReader<'a> {
 }
 
 impl<'a> CallReader<'a> {
+    /// Takes the attribute if it is one of ours.
     fn observe(&mut self, name: gimli::DwAt, value: Value<'a>) {
         let number = || {
             value
@@ -226,6 +230,7 @@ impl<'a> CallReader<'a> {
 }
 
 impl<'a> Reader<'_, 'a> {
+    /// Keeps a call and its ranges; returns its number.
     fn add(
         &mut self,
         call: &CallReader<'a>,

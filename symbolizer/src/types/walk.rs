@@ -1,6 +1,9 @@
 //! The walk from a type down to the members at some bytes of it.
 
-use super::{Array, DEEPEST, Shape, members::FieldMember};
+use super::{
+    Array, DEEPEST, Shape,
+    members::{FieldMember, Members},
+};
 use crate::{
     dwarf::{Die, View},
     missing::Missing,
@@ -127,7 +130,7 @@ impl<'v, 'a> Walker<'v, 'a> {
                             named: Some(named),
                         }]
                     } else {
-                        members.fields.iter().map(Inner::of).collect()
+                        Inner::all(&members.fields)
                     };
                 let size = size.unwrap_or(u64::MAX);
                 let is_union = matches!(shape, Shape::Union);
@@ -138,27 +141,55 @@ impl<'v, 'a> Walker<'v, 'a> {
                 } else if members.variants.is_empty() {
                     self.walk_members(&place, &inner, size, window, depth)?
                 } else {
-                    // The discriminant is outside of the variants, but they overlap it with padding.
-                    match self.walk_members(&place, &inner, size, window, depth)? {
-                        Found::Leaves(leaves) => Found::Leaves(leaves),
-                        Found::Hole { .. } => {
-                            let arms: Vec<Vec<Inner<'_>>> = members
-                                .variants
-                                .iter()
-                                .map(|payload| payload.iter().map(Inner::of).collect())
-                                .collect();
-                            self.choose(&place, &arms, window, depth)?
-                        }
-                    }
+                    self.walk_variants(&place, &members, size, window, depth)?
                 };
                 match found {
                     Found::Hole { .. } if window.start >= size => Err(Missing::OutOfBounds),
+                    Found::Hole { .. } if self.view.has_virtual_base(die, 0)? => {
+                        Err(Missing::VirtualBase)
+                    }
                     found => Ok(found),
                 }
             }
         }
     }
 
+    /// The payload of one of the variants, and the discriminant. Where a value of the payload tells the variants
+    /// apart (`Option<Box<T>>`) both are in one place, and what the source accesses is the payload.
+    fn walk_variants(
+        &mut self,
+        place: &Place,
+        members: &Members,
+        size: u64,
+        window: Window,
+        depth: usize,
+    ) -> Result<Found, Missing> {
+        let arms: Vec<_> = members
+            .variants
+            .iter()
+            .map(|payload| Inner::all(payload))
+            .collect();
+        let payload = self.choose(place, &arms, window, depth)?;
+        let fields = self.walk_members(place, &Inner::all(&members.fields), size, window, depth)?;
+        Ok(match (payload, fields) {
+            (Found::Leaves(mut leaves), Found::Leaves(fields)) => {
+                let apart = |field: &Leaf| {
+                    leaves
+                        .iter()
+                        .all(|leaf| field.end <= leaf.offset || leaf.end <= field.offset)
+                };
+                let mut all: Vec<Leaf> = fields.into_iter().filter(apart).collect();
+                all.append(&mut leaves);
+                all.sort_by_key(|leaf| leaf.offset);
+                Found::Leaves(all)
+            }
+            (payload @ Found::Leaves(_), _) => payload,
+            (_, fields @ Found::Leaves(_)) => fields,
+            (payload, _) => payload,
+        })
+    }
+
+    /// An element and what is in it; of an access that spans several, the first, the second and the last of them.
     fn walk_array(
         &mut self,
         place: &Place,
@@ -174,6 +205,7 @@ impl<'v, 'a> Walker<'v, 'a> {
         if first >= count {
             return Err(Missing::OutOfBounds);
         }
+        // The access may go beyond the array; what is behind it is another object's.
         let last = ((window.end - 1) / array.stride).min(count - 1);
         let mut element = |index: u64| {
             let start = index
@@ -239,6 +271,7 @@ impl<'v, 'a> Walker<'v, 'a> {
     ) -> Result<Found, Missing> {
         let mut leaves: Vec<Leaf> = Vec::new();
         let mut hole = None;
+        // The neighbours, in case the window turns out to be a hole.
         let (mut before, mut after): (Option<&Inner<'_>>, Option<&Inner<'_>>) = (None, None);
         for inner in members {
             let member = inner.member;
@@ -255,6 +288,7 @@ impl<'v, 'a> Walker<'v, 'a> {
             }
             match self.walk_member(place, inner, window, depth)? {
                 Found::Leaves(found) if leaves.len() < MOST_LEAVES => leaves.extend(found),
+                // Too many to keep: the last one is all that the description needs of the rest.
                 Found::Leaves(found) => {
                     leaves.pop();
                     leaves.extend(found.into_iter().next_back());
@@ -294,6 +328,7 @@ impl<'v, 'a> Walker<'v, 'a> {
         })
     }
 
+    /// One member, seen from its own start.
     fn walk_member(
         &mut self,
         place: &Place,
@@ -363,7 +398,9 @@ impl<'v, 'a> Walker<'v, 'a> {
             place.base + window.start,
             place.base.saturating_add(window.end),
         );
+        // A 4-byte access to a union of a `long` and two `int`s is to one of the `int`s.
         let exact = |leaves: &Vec<Leaf>| matches!(&leaves[..], [leaf] if leaf.offset == start && leaf.end == end);
+        // Where no size fits, every name is as good as the other, and all are given.
         if candidates.iter().any(exact) {
             candidates.retain(exact);
         }
@@ -381,6 +418,7 @@ impl<'v, 'a> Walker<'v, 'a> {
                 let last = all().map(|leaf| leaf.end).max().unwrap_or(end);
                 let mut paths: Vec<String> = candidates.iter().map(|arm| path_of(arm)).collect();
                 paths.dedup();
+                // A long list says less than the name of the union.
                 let path = if count > MOST_ALTERNATIVES && !place.path.is_empty() {
                     place.path.clone()
                 } else {
@@ -406,11 +444,12 @@ struct Inner<'m> {
 }
 
 impl<'m> Inner<'m> {
-    fn of(member: &'m FieldMember) -> Inner<'m> {
-        Inner {
+    fn all(members: &'m [FieldMember]) -> Vec<Inner<'m>> {
+        let inner = |member: &'m FieldMember| Inner {
             member,
             label: &member.label,
             named: None,
-        }
+        };
+        members.iter().map(inner).collect()
     }
 }

@@ -254,3 +254,21 @@ fn many_declarations_of_one_name_are_looked_up_once() {
     assert_eq!(object.missing, Some(Missing::DeclarationOnly));
     quickly(|| (0..1000).for_each(|_| drop(module.object(address))));
 }
+
+#[test]
+fn many_members_of_a_type_that_is_slow_to_size_are_given_up() {
+    // Twenty kilobytes that would take sixteen million entries to understand.
+    let built = program(&format!(
+        "{}{}wide: .uleb128 2; .asciz \"wide\"; .byte 64\n\
+         .rept 4000\n.uleb128 3; .asciz \"m\"; .long tall - unit; .byte 0\n.endr\n.byte 0\n\
+         tall: .uleb128 8; .long long - unit\n.rept 4000\n.uleb128 9, 0\n.endr\n.byte 0\n",
+        variable("wide"),
+        long()
+    ));
+    let (module, address) = open(&built);
+    let object = quickly(|| module.object(address).unwrap());
+    assert_eq!((object.name.as_str(), object.size), ("object", Some(64)));
+    let ty = object.ty.unwrap();
+    assert_eq!(quickly(|| module.field(ty, 0, 8)), Err(Missing::TooDeep));
+    assert_eq!(quickly(|| module.layout(ty)), Err(Missing::TooDeep));
+}
