@@ -40,7 +40,7 @@ impl DebugInfo {
     pub(crate) fn frames(&self, address: u64) -> Result<Vec<Frame>, Missing> {
         let view = self.view();
         let mut line_only = None;
-        let mut problem = Missing::NotCovered;
+        let mut problem = self.not_covered();
         for span in self.units.code.covering(address) {
             match view.frames_in_unit(span.value, address) {
                 Ok(Found::Function(frames)) => return Ok(frames),
@@ -48,9 +48,6 @@ impl DebugInfo {
                 Ok(Found::Nothing) => {}
                 Err(missing) => problem = missing,
             }
-        }
-        if self.units.split && line_only.is_none() && problem == Missing::NotCovered {
-            problem = Missing::SplitDebugInfo;
         }
         line_only.map(|frame| vec![frame]).ok_or(problem)
     }
@@ -70,6 +67,7 @@ enum Found {
 }
 
 impl View<'_> {
+    /// What one unit says of an address.
     fn frames_in_unit(&self, index: u32, address: u64) -> Result<Found, Missing> {
         let info = self.info;
         let unit = info.units.get(index).ok_or(Missing::Malformed)?;
@@ -103,7 +101,7 @@ impl View<'_> {
             })
             .map(Arc::from)
         };
-        for call in function.inlined_at(self, index, address)?.into_iter().rev() {
+        for call in function.inlined(self, index)?.at(address) {
             place
                 .function
                 .clone_from(call.name.get_or_init(|| name(call.offset)));

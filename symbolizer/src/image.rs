@@ -23,7 +23,10 @@ const LONGEST_NAME: usize = 64;
 const PAGE: u64 = 4096;
 /// Debug sections shrink to a third or a fifth when compressed. A file that claims more than this is
 /// refused instead of given memory.
-const MOST_INFLATION: u64 = 100;
+const MOST_INFLATION: u64 = 64;
+
+/// Loadable segments looked at. Linkers make about five, and every address is compared with all of them.
+const MOST_SEGMENTS: usize = 256;
 
 /// A loadable piece of the file (`PT_LOAD`), or the template of thread-local storage (`PT_TLS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +57,13 @@ pub(crate) struct Section {
 }
 
 impl Section {
+    /// Whether the section has addresses in every process: thread-local ones have only offsets.
+    pub(crate) fn is_allocated(&self) -> bool {
+        self.flags.contains(elf::SHF_ALLOC) && !self.flags.contains(elf::SHF_TLS)
+    }
+
     pub(crate) fn covers(&self, svma: u64) -> bool {
-        self.flags.contains(elf::SHF_ALLOC)
-            && !self.flags.contains(elf::SHF_TLS)
-            && svma.wrapping_sub(self.address) < self.size
+        self.is_allocated() && svma.wrapping_sub(self.address) < self.size
     }
 }
 
@@ -93,7 +99,7 @@ impl Image {
                 executable: program.p_flags(ENDIAN).contains(elf::PF_X),
             };
             match program.p_type(ENDIAN) {
-                elf::PT_LOAD => segments.push(segment),
+                elf::PT_LOAD if segments.len() < MOST_SEGMENTS => segments.push(segment),
                 elf::PT_TLS => thread_local = Some(segment),
                 elf::PT_NOTE if build_id.is_none() => {
                     build_id = find_build_id(data, offset, file_size, program.p_align(ENDIAN));
@@ -122,10 +128,12 @@ impl Image {
         })
     }
 
+    /// The whole file.
     pub(crate) fn data(&self) -> &[u8] {
         (*self.bytes).as_ref()
     }
 
+    /// The identity the linker gave to the build.
     pub(crate) fn build_id(&self) -> Option<&[u8]> {
         self.data().get(self.build_id.clone()?)
     }
@@ -174,6 +182,7 @@ impl Image {
     /// Mappings are whole pages: the bytes around a segment in its first and last page are mapped
     /// with it, and the start of `.bss` lies there. A segment that really contains the offset wins.
     pub(crate) fn svma_of_offset(&self, offset: u64) -> Option<u64> {
+        // `.data` and the read-only data before it often share a page of the file, mapped twice.
         let exact = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.file_size;
         let in_its_last_page = |segment: &&Segment| {
             let past = offset.wrapping_sub(segment.offset);
@@ -202,17 +211,25 @@ impl Image {
         )
     }
 
-    /// Run-time address minus svma (wrapping), from a mapping that starts with the first page of a segment.
+    /// Run-time address minus svma (wrapping), from a mapping that starts with any page of a segment.
+    ///
+    /// Segments share pages of the file where one ends and the next one starts. The kernel maps a
+    /// segment from its first page, so that a page some segment starts with is most likely that one's.
     pub(crate) fn load_bias(&self, mapping_start: u64, file_offset: u64) -> Option<u64> {
-        let starts = |segment: &&Segment| segment.offset & !(PAGE - 1) == file_offset;
-        let segment = self
-            .segments
-            .iter()
-            .filter(|segment| segment.executable)
+        let first_page = |segment: &&Segment| segment.offset & !(PAGE - 1);
+        let starts = |segment: &&Segment| first_page(segment) == file_offset;
+        let holds = |segment: &&Segment| {
+            let end = segment.offset.saturating_add(segment.file_size);
+            (first_page(segment)..end).contains(&file_offset)
+        };
+        let code = || self.segments.iter().filter(|segment| segment.executable);
+        let segment = code()
             .find(starts)
-            .or_else(|| self.segments.iter().find(starts))?;
-        let page = segment.address.wrapping_sub(segment.offset - file_offset);
-        Some(mapping_start.wrapping_sub(page))
+            .or_else(|| self.segments.iter().find(starts))
+            .or_else(|| code().find(holds))
+            .or_else(|| self.segments.iter().find(holds))?;
+        let within = file_offset.wrapping_sub(segment.offset);
+        Some(mapping_start.wrapping_sub(segment.address.wrapping_add(within)))
     }
 
     /// From the first to the last loaded byte.
@@ -248,10 +265,12 @@ impl Image {
     }
 }
 
+/// The reader's own words say which header is wrong.
 fn malformed(error: object::read::Error) -> ModuleError {
     ModuleError::Malformed(error.to_string())
 }
 
+/// Magic number, class and byte order, each refused with its own reason.
 fn check_ident(data: &[u8]) -> Result<(), ModuleError> {
     let ident = data.get(..16).ok_or(ModuleError::NotElf)?;
     if ident[..4] != *b"\x7fELF" {
@@ -266,6 +285,7 @@ fn check_ident(data: &[u8]) -> Result<(), ModuleError> {
     Ok(())
 }
 
+/// The section headers. A file without them, or with damaged ones, has no sections: its segments still serve.
 fn sections(header: &Header, data: &[u8]) -> Vec<Section> {
     let Ok(headers) = header.section_headers(ENDIAN, data) else {
         return Vec::new();
@@ -296,6 +316,7 @@ fn sections(header: &Header, data: &[u8]) -> Vec<Section> {
         .collect()
 }
 
+/// The range of the descriptor of a `NT_GNU_BUILD_ID` note in some notes.
 fn find_build_id(data: &[u8], offset: u64, size: u64, align: u64) -> Option<Range<usize>> {
     let start = usize::try_from(offset).ok()?;
     let notes = data.get(start..start.checked_add(usize::try_from(size).ok()?)?)?;

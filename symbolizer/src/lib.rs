@@ -5,6 +5,25 @@
 //! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
 //! ([`Module::object`], [`Module::field`], [`Module::layout`]), or the reason why there is none ([`Missing`]).
 //!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (address, mapping_start, mapping_offset) = (0, 0, 0);
+//! use std::sync::Arc;
+//! use symbolizer::{Module, NoDebugFiles};
+//!
+//! let module = Module::parse(Arc::new(std::fs::read("/bin/true")?), Box::new(NoDebugFiles))?;
+//! let svma = module.svma_of_offset(address - mapping_start + mapping_offset).ok_or("not mapped")?;
+//! for frame in module.frames(svma).frames {
+//!     println!("{:?} {:?}:{:?}", frame.function, frame.file, frame.line);
+//! }
+//! match module.object(svma) {
+//!     Ok(object) => println!("{} at offset {}", object.name, svma - object.address),
+//!     Err(missing) => println!("{missing}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The crate opens no file and reads no process: the caller maps files and turns run-time addresses into
 //! the file's own ([`Module::svma_of_offset`]). Files may be hostile: no input makes it panic, recurse without
 //! bound, run forever or take memory out of proportion to the file.

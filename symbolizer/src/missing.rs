@@ -26,6 +26,8 @@ pub enum Missing {
     NoType,
     /// The offset lies beyond the end of the type.
     OutOfBounds,
+    /// The bytes may belong to a virtual base class, whose place only the running program knows.
+    VirtualBase,
     /// Types are nested deeper than any real program nests them.
     TooDeep,
 }
@@ -53,6 +55,9 @@ impl fmt::Display for Missing {
             }
             Missing::NoType => "the debug info states no type",
             Missing::OutOfBounds => "the offset lies outside of the type",
+            Missing::VirtualBase => {
+                "the bytes may be of a virtual base class, which has no fixed place in the object"
+            }
             Missing::TooDeep => "types are nested too deeply to follow",
         })
     }

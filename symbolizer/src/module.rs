@@ -24,6 +24,8 @@ pub struct Module {
     finder: Box<dyn DebugFiles + Send + Sync>,
     separate: OnceLock<Result<Arc<Image>, Missing>>,
     symbols: OnceLock<Symbols>,
+    /// Demangled names of the functions, then of the labels, in the order of the tables.
+    names: OnceLock<Box<[OnceLock<Arc<str>>]>>,
     unwind: OnceLock<Spans<()>>,
     debug_info: OnceLock<Result<DebugInfo, Missing>>,
 }
@@ -63,6 +65,7 @@ impl Module {
             finder: debug,
             separate: OnceLock::new(),
             symbols: OnceLock::new(),
+            names: OnceLock::new(),
             unwind: OnceLock::new(),
             debug_info: OnceLock::new(),
         })
@@ -108,7 +111,7 @@ impl Module {
     pub fn function(&self, svma: u64) -> Option<Function> {
         let symbols = self.symbols();
         if let Some(span) = symbols.functions.covering(svma).next() {
-            return Some(self.named(span, Bounds::Symbol));
+            return Some(self.named(&span, Bounds::Symbol));
         }
         if let Some(span) = self.unwind_bounds().covering(svma).next() {
             return Some(Function {
@@ -122,7 +125,7 @@ impl Module {
             .labels
             .covering(svma)
             .next()
-            .map(|span| self.named(span, Bounds::Label))
+            .map(|span| self.named(&span, Bounds::Label))
     }
 
     /// The bytes of the file for `start..end`; absent unless all of them are in the file.
@@ -134,9 +137,10 @@ impl Module {
     /// a return address ask for the byte before it.
     pub fn frames(&self, svma: u64) -> Code {
         let (symbol, offset_in_symbol) = match self.code_symbol(svma) {
-            Ok(span) => {
-                let raw = self.symbol_text(span.value);
-                (Ok(Arc::from(demangle(&raw))), Some(svma - span.start))
+            Ok((span, demangled)) => {
+                let name =
+                    demangled.get_or_init(|| Arc::from(demangle(&self.symbol_text(span.value))));
+                (Ok(Arc::clone(name)), Some(svma - span.start))
             }
             Err(missing) => (Err(missing), None),
         };
@@ -157,20 +161,34 @@ impl Module {
         if let Some(language) = self.debug_info().ok().and_then(|info| info.language(svma)) {
             return Some(language);
         }
-        Language::of_symbol(&self.symbol_text(self.code_symbol(svma).ok()?.value))
+        Language::of_symbol(&self.symbol_text(self.code_symbol(svma).ok()?.0.value))
     }
 
     pub(crate) fn image(&self) -> &Image {
         &self.image
     }
 
-    fn code_symbol(&self, svma: u64) -> Result<Span<SymbolName>, Missing> {
+    /// The symbol of a piece of code, and where its demangled name is kept.
+    fn code_symbol(&self, svma: u64) -> Result<(Span<SymbolName>, &OnceLock<Arc<str>>), Missing> {
         let symbols = self.symbols();
-        let found = symbols.functions.covering(svma).next();
-        let found = found.or_else(|| symbols.labels.covering(svma).next());
-        found.copied().ok_or(symbols.missing())
+        let names = self.names.get_or_init(|| {
+            let count = symbols.functions.len() + symbols.labels.len();
+            std::iter::repeat_with(OnceLock::new).take(count).collect()
+        });
+        let tables = [
+            (&symbols.functions, 0),
+            (&symbols.labels, symbols.functions.len()),
+        ];
+        tables
+            .into_iter()
+            .find_map(|(spans, before)| {
+                let index = spans.indexes_covering(svma).next()?;
+                Some((spans.get(index)?, names.get(before + index)?))
+            })
+            .ok_or(symbols.missing())
     }
 
+    /// A function or label by its symbol.
     fn named(&self, span: &Span<SymbolName>, bounds: Bounds) -> Function {
         let symbol = Some(self.symbol_text(span.value));
         Function {
@@ -187,6 +205,7 @@ impl Module {
         String::from_utf8_lossy(text).into_owned()
     }
 
+    /// The symbol tables, read on first use.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.symbols.get_or_init(|| {
             // A file with its own table needs no other one.
@@ -196,19 +215,28 @@ impl Module {
         })
     }
 
+    /// The call frame information, read on first use.
     fn unwind_bounds(&self) -> &Spans<()> {
         self.unwind.get_or_init(|| unwind::read_bounds(&self.image))
     }
 
+    /// The debug info, found and its units read on first use.
     pub(crate) fn debug_info(&self) -> Result<&DebugInfo, Missing> {
         let read = || {
-            let holder = if self.image.section_data(".debug_info").is_empty()
-                && self.image.section_data(".zdebug_info").is_empty()
-            {
-                Arc::clone(self.separate()?)
-            } else {
-                Arc::clone(&self.image)
+            let has_units = |image: &Image| {
+                let names = [".debug_info", ".zdebug_info"];
+                names
+                    .iter()
+                    .any(|name| !image.section_data(name).is_empty())
             };
+            let holder = if has_units(&self.image) {
+                Arc::clone(&self.image)
+            } else {
+                Arc::clone(self.separate()?)
+            };
+            if !has_units(&holder) {
+                return Err(Missing::NoDebugInfo);
+            }
             DebugInfo::read(holder, Arc::clone(&self.image))
         };
         self.debug_info
@@ -225,6 +253,7 @@ impl Module {
             .map_err(|missing| *missing)
     }
 
+    /// Asks for the file and checks that it is of this build.
     fn find_separate(&self) -> Result<Arc<Image>, Missing> {
         let mut refused = Missing::NoDebugInfo;
         if let Some(id) = self.build_id()

@@ -73,6 +73,7 @@ impl Module {
         self.debug_info()?.view().layout(ty.0)
     }
 
+    /// The variable by debug info, or by its symbol with the reason why there is no more.
     fn find_object<'m>(
         &'m self,
         address: u64,
@@ -82,18 +83,19 @@ impl Module {
         let symbol = symbols.covering(address).next();
         let described = self.debug_info().and_then(|info| {
             let view = info.view();
-            let found = find_variable(&view, variables(info)?, address, symbol);
-            let (variable, size) = found.ok_or(Missing::NotCovered)?;
-            Ok(self.describe(&view, variable, size, symbol))
+            let found = find_variable(&view, variables(info)?, address, symbol.as_ref());
+            let (variable, size) = found.ok_or(info.not_covered())?;
+            Ok(self.describe(&view, variable, size, symbol.as_ref()))
         });
         match (described, symbol) {
             (Ok(object), _) => Ok(object),
-            (Err(missing), Some(symbol)) => Ok(self.object_of_symbol(symbol, missing)),
+            (Err(missing), Some(symbol)) => Ok(self.object_of_symbol(&symbol, missing)),
             (Err(Missing::NoDebugInfo), None) => Err(self.symbols().missing()),
             (Err(missing), None) => Err(missing),
         }
     }
 
+    /// What a symbol alone tells.
     fn object_of_symbol(&self, symbol: &Span<SymbolName>, missing: Missing) -> Object {
         let raw = self.symbol_text(symbol.value);
         Object {
@@ -110,6 +112,7 @@ impl Module {
         }
     }
 
+    /// Gathers what the definition and its declarations say.
     fn describe(
         &self,
         view: &View<'_>,

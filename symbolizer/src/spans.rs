@@ -9,12 +9,19 @@ pub(crate) struct Span<T> {
     pub(crate) value: T,
 }
 
-/// Ranges in the order of their start. Invariant: `reach[i]` is the largest end of `spans[..=i]`, which is
-/// where a backwards search may stop.
+/// Ranges in the order of their start. The starts lie apart, so that a search touches little memory.
 #[derive(Debug)]
 pub(crate) struct Spans<T> {
-    spans: Box<[Span<T>]>,
-    reach: Box<[u64]>,
+    starts: Box<[u64]>,
+    rests: Box<[Rest<T>]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rest<T> {
+    end: u64,
+    /// The largest end of this range and all before it: where a backwards search may stop.
+    reach: u64,
+    value: T,
 }
 
 /// Overlapping ranges looked at for one address. Real files overlap two or three deep.
@@ -23,8 +30,8 @@ const MOST_STEPS: usize = 4096;
 impl<T> Default for Spans<T> {
     fn default() -> Spans<T> {
         Spans {
-            spans: Box::default(),
-            reach: Box::default(),
+            starts: Box::default(),
+            rests: Box::default(),
         }
     }
 }
@@ -35,33 +42,52 @@ impl<T: Copy> Spans<T> {
         spans.retain(|span| span.start < span.end);
         // Wider ranges first, so that the narrowest one of equal starts is found first from behind.
         spans.sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
-        let mut highest = 0;
-        let reach = spans
-            .iter()
-            .map(|span| {
-                highest = span.end.max(highest);
-                highest
-            })
-            .collect();
+        let mut reach = 0;
+        let rest = |span: &Span<T>| {
+            reach = span.end.max(reach);
+            Rest {
+                end: span.end,
+                reach,
+                value: span.value,
+            }
+        };
         Spans {
-            spans: spans.into_boxed_slice(),
-            reach,
+            rests: spans.iter().map(rest).collect(),
+            starts: spans.iter().map(|span| span.start).collect(),
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
     /// The ranges that cover `address`, the one that starts last (the innermost one) first.
-    pub(crate) fn covering(&self, address: u64) -> impl Iterator<Item = &Span<T>> {
-        let upto = self.spans.partition_point(|span| span.start <= address);
+    pub(crate) fn covering(&self, address: u64) -> impl Iterator<Item = Span<T>> {
+        self.indexes_covering(address)
+            .filter_map(|index| self.get(index))
+    }
+
+    /// As [`Spans::covering`], by the position of the ranges.
+    pub(crate) fn indexes_covering(&self, address: u64) -> impl Iterator<Item = usize> {
+        let upto = self.starts.partition_point(|&start| start <= address);
         (0..upto)
             .rev()
             .take(MOST_STEPS)
-            .take_while(move |&index| self.reach[index] > address)
-            .map(|index| &self.spans[index])
-            .filter(move |span| span.end > address)
+            .take_while(move |&index| self.rests[index].reach > address)
+            .filter(move |&index| self.rests[index].end > address)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Span<T>> {
-        self.spans.iter()
+    pub(crate) fn get(&self, index: usize) -> Option<Span<T>> {
+        let rest = self.rests.get(index)?;
+        Some(Span {
+            start: *self.starts.get(index)?,
+            end: rest.end,
+            value: rest.value,
+        })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Span<T>> {
+        (0..self.len()).filter_map(|index| self.get(index))
     }
 }
 

@@ -3,7 +3,7 @@
 use object::{LittleEndian, elf, read::elf::Sym};
 
 use crate::{
-    image::Image,
+    image::{Image, Section},
     missing::Missing,
     spans::{Span, Spans},
 };
@@ -46,6 +46,7 @@ pub(crate) struct Symbols {
     pub(crate) complete: bool,
 }
 
+/// A symbol among others for the same address.
 #[derive(Clone, Copy)]
 struct Candidate {
     span: Span<SymbolName>,
@@ -106,6 +107,7 @@ pub(crate) fn read_name<'a>(
     text.split(|&byte| byte == 0).next().unwrap_or(&[])
 }
 
+/// The symbols of the tables read so far, by kind.
 #[derive(Default)]
 struct Kinds {
     functions: Vec<Candidate>,
@@ -122,18 +124,34 @@ impl Kinds {
         };
         let symbols: &[elf::Sym64<LittleEndian>] =
             object::pod::slice_from_all_bytes(image.content(table)).unwrap_or(&[]);
+        let allocated = |(index, section): (usize, &Section)| {
+            section.is_allocated().then(|| Span {
+                start: section.address,
+                end: section.address.saturating_add(section.size),
+                value: index as u32,
+            })
+        };
+        let sections = image.sections.iter().enumerate().filter_map(allocated);
+        let sections = Spans::new(sections.collect());
         for symbol in symbols {
             let name = SymbolName {
                 origin,
                 strings: table.link as u32,
                 offset: symbol.st_name(ENDIAN),
             };
-            self.sort_in(image, symbol, name);
+            self.sort_in(image, &sections, symbol, name);
         }
         !symbols.is_empty()
     }
 
-    fn sort_in(&mut self, image: &Image, symbol: &elf::Sym64<LittleEndian>, name: SymbolName) {
+    /// Adds a symbol to the kind it belongs to; most belong to none.
+    fn sort_in(
+        &mut self,
+        image: &Image,
+        sections: &Spans<u32>,
+        symbol: &elf::Sym64<LittleEndian>,
+        name: SymbolName,
+    ) {
         let section = symbol.st_shndx(ENDIAN);
         if section == elf::SHN_UNDEF || section == elf::SHN_ABS || name.offset == 0 {
             return;
@@ -156,7 +174,8 @@ impl Kinds {
         let sized = candidate(start.saturating_add(size));
         match symbol.st_type() {
             elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE => {
-                let holder = image.sections.iter().find(|section| section.covers(start));
+                let holder = sections.covering(start).next();
+                let holder = holder.and_then(|section| image.sections.get(section.value as usize));
                 let Some(holder) = holder else { return };
                 if !holder.flags.contains(elf::SHF_EXECINSTR) {
                     // Linker-made marks such as `__bss_start` name no object; a sized one written in

@@ -25,6 +25,7 @@ pub(crate) fn read_bounds(image: &Image) -> Spans<()> {
             .set_got(address_of(".got"));
         let mut frames = EhFrame::new(image.content(section), LittleEndian);
         frames.set_address_size(8);
+        // Most entries share one of a few common ones; each is decoded once.
         let mut common = HashMap::new();
         let mut entries = frames.entries(&bases);
         while let Ok(Some(entry)) = entries.next() {

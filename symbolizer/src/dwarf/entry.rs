@@ -60,6 +60,7 @@ impl<'a> View<'a> {
         index: u32,
         entries: &mut EntriesRaw<'_, Slice<'a>>,
     ) -> Result<Option<Entry<'a>>, Missing> {
+        self.step()?;
         let Some(abbreviation) = entries.read_abbreviation()? else {
             return Ok(None);
         };
@@ -71,6 +72,7 @@ impl<'a> View<'a> {
         Ok(Some(entry))
     }
 
+    /// Decodes the attribute if it is one of ours.
     fn take(
         &self,
         entry: &mut Entry<'a>,
@@ -149,6 +151,7 @@ impl<'a> View<'a> {
                     )?;
                 }
             } else if let Some(abbreviation) = entries.read_abbreviation()? {
+                self.step()?;
                 entries.skip_attributes(abbreviation.attributes())?;
             }
         }

@@ -14,11 +14,13 @@ const LONGEST_PATH: usize = 4096;
 pub(crate) struct Files(Box<[Arc<str>]>);
 
 impl Files {
+    /// The path with the directories the file records; absent for the placeholder of DWARF 4.
     pub(crate) fn path(&self, index: u64) -> Option<Arc<str>> {
         let path = self.0.get(usize::try_from(index).ok()?)?;
         (!path.is_empty()).then(|| Arc::clone(path))
     }
 
+    /// Decodes the directory and file lists, not the rows.
     pub(crate) fn read(
         view: &View<'_>,
         opened: &RawUnit<'_>,
@@ -64,6 +66,7 @@ pub(crate) fn program<'a>(
         .program(offset, opened.header.address_size(), None, None)?)
 }
 
+/// The text of a directory or file name.
 fn text<'a>(
     view: &View<'a>,
     opened: &RawUnit<'_>,

@@ -26,6 +26,7 @@ pub(crate) fn check(table: &[u8]) -> Result<(), Missing> {
     skip_list(&mut input, format)
 }
 
+/// An entry format, a count, and so many entries of the format.
 fn skip_list(input: &mut Slice<'_>, format: Format) -> Result<(), Missing> {
     let mut forms = Vec::new();
     for _ in 0..input.read_u8()? {

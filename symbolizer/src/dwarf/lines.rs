@@ -3,12 +3,14 @@
 use gimli::{ColumnType, DebugLineOffset};
 
 use super::{RawUnit, View, files};
-use crate::missing::Missing;
+use crate::{
+    missing::Missing,
+    spans::{Span, Spans},
+};
 
 /// A source position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    address: u64,
     pub(crate) file: u32,
     /// 0 when the compiler attributes the code to no line.
     pub(crate) line: u32,
@@ -16,37 +18,32 @@ pub(crate) struct Row {
     pub(crate) column: u32,
 }
 
-/// Contiguous code of one unit; `rows[first..last]` describe it, in the order of addresses.
-#[derive(Clone, Copy, Debug)]
-struct Sequence {
-    start: u64,
-    end: u64,
-    first: u32,
-    last: u32,
-}
-
 /// A decoded line table.
 pub(crate) struct Lines {
-    sequences: Box<[Sequence]>,
+    /// Contiguous pieces of code.
+    sequences: Spans<Rows>,
+    /// Where each row starts, from the start of its sequence. Apart from the rows, for the search.
+    offsets: Box<[u32]>,
     rows: Box<[Row]>,
+}
+
+/// The rows of a sequence, in the order of addresses.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    first: u32,
+    last: u32,
 }
 
 impl Lines {
     /// The row that covers an address.
     pub(crate) fn row(&self, address: u64) -> Option<&Row> {
         // Sequences do not overlap in sane files; in others any of the covering ones will do.
-        let upto = self
-            .sequences
-            .partition_point(|sequence| sequence.start <= address);
-        let sequence = self.sequences.get(upto.checked_sub(1)?)?;
-        if address >= sequence.end {
-            return None;
-        }
-        let rows = self
-            .rows
-            .get(sequence.first as usize..sequence.last as usize)?;
-        let upto = rows.partition_point(|row| row.address <= address);
-        rows.get(upto.checked_sub(1)?)
+        let sequence = self.sequences.covering(address).next()?;
+        let (first, last) = (sequence.value.first as usize, sequence.value.last as usize);
+        let offset = u32::try_from(address - sequence.start).unwrap_or(u32::MAX);
+        let offsets = self.offsets.get(first..last)?;
+        let upto = offsets.partition_point(|&row| row <= offset);
+        self.rows.get(first + upto.checked_sub(1)?)
     }
 
     /// Decodes the table at `offset`. Rows up to the first damaged instruction are kept.
@@ -57,32 +54,34 @@ impl Lines {
     ) -> Result<Lines, Missing> {
         let program = files::program(view, opened, offset)?;
         let mut read = program.rows();
-        let mut rows: Vec<Row> = Vec::new();
+        let (mut offsets, mut rows): (Vec<u32>, Vec<Row>) = (Vec::new(), Vec::new());
         let mut sequences = Vec::new();
         let mut first = 0;
+        let mut start = 0;
         while let Ok(Some((_, row))) = read.next_row() {
             view.info.budget.charge(1)?;
             let address = row.address();
             if row.end_sequence() {
-                if let Some(start) = rows.get(first).map(|row| row.address)
-                    && start < address
-                    && view.info.is_code(start)
-                {
+                if rows.len() > first && start < address && view.info.is_code(start) {
                     let (first, last) = (first as u32, rows.len() as u32);
-                    sequences.push(Sequence {
+                    let value = Rows { first, last };
+                    sequences.push(Span {
                         start,
                         end: address,
-                        first,
-                        last,
+                        value,
                     });
                 } else {
                     rows.truncate(first);
+                    offsets.truncate(first);
                 }
                 first = rows.len();
                 continue;
             }
+            if rows.len() == first {
+                start = address;
+            }
+            let offset = u32::try_from(address.saturating_sub(start)).unwrap_or(u32::MAX);
             let decoded = Row {
-                address,
                 file: u32::try_from(row.file_index()).unwrap_or(u32::MAX),
                 line: row
                     .line()
@@ -94,18 +93,19 @@ impl Lines {
             };
             // Of several rows for one address the last one holds.
             match rows[first..].last_mut() {
-                Some(last) if last.address == address => *last = decoded,
-                _ => rows.push(decoded),
+                Some(last) if offsets.last() == Some(&offset) => *last = decoded,
+                _ => {
+                    rows.push(decoded);
+                    offsets.push(offset);
+                }
             }
         }
-        rows.truncate(
-            sequences
-                .last()
-                .map_or(0, |sequence: &Sequence| sequence.last as usize),
-        );
-        sequences.sort_by_key(|sequence| sequence.start);
+        // The rows of a sequence that does not end are of no code.
+        rows.truncate(first);
+        offsets.truncate(first);
         Ok(Lines {
-            sequences: sequences.into(),
+            sequences: Spans::new(sequences),
+            offsets: offsets.into(),
             rows: rows.into(),
         })
     }

@@ -5,6 +5,7 @@ mod attributes;
 mod entry;
 mod files;
 mod functions;
+mod inlined;
 mod line_header;
 mod lines;
 mod names;
@@ -12,13 +13,17 @@ mod scopes;
 mod units;
 mod variables;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    cell::Cell,
+    sync::{Arc, OnceLock},
+};
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 
 pub(crate) use entry::Entry;
 pub(crate) use files::Files;
 pub(crate) use functions::Functions;
+pub(crate) use inlined::Inlined;
 pub(crate) use lines::Lines;
 pub(crate) use scopes::Scopes;
 pub(crate) use units::{Die, Unit, Units};
@@ -95,7 +100,11 @@ impl DebugInfo {
             ))
         };
         let Ok(raw) = gimli::Dwarf::load(load);
-        View { info: self, raw }
+        View {
+            info: self,
+            raw,
+            entries_read: Cell::new(0),
+        }
     }
 
     /// Whether a range that DWARF states can be code of the loaded file. Linkers leave functions they
@@ -112,6 +121,15 @@ impl DebugInfo {
                 .segments
                 .iter()
                 .any(|segment| segment.covers(address))
+    }
+
+    /// Why an address that no unit describes is not described.
+    pub(crate) fn not_covered(&self) -> Missing {
+        if self.units.split {
+            Missing::SplitDebugInfo
+        } else {
+            Missing::NotCovered
+        }
     }
 
     /// The variables, found by the first question for one.
@@ -133,13 +151,32 @@ fn find_section(image: &Image, id: SectionId) -> Option<usize> {
     position(id.name()).or_else(|| position(&format!(".z{}", id.name().trim_start_matches('.'))))
 }
 
+/// Entries read one by one for one question; a third of a second. The largest classes need some ten thousand.
+const MOST_ENTRIES: u32 = 1 << 21;
+
 /// One question's look at the debug info.
 pub(crate) struct View<'a> {
     pub(crate) info: &'a DebugInfo,
     pub(crate) raw: Raw<'a>,
+    entries_read: Cell<u32>,
 }
 
 impl<'a> View<'a> {
+    /// Counts the entries read: what nests or repeats without end must end somewhere.
+    pub(crate) fn step(&self) -> Result<(), Missing> {
+        let read = self.entries_read.get().saturating_add(1);
+        self.entries_read.set(read);
+        if read > MOST_ENTRIES {
+            return Err(Missing::TooDeep);
+        }
+        Ok(())
+    }
+
+    /// Whether some entries were not read because the question had read too many.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.entries_read.get() > MOST_ENTRIES
+    }
+
     /// The unit with its header and bases, ready to read entries from.
     pub(crate) fn unit(&self, index: u32) -> Result<RawUnit<'a>, Missing> {
         let unit = self.info.units.get(index).ok_or(Missing::Malformed)?;

@@ -41,6 +41,7 @@ impl<'a> View<'a> {
         self.qualified(&self.chain(die))
     }
 
+    /// Follows the scopes outwards from the last entry of the chain.
     fn qualified(&self, chain: &[(Die, Entry<'a>)]) -> Option<String> {
         let mut parts = vec![plain(chain)?];
         // The last entry of the chain is the declaration, which sits in the scope the source gave it.

@@ -75,6 +75,7 @@ impl Unit {
         Ok(self.with_header(header))
     }
 
+    /// What [`Unit::open`] does once the header is read.
     fn with_header<'a>(&self, header: UnitHeader<Slice<'a>>) -> RawUnit<'a> {
         gimli::Unit {
             header,
@@ -180,6 +181,7 @@ pub(crate) fn read(view: &View<'_>) -> Result<Units, Missing> {
     Ok(reader.finish())
 }
 
+/// The pass over all headers and root entries.
 struct UnitReader<'v, 'a> {
     view: &'v View<'a>,
     units: Units,
@@ -190,6 +192,7 @@ struct UnitReader<'v, 'a> {
 }
 
 impl<'v, 'a> UnitReader<'v, 'a> {
+    /// Notes where each abbreviation table ends: at the latest where the next one starts.
     fn new(view: &'v View<'a>, headers: &[(UnitSection, UnitHeader<Slice<'a>>)]) -> Self {
         let mut offsets: Vec<usize> = headers
             .iter()
@@ -227,6 +230,7 @@ impl<'v, 'a> UnitReader<'v, 'a> {
         table.clone()
     }
 
+    /// One unit. Fails only when the file causes more work than its size allows.
     fn read(&mut self, section: UnitSection, header: UnitHeader<Slice<'a>>) -> Result<(), Missing> {
         let Some(abbreviations) = self.abbreviations(header.debug_abbrev_offset()) else {
             return Ok(());
@@ -367,6 +371,7 @@ impl<'v, 'a> UnitReader<'v, 'a> {
         }
     }
 
+    /// The number of the line table at an offset; units that name the same offset get the same one.
     fn line_table(&mut self, offset: DebugLineOffset<usize>) -> u32 {
         let tables = &mut self.units.line_tables;
         *self.line_tables.entry(offset.0).or_insert_with(|| {
@@ -400,6 +405,7 @@ impl<'v, 'a> UnitReader<'v, 'a> {
         let _ = unit.functions.set(functions);
     }
 
+    /// Sorts what was found.
     fn finish(mut self) -> Units {
         self.units.code = Spans::new(self.spans);
         self.units

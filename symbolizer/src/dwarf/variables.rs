@@ -30,6 +30,7 @@ pub(crate) struct Piece {
     pub(crate) size: u64,
 }
 
+/// What a location expression stands for.
 enum Place {
     Global(u64),
     ThreadLocal(u64),
@@ -75,6 +76,7 @@ impl Variables {
     }
 }
 
+/// The variables of one unit, handed over by the offset of their entry.
 fn read_unit(
     view: &View<'_>,
     index: u32,

@@ -27,6 +27,7 @@ impl View<'_> {
             .definitions
             .get_or_init(|| self.find_definitions());
         let candidates = all.0.get(&hash(name)).map_or(&[][..], Vec::as_slice);
+        // `a::Node` and `b::Node` share the plain name.
         let wanted = self.qualified_name(die);
         let same = |candidate: &&Die| {
             self.entry(**candidate)
@@ -40,6 +41,7 @@ impl View<'_> {
             .ok_or(Missing::DeclarationOnly)
     }
 
+    /// Reads every unit once. Nothing but the place of each named type is kept.
     fn find_definitions(&self) -> Definitions {
         let mut all = Definitions::default();
         for unit in 0..self.info.units.len() {
@@ -51,6 +53,7 @@ impl View<'_> {
         all
     }
 
+    /// The named complete types of one unit.
     fn find_in_unit(&self, index: u32, all: &mut Definitions) -> Result<(), Missing> {
         let unit = self.unit(index)?;
         let mut entries = unit.entries_raw(None)?;
@@ -92,6 +95,7 @@ impl View<'_> {
     }
 }
 
+/// The types that can be declared without being defined.
 fn is_definable(tag: gimli::DwTag) -> bool {
     matches!(
         tag,

@@ -59,6 +59,7 @@ pub struct Element {
 }
 
 impl View<'_> {
+    /// Gathers the layout of a type.
     pub(crate) fn layout(&self, ty: Die) -> Result<Layout, Missing> {
         let (die, entry) = self.peel(ty)?;
         let (file, line) = self.declared_at(die, &entry);
@@ -122,11 +123,13 @@ struct Reader<'v, 'a> {
 }
 
 impl Reader<'_, '_> {
+    /// Counts a member; nothing when there were too many or they nest too deeply.
     fn step(&mut self, depth: usize) -> Option<()> {
         self.steps += 1;
         (self.steps <= MOST_MEMBERS && depth <= DEEPEST).then_some(())
     }
 
+    /// Adds the members of a structure that starts at `base`, their paths after `prefix`.
     fn list_members(
         &mut self,
         die: Die,
@@ -211,6 +214,7 @@ impl Reader<'_, '_> {
     }
 }
 
+/// Whether the type has members of its own.
 fn is_aggregate(entry: &Entry<'_>) -> bool {
     matches!(
         entry.tag,

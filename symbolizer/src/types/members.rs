@@ -1,5 +1,6 @@
 //! The members of a structure, union or enumeration with payload, as DWARF lists them.
 
+use super::{DEEPEST, Shape};
 use crate::{
     dwarf::{Die, Entry, View},
     language::Language,
@@ -18,6 +19,8 @@ pub(crate) struct Members {
     pub(crate) fields: Vec<FieldMember>,
     /// The payload of each variant of a Rust enumeration: only one of them is there at a time.
     pub(crate) variants: Vec<Vec<FieldMember>>,
+    /// Some base class is virtual: where it lies is read from the object at run time.
+    pub(crate) has_virtual_base: bool,
 }
 
 /// One member.
@@ -55,6 +58,7 @@ impl FieldMember {
 }
 
 impl Members {
+    /// Decodes the direct members.
     pub(crate) fn read(view: &View<'_>, die: Die) -> Result<Members, Missing> {
         let mut members = Members::default();
         let language = view.language_of(die);
@@ -62,6 +66,9 @@ impl Members {
         view.children(die, |at, entry| {
             match entry.tag {
                 gimli::DW_TAG_variant_part => variant_part = Some(at),
+                gimli::DW_TAG_inheritance if entry.computed_place => {
+                    members.has_virtual_base = true;
+                }
                 gimli::DW_TAG_member | gimli::DW_TAG_inheritance
                     if members.fields.len() < MOST_MEMBERS =>
                 {
@@ -76,7 +83,21 @@ impl Members {
         }
         // Stable: members of a union, and bases without data, stay in the order of the source.
         members.fields.sort_by_key(|member| member.bit_offset);
+        members.end_at_next();
         Ok(members)
+    }
+
+    /// A member of a type whose size is not known ends where the next one starts, at the latest.
+    fn end_at_next(&mut self) {
+        let mut next = None;
+        for member in self.fields.iter_mut().rev() {
+            if member.bit_size.is_none() {
+                member.bit_size = next
+                    .and_then(|next: u64| next.checked_sub(member.bit_offset))
+                    .filter(|&size| size > 0);
+            }
+            next = Some(member.bit_offset);
+        }
     }
 
     /// A discriminant, which Rust gives no name, and the variants.
@@ -153,6 +174,7 @@ fn member(view: &View<'_>, entry: &Entry<'_>, language: Option<Language>) -> Opt
     })
 }
 
+/// How a path names the member.
 fn label(name: Option<&[u8]>, language: Option<Language>) -> String {
     let Some(name) = name else {
         return String::new();
@@ -170,5 +192,30 @@ fn label(name: Option<&[u8]>, language: Option<Language>) -> String {
         // `_vptr.Base` (gcc) and `_vptr$Base` (clang) are no member the source could name.
         _ if name.starts_with("_vptr.") || name.starts_with("_vptr$") => ".vptr".into(),
         _ => format!(".{name}"),
+    }
+}
+
+impl View<'_> {
+    /// Whether members of the class, or of one it is made from, have no fixed place. Then what looks like a hole
+    /// may be theirs.
+    pub(crate) fn has_virtual_base(&self, die: Die, depth: usize) -> Result<bool, Missing> {
+        if depth > DEEPEST {
+            return Err(Missing::TooDeep);
+        }
+        let (die, entry) = self.peel(die)?;
+        if !matches!(self.shape(die, &entry)?, Shape::Structure) {
+            return Ok(false);
+        }
+        let members = self.members(die)?;
+        if members.has_virtual_base {
+            return Ok(true);
+        }
+        let mut bases = members
+            .fields
+            .iter()
+            .filter(|member| member.label.is_empty());
+        bases.try_fold(false, |found, base| {
+            Ok(found || self.has_virtual_base(base.ty, depth + 1)?)
+        })
     }
 }

@@ -5,6 +5,7 @@ mod field;
 mod layout;
 mod members;
 mod names;
+mod walk;
 mod wrappers;
 
 use std::{
@@ -90,6 +91,7 @@ impl Array {
 }
 
 impl<'a> View<'a> {
+    /// The language of the unit that holds an entry.
     pub(crate) fn language_of(&self, die: Die) -> Option<Language> {
         self.info.units.get(die.unit)?.language
     }
@@ -124,6 +126,7 @@ impl<'a> View<'a> {
         self.shape_at(die, entry, 0)
     }
 
+    /// As [`View::shape`], inside of `depth` other arrays.
     fn shape_at(&self, die: Die, entry: &Entry<'a>, depth: usize) -> Result<Shape, Missing> {
         Ok(match entry.tag {
             gimli::DW_TAG_structure_type
@@ -159,6 +162,7 @@ impl<'a> View<'a> {
         self.size_at(die, 0)
     }
 
+    /// As [`View::size`], inside of `depth` other arrays.
     fn size_at(&self, die: Die, depth: usize) -> Result<Option<u64>, Missing> {
         if depth > DEEPEST {
             return Err(Missing::TooDeep);
@@ -196,6 +200,10 @@ impl<'a> View<'a> {
             return Ok(Arc::clone(found));
         }
         let members = Arc::new(Members::read(self, die)?);
+        if self.is_exhausted() {
+            // Sizes may be missing.
+            return Err(Missing::TooDeep);
+        }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MOST_KEPT {
             kept.insert(die, Arc::clone(&members));

@@ -61,6 +61,7 @@ impl<'a> TypeWriter<'_, 'a> {
             gimli::DW_TAG_array_type => self.array(die, &entry, &inner, next),
             gimli::DW_TAG_subroutine_type => {
                 let mut parameters = Vec::new();
+                // The function's own result comes last: it is what is outside of the declarator.
                 // A damaged list still leaves a name.
                 let _ = self.view.children(die, |_, child| {
                     if child.tag == gimli::DW_TAG_formal_parameter && parameters.len() < DEEPEST {
@@ -83,6 +84,7 @@ impl<'a> TypeWriter<'_, 'a> {
         }
     }
 
+    /// Pointers and references.
     fn point(&mut self, mark: &str, entry: &Entry<'a>, inner: &str, depth: usize) -> String {
         // `*` binds weaker than `[]` and `()`.
         let target = entry.ty.and_then(|target| self.view.entry(target).ok());
@@ -115,6 +117,7 @@ impl<'a> TypeWriter<'_, 'a> {
         }
     }
 
+    /// `long [2][3]` in C, `[[u64; 3]; 2]` in Rust.
     fn array(&mut self, die: Die, entry: &Entry<'a>, inner: &str, depth: usize) -> String {
         let Ok(Shape::Array(array)) = self.view.shape(die, entry) else {
             return join("?", inner);
@@ -138,6 +141,7 @@ impl<'a> TypeWriter<'_, 'a> {
         self.declare(entry.ty, declarator, depth)
     }
 
+    /// A type that has a name of its own, or would have.
     fn named(&mut self, die: Die, entry: &Entry<'a>, language: Option<Language>) -> String {
         let keyword = match entry.tag {
             gimli::DW_TAG_structure_type => "struct",
@@ -246,6 +250,7 @@ fn is_word_character(character: char) -> bool {
     character == '_' || character.is_alphanumeric()
 }
 
+/// `DW_AT_name` as text.
 fn own_name(entry: &Entry<'_>) -> String {
     entry.name.map_or_else(
         || "?".into(),
@@ -253,6 +258,7 @@ fn own_name(entry: &Entry<'_>) -> String {
     )
 }
 
+/// The type in front of the declarator, with a space if there is one.
 fn join(name: &str, inner: &str) -> String {
     if inner.is_empty() {
         name.to_owned()

@@ -46,6 +46,7 @@ fn an_inlined_call_has_its_own_line_and_the_line_of_the_call() {
         &[][..],
         &["-no-pie"],
         &["-static"],
+        &["-static-pie"],
         &["-gz=zlib"],
         &["-ffunction-sections"],
     ] {
@@ -215,4 +216,49 @@ fn code_is_the_bytes_of_the_file_and_nothing_beyond_them() {
     // `.bss` is in memory, not in the file.
     let (point, _) = built.symbol("point");
     assert_eq!(module.code(point, point + 8), None);
+}
+
+#[test]
+fn run_time_addresses_become_svmas_by_the_program_headers() {
+    for flags in [
+        &["-g"][..],
+        &["-g", "-no-pie"],
+        &["-g", "-Wl,-z,noseparate-code"],
+    ] {
+        let built = build("cc", "data.c", flags).unwrap();
+        let module = built.module();
+        let bytes = built.bytes();
+        let (function, _) = built.symbol("worker");
+        let (data, _) = built.symbol("global_stats");
+        for (name, svma) in [("worker", function), ("global_stats", data)] {
+            // Where the file has the symbol's bytes, found without the crate.
+            let offset = offset_of(&bytes, svma);
+            assert_eq!(
+                module.svma_of_offset(offset),
+                Some(svma),
+                "{flags:?} {name}"
+            );
+        }
+        // The program at some place: the mapping that holds the function starts with its page.
+        let offset = offset_of(&bytes, function);
+        let (page, place) = (offset & !0xfff, 0x5555_5555_0000);
+        let bias = module.load_bias(place, page).unwrap();
+        assert_eq!(
+            (place + offset - page).wrapping_sub(bias),
+            function,
+            "{flags:?}"
+        );
+        assert_eq!(module.svma_of_offset(bytes.len() as u64 + 0x10000), None);
+        assert_eq!(module.load_bias(place, 0x7fff_f000), None);
+    }
+}
+
+fn offset_of(bytes: &[u8], svma: u64) -> u64 {
+    use object::{Object, ObjectSegment};
+    let file = object::File::parse(bytes).unwrap();
+    let holds = |segment: &object::Segment<'_, '_>| {
+        (segment.address()..segment.address() + segment.file_range().1).contains(&svma)
+    };
+    let segment = file.segments().find(holds).unwrap();
+    segment.file_range().0 + svma - segment.address()
 }

@@ -8,9 +8,11 @@
 )]
 
 mod code;
+mod crafted;
 mod data;
 mod describe;
 mod hostile;
 mod self_test;
 mod separate;
 mod toolchain;
+mod units;

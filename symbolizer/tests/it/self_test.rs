@@ -1,6 +1,9 @@
 //! The test binary is its own ground truth: it knows its functions, and another reader knows its lines.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use symbolizer::{Bounds, Language, Module, NoDebugFiles};
 
@@ -67,6 +70,56 @@ fn the_process_names_its_own_function_with_file_and_line() {
         "{frame:?}"
     );
     assert_eq!(module.language(svma), Some(Language::Rust));
+}
+
+static INITIALISED: AtomicU64 = AtomicU64::new(7);
+/// Large enough that it cannot lie in the last page of the file's mapping as a whole.
+static ZEROED: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+
+#[test]
+fn the_process_names_its_own_statics_also_where_no_file_is_mapped() {
+    let module = own_module();
+    INITIALISED.fetch_add(
+        ZEROED[4000].fetch_add(1, Ordering::Relaxed),
+        Ordering::Relaxed,
+    );
+    let code = some_function_of_this_file as *const () as u64;
+    let bias = code.wrapping_sub(own_svma(&module, code));
+
+    let initialised = own_svma(&module, &raw const INITIALISED as u64);
+    let object = module.object(initialised).unwrap();
+    assert_eq!(object.name, "it::self_test::INITIALISED");
+
+    let zeroed = (&raw const ZEROED[4000] as u64).wrapping_sub(bias);
+    assert!(module.memory().contains(&zeroed));
+    let object = module.object(zeroed).unwrap();
+    assert_eq!(object.name, "it::self_test::ZEROED");
+    let field = module
+        .field(object.ty.unwrap(), zeroed - object.address, 8)
+        .unwrap();
+    assert_eq!(field.path, "[4000]");
+}
+
+#[test]
+fn threads_may_ask_the_same_module_at_once() {
+    let module = own_module();
+    let svma = own_svma(&module, some_function_of_this_file as *const () as u64);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let ask = || {
+            (
+                module.frames(svma),
+                module.object(svma),
+                module.function(svma),
+            )
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(!answers[0].0.frames.is_empty());
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
 }
 
 #[test]

@@ -96,6 +96,43 @@ pub fn line_of(name: &str, mark: &str) -> u32 {
 
 /// Compiles a fixture, if the compiler is there.
 pub fn build(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
+    let built = empty(compiler, name, flags)?;
+    let source = fixture(name);
+    let mut arguments = flags.to_vec();
+    arguments.extend([source.to_str().unwrap(), "-o", "program"]);
+    built.run(compiler, &arguments);
+    Some(built)
+}
+
+/// Compiles several fixtures, each with flags of its own, and links them.
+pub fn build_parts(compiler: &str, parts: &[(&str, &[&str])]) -> Option<Built> {
+    let built = empty(compiler, parts[0].0, &[])?;
+    let mut objects = Vec::new();
+    for (name, flags) in parts {
+        let (source, object) = (fixture(name), format!("{name}.o"));
+        let mut arguments = flags.to_vec();
+        arguments.extend(["-c", source.to_str().unwrap(), "-o", &object]);
+        built.run(compiler, &arguments);
+        objects.push(object);
+    }
+    let mut arguments: Vec<&str> = objects.iter().map(String::as_str).collect();
+    arguments.extend(["-o", "program"]);
+    built.run(compiler, &arguments);
+    Some(built)
+}
+
+/// Assembles and links a program given as text.
+pub fn assemble(source: &str) -> Built {
+    let built = empty("cc", "assembly", &[]).unwrap();
+    std::fs::write(built.directory.path().join("program.s"), source).unwrap();
+    built.run(
+        "cc",
+        &["-nostdlib", "-no-pie", "program.s", "-o", "program"],
+    );
+    built
+}
+
+fn empty(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
     if !is_present(compiler) {
         assert_ne!(compiler, "cc", "the tests need a C compiler");
         eprintln!("SKIPPED: {compiler} is not installed; {name} with {flags:?} was not tested");
@@ -103,19 +140,6 @@ pub fn build(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
     }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("program");
-    let mut command = Command::new(compiler);
-    command
-        .current_dir(&directory)
-        .args(flags)
-        .arg(fixture(name))
-        .arg("-o")
-        .arg(&path);
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{compiler} {name} {flags:?}: {}",
-        text(&output.stderr)
-    );
     Some(Built { directory, path })
 }
 
