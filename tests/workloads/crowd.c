@@ -48,12 +48,12 @@ int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     pthread_barrier_init(&gate, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
-        threads[i] = i % 2 ? start("misses", count_misses, NULL) : start("hits", count_hits, NULL);
+        threads[i] = i / 2 % 2 ? start("misses", count_misses, NULL) : start("hits", count_hits, NULL);
     pthread_barrier_wait(&gate);
     run_for_argument(argc, argv);
     unsigned long counted[2] = {0, 0};
     for (int i = 0; i < THREADS; i++)
-        counted[i % 2] += finish(threads[i]);
+        counted[i / 2 % 2] += finish(threads[i]);
     int right = counted[0] == cache.hits && counted[1] == cache.misses;
     return verdict(right, same_line(&cache.hits, &cache.misses) == SHARES_LINE);
 }

@@ -54,6 +54,8 @@ int main(int argc, char **argv) {
     if (child < 0 || board == NULL)
         return 3;
     pthread_t clock = start("clock", watch_clock, (void *)argument_ms(argc, argv));
+    turns_taken = child == 0; // One process on each CPU.
+    take_turn(pthread_self());
     if (child == 0) {
         struct board *second = map(fd); // The first is still mapped, so this one is elsewhere.
         if (second == NULL)

@@ -16,7 +16,6 @@
 
 #define _GNU_SOURCE
 #include "stage/stage.h"
-#include <sched.h>
 
 struct account {
     int lock;
@@ -32,7 +31,7 @@ static void *transfer(void *argument) {
     while (running()) {
         int open = 0;
         if (!__atomic_compare_exchange_n(&account.lock, &open, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) { // @take
-            sched_yield(); // With fewer CPUs than threads the holder may be the one that waits to run.
+            relax();
             continue;
         }
         account.balance += amount;                            // @balance
@@ -51,6 +50,7 @@ static void *count_visits(void *unused) {
 }
 
 int main(int argc, char **argv) {
+    // On two CPUs the third thread takes turns with the first, and the other two meet all the time.
     pthread_t deposit = start("deposit", transfer, (void *)3L);
     pthread_t withdraw = start("withdraw", transfer, (void *)-2L);
     pthread_t visits = start("visits", count_visits, NULL);

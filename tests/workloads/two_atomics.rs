@@ -31,6 +31,7 @@ static MAILBOX: Mailbox = Mailbox {
 
 #[inline(never)]
 fn send() -> u64 {
+    stage::take_turn(0);
     let mut n = 0;
     while stage::running() {
         MAILBOX.sent.0.fetch_add(1, Relaxed); // @sent
@@ -41,6 +42,7 @@ fn send() -> u64 {
 
 #[inline(never)]
 fn receive() -> u64 {
+    stage::take_turn(1);
     let mut n = 0;
     while stage::running() {
         MAILBOX.received.0.fetch_add(1, Relaxed); // @received

@@ -7,6 +7,7 @@
 #define STAGE_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,6 +26,13 @@ static inline void sleep_ms(long ms) {
     }
 }
 
+// What a waiting loop does: not sched_yield, which on a CPU of several threads would give the lock up for a whole turn.
+static inline void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 // Milliseconds to run: the first argument, or 3000.
 static inline long argument_ms(int argc, char **argv) { return argc > 1 ? strtol(argv[1], NULL, 10) : 3000; }
 
@@ -34,12 +42,31 @@ static inline void run_for_argument(int argc, char **argv) {
     __atomic_store_n(&curtain.down, 1, __ATOMIC_RELAXED);
 }
 
+// Keeps a thread on one of the CPUs that the process may use: the first call's on the first, and so on round. Left
+// to the scheduler of a busy machine, threads that share something may stay on one CPU, and then no line moves.
+static int turns_taken;
+
+static inline void take_turn(pthread_t thread) {
+    cpu_set_t allowed, one;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        exit(3);
+    int place = turns_taken++ % CPU_COUNT(&allowed);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &allowed) || place-- > 0)
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (pthread_setaffinity_np(thread, sizeof one, &one) != 0)
+        exit(3);
+}
+
 // Starts a thread under a name; a workload that cannot have its threads has no answer.
 static inline pthread_t start(const char *name, void *(*role)(void *), void *argument) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, role, argument) != 0)
         exit(3);
     pthread_setname_np(thread, name);
+    take_turn(thread);
     return thread;
 }
 

@@ -19,6 +19,27 @@ pub fn running() -> bool {
     !DOWN.0.load(Relaxed)
 }
 
+unsafe extern "C" {
+    fn sched_getaffinity(pid: i32, size: usize, mask: *mut u64) -> i32;
+    fn sched_setaffinity(pid: i32, size: usize, mask: *const u64) -> i32;
+}
+
+/// Keeps the calling thread on one of the CPUs that the process may use, by number and counted round; see `take_turn`
+/// in `stage.h` for why.
+pub fn take_turn(place: usize) {
+    let mut allowed = [0u64; 16];
+    let size = size_of_val(&allowed);
+    // SAFETY: the mask is writable and of the size told.
+    let known = unsafe { sched_getaffinity(0, size, allowed.as_mut_ptr()) } == 0;
+    let cpus: Vec<usize> = (0..1024).filter(|cpu| allowed[cpu / 64] >> (cpu % 64) & 1 == 1).collect();
+    assert!(known && !cpus.is_empty(), "the kernel tells no CPUs");
+    let cpu = cpus[place % cpus.len()];
+    let mut one = [0u64; 16];
+    one[cpu / 64] = 1 << (cpu % 64);
+    // SAFETY: the mask is readable and of the size told.
+    assert_eq!(unsafe { sched_setaffinity(0, size, one.as_ptr()) }, 0, "no thread can be kept on CPU {cpu}");
+}
+
 /// Sleeps for the milliseconds in the first argument (3000 without one), then ends the loops.
 pub fn run_for_argument() {
     let ms = std::env::args().nth(1).and_then(|a| a.parse().ok());
