@@ -72,6 +72,8 @@ pub(crate) struct Image {
     bytes: Bytes,
     pub(crate) segments: Vec<Segment>,
     pub(crate) thread_local: Option<Segment>,
+    /// The search table for call frame information (`PT_GNU_EH_FRAME`), which the run-time unwinder uses.
+    pub(crate) unwind_table: Option<Segment>,
     pub(crate) sections: Vec<Section>,
     build_id: Option<Range<usize>>,
 }
@@ -87,6 +89,7 @@ impl Image {
         }
         let mut segments = Vec::new();
         let mut thread_local = None;
+        let mut unwind_table = None;
         let mut build_id = None;
         for program in header.program_headers(ENDIAN, data).map_err(malformed)? {
             let (offset, file_size) = program.file_range(ENDIAN);
@@ -101,6 +104,7 @@ impl Image {
             match program.p_type(ENDIAN) {
                 elf::PT_LOAD if segments.len() < MOST_SEGMENTS => segments.push(segment),
                 elf::PT_TLS => thread_local = Some(segment),
+                elf::PT_GNU_EH_FRAME => unwind_table = Some(segment),
                 elf::PT_NOTE if build_id.is_none() => {
                     build_id = find_build_id(data, offset, file_size, program.p_align(ENDIAN));
                 }
@@ -123,6 +127,7 @@ impl Image {
             bytes,
             segments,
             thread_local,
+            unwind_table,
             sections,
             build_id,
         })
@@ -255,6 +260,12 @@ impl Image {
         let from = usize::try_from(segment.offset.checked_add(within)?).ok()?;
         self.data()
             .get(from..from.checked_add(usize::try_from(size).ok()?)?)
+    }
+
+    /// Bytes of the file from an address to the end of its segment.
+    pub(crate) fn bytes_from(&self, start: u64) -> Option<&[u8]> {
+        let segment = self.segments.iter().find(|segment| segment.covers(start))?;
+        self.bytes_at(start, segment.address.checked_add(segment.file_size)?)
     }
 
     /// Whether code can be at this address.

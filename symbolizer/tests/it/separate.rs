@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use symbolizer::{Bytes, DebugFiles, DebugRequest, Missing};
+use symbolizer::{Bounds, Bytes, DebugFiles, DebugRequest, Missing};
 
 use crate::toolchain::{Built, build, line_of, parse, parse_with};
 
@@ -202,4 +202,27 @@ fn a_stripped_file_alone_says_what_to_do() {
         (object.ty, object.missing),
         (None, Some(Missing::NoDebugInfo))
     );
+}
+
+#[test]
+fn without_section_headers_functions_are_bounded_by_the_unwinders_table() {
+    let built = split(&[]);
+    let (start, size) = built.symbol("worker");
+    let mut bytes = built.read("stripped");
+    // e_shoff, e_shnum and e_shstrndx of the ELF header: no sections any more.
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    let bounds = |bytes: Vec<u8>| {
+        let function = parse(bytes).function(start + 1)?;
+        Some((function.start, function.end, function.bounds))
+    };
+    let expected = Some((start, start + size, Bounds::UnwindEntry));
+    assert_eq!(bounds(bytes.clone()), expected);
+    // Twin: without the program header of the table nothing is left. PT_GNU_EH_FRAME is 0x6474e550.
+    let table = bytes
+        .windows(4)
+        .position(|word| word == 0x6474_e550_u32.to_le_bytes())
+        .unwrap();
+    bytes[table..table + 4].fill(0);
+    assert_eq!(bounds(bytes), None);
 }
