@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Watches, then prints the report.
-pub fn run(args: AttachArgs) -> Result<ExitCode> {
+pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     let mut observation = Observation::open(&args.target, &args.sampling, args.output.json)?;
     let options = analysis_options(&args.analysis, Some(args.sampling.frequency));
     let recording = args
@@ -69,30 +69,31 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
 /// Samples so far, and the worst line so far.
 fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) -> String {
     let tally = &pipeline.tally;
-    let mut line = format!("{:.1} s  {} samples", elapsed.as_secs_f64(), tally.samples);
+    let mut parts = vec![
+        format!("{:.1} s", elapsed.as_secs_f64()),
+        format!("{} samples", tally.samples),
+    ];
     if tally.lost_total() > 0 {
-        line += &format!("  {} lost", tally.lost_total());
+        parts.push(format!("{} lost", tally.lost_total()));
     }
     let judgements = pipeline.judge();
     let findings = judgements.iter().filter(|j| j.is_finding()).count();
-    let Some(worst) = judgements.first().filter(|j| j.is_finding()) else {
-        return line;
-    };
-    let names = Resolver::new(&pipeline.spaces, modules, None);
-    let objects = names.objects(worst.key, pipeline.line_size());
-    let name = objects.iter().find_map(|o| o.name.clone());
-    let name = name.unwrap_or_else(|| {
-        objects
-            .first()
-            .map_or("a line", |o| o.kind.name())
-            .to_owned()
-    });
-    let kind = match worst.verdict {
-        Some(Verdict::TrueSharing) => "truly shared",
-        Some(Verdict::MixedSharing) => "falsely and truly shared",
-        _ => "falsely shared",
-    };
-    let share = worst.shared_share.unwrap_or(0.0) * 100.0;
-    line += &format!("  {findings} hot: {name} {kind} ({share:.0} % of the time)");
-    line
+    if let Some(worst) = judgements.first().filter(|j| j.is_finding()) {
+        let names = Resolver::new(&pipeline.spaces, modules, None);
+        let objects = names.objects(worst.key, pipeline.line_size());
+        let named = objects.iter().find_map(|object| object.name.as_deref());
+        let name = named
+            .or(objects.first().map(|object| object.kind.name()))
+            .unwrap_or("a line");
+        let kind = match worst.verdict {
+            Some(Verdict::TrueSharing) => "truly shared",
+            Some(Verdict::MixedSharing) => "falsely and truly shared",
+            _ => "falsely shared",
+        };
+        let share = worst.shared_share.unwrap_or(0.0) * 100.0;
+        parts.push(format!(
+            "{findings} hot: {name} {kind} ({share:.0} % of the time)"
+        ));
+    }
+    parts.join("  ")
 }

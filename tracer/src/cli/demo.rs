@@ -48,7 +48,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
         );
     }
     let milliseconds = (args.duration * 1000.0) as u64 + 500;
-    attach::run(AttachArgs {
+    attach::run(&AttachArgs {
         target: TargetArgs {
             pid: Vec::new(),
             all: false,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Probes and prints; exit code 2 when no source can run.
-pub fn run(args: DoctorArgs) -> Result<ExitCode> {
+pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let machine = Machine::probe(Path::new("/"));
     let live = probe::probe(&machine);
     let diagnosis = Diagnosis::new(machine, live);

@@ -37,10 +37,10 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Attach(args) => attach::run(args),
-        Command::Record(args) => record::run(args),
-        Command::Report(args) => report::run(args),
+        Command::Attach(args) => attach::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Demo(args) => demo::run(args),
-        Command::Doctor(args) => doctor::run(args),
+        Command::Doctor(args) => doctor::run(&args),
     }
 }

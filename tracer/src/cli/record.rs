@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Watches, and keeps everything.
-pub fn run(args: RecordArgs) -> Result<ExitCode> {
+pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let mut observation = Observation::open(&args.target, &args.sampling, false)?;
     let mut recording = Recording::create(
         &args.output,

@@ -38,7 +38,7 @@ pub struct RunDescription {
 }
 
 /// Prints the report of a session.
-pub fn run(args: ReportArgs) -> Result<ExitCode> {
+pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     let mut reader = SessionReader::open(&args.session)?;
     let frequency_hz = reader.meta().frequency_hz;
     let mut pipeline = Pipeline::new(

@@ -31,11 +31,8 @@ impl DebugDirectories {
         let debug = self.root.join("usr/lib/debug");
         match request {
             DebugRequest::BuildId(id) if id.len() > 1 => {
-                let mut name = String::new();
-                for byte in &id[1..] {
-                    let _ = write!(name, "{byte:02x}");
-                }
-                vec![debug.join(format!(".build-id/{:02x}/{name}.debug", id[0]))]
+                let (directory, file) = (hex(&id[..1]), hex(&id[1..]));
+                vec![debug.join(format!(".build-id/{directory}/{file}.debug"))]
             }
             DebugRequest::DebugLink { file_name, .. } if !file_name.contains('/') => {
                 let relative = self
@@ -59,4 +56,12 @@ impl DebugFiles for DebugDirectories {
             .into_iter()
             .find_map(|path| sys::map_file::map_file(&File::open(path).ok()?).ok())
     }
+}
+
+/// Two lower-case digits a byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -29,6 +29,11 @@ pub struct LoadedModule {
 }
 
 impl LoadedModule {
+    /// The identity of the build, as tools write it.
+    pub fn build_id(&self) -> Option<String> {
+        self.elf.build_id().map(debug_files::hex)
+    }
+
     /// The module's own address (svma) of a runtime address in one of its mappings.
     pub fn svma(&self, mapping: &Mapping, addr: u64) -> Option<u64> {
         let bias = self.elf.load_bias(mapping.start, mapping.file_offset)?;

@@ -335,7 +335,7 @@ impl Names for Resolver<'_> {
         let outer = frames.pop();
         CodeName {
             module: module_name,
-            build_id: module.elf.build_id().map(hex),
+            build_id: module.build_id(),
             ip: svma,
             symbol: outer
                 .and_then(|f| f.function)
@@ -391,10 +391,6 @@ fn is_library(path: &str) -> bool {
 fn source_path(path: &str) -> String {
     let path = path.replace("/./", "/");
     path.trim_start_matches("./").to_owned()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn language(language: symbolizer::Language) -> Option<Language> {
