@@ -28,8 +28,8 @@ pub struct Options {
     /// How often each measurement is repeated, where the benchmark's own number will not do.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds that the tools watch, in `daemon` and `memory`.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Seconds that the tools watch, in `daemon` and `memory`; up to 240.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=240))]
     seconds: Option<u64>,
     /// Runs of each workload in `hit-rate`.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]

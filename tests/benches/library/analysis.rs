@@ -9,41 +9,47 @@ use cohtrace::{
 };
 use cohtrace_tests::figures::{Table, spread};
 
-use crate::stream;
+use crate::input::Input;
 
-/// What 8 CPUs bring in about 40 s: enough to fill the table of lines.
-const ACCESSES: u64 = 2_000_000;
-
-/// Feeds the stream `rounds` times and prints the table.
-pub fn run(rounds: usize) -> anyhow::Result<()> {
-    let batches = stream::batches(ACCESSES);
-    let accesses = stream::accesses(&batches);
-    let (mut feed_ns, mut judge_ms) = (Vec::new(), Vec::new());
-    let mut lines = 0;
+/// Feeds the inputs in turns, `rounds` times, and prints the table.
+pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
+    let mut feed_ns = vec![Vec::new(); inputs.len()];
+    let mut judge_ms = vec![Vec::new(); inputs.len()];
+    let mut lines = vec![0; inputs.len()];
     for _ in 0..rounds {
-        let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
-        let start = Instant::now();
-        for batch in &batches {
-            pipeline.feed(batch);
+        for (n, input) in inputs.iter().enumerate() {
+            let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
+            let start = Instant::now();
+            for batch in &input.batches {
+                pipeline.feed(batch);
+            }
+            feed_ns[n].push(start.elapsed().as_nanos() as f64 / input.accesses as f64);
+            let start = Instant::now();
+            let judgements = black_box(pipeline.judge());
+            judge_ms[n].push(start.elapsed().as_secs_f64() * 1e3);
+            lines[n] = pipeline.lines();
+            // Figures of an analysis that sees nothing would be worth nothing.
+            anyhow::ensure!(
+                judgements.first().is_some_and(Judgement::is_finding),
+                "the falsely shared line of the {} stream is no finding",
+                input.name
+            );
         }
-        feed_ns.push(start.elapsed().as_nanos() as f64 / accesses as f64);
-        let start = Instant::now();
-        let judgements = black_box(pipeline.judge());
-        judge_ms.push(start.elapsed().as_secs_f64() * 1e3);
-        lines = pipeline.lines();
-        // Figures of an analysis that sees nothing would be worth nothing.
-        anyhow::ensure!(
-            judgements.first().is_some_and(Judgement::is_finding),
-            "the falsely shared line of the stream is no finding"
-        );
     }
-    println!("Analysis of {accesses} made-up accesses to {lines} lines kept; one thread.");
-    let mut table = Table::new(&["analysis", "median (min..max)"]);
-    table.row(["Pipeline::feed, ns per access".into(), spread(&feed_ns, 1)]);
-    table.row([
-        "Pipeline::judge, ms per call at the end".into(),
-        spread(&judge_ms, 2),
+    let mut table = Table::new(&[
+        "analysis",
+        "lines",
+        "feed, ns per access",
+        "judge at the end, ms",
     ]);
+    for (n, input) in inputs.iter().enumerate() {
+        table.row([
+            input.name.to_owned(),
+            lines[n].to_string(),
+            spread(&feed_ns[n], 1),
+            spread(&judge_ms[n], 2),
+        ]);
+    }
     print!("{table}");
     Ok(())
 }

@@ -53,17 +53,16 @@ pub fn run(rounds: usize) -> anyhow::Result<()> {
         accesses as f64 / SAMPLES as f64,
         attributed as f64 / SAMPLES as f64 * 100.0
     );
-    let mut table = Table::new(&["decode", "median (min..max)"]);
+    let mut table = Table::new(&[
+        "decode",
+        "decode, ns per instruction",
+        "harvest, ns per sample",
+        "harvest, ns per access",
+    ]);
     table.row([
-        "FunctionCode::decode, ns per instruction".into(),
+        "own code".to_owned(),
         spread(&decode_ns, 1),
-    ]);
-    table.row([
-        "FunctionCode::harvest, ns per sample".into(),
         spread(&sample_ns, 1),
-    ]);
-    table.row([
-        "FunctionCode::harvest, ns per access".into(),
         spread(&access_ns, 1),
     ]);
     print!("{table}");

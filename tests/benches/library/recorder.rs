@@ -12,45 +12,51 @@ use cohtrace::{
 };
 use cohtrace_tests::figures::{Table, spread};
 
-use crate::stream;
+use crate::input::Input;
 
-/// Eight segments of the default size.
-const ACCESSES: u64 = 8 << 18;
+/// Figures of one input.
+#[derive(Clone, Default)]
+struct Figures {
+    written: Vec<f64>,
+    read: Vec<f64>,
+    bytes: Vec<f64>,
+}
 
-/// Writes and reads the stream `rounds` times and prints the table.
-pub fn run(rounds: usize) -> anyhow::Result<()> {
-    let batches = stream::batches(ACCESSES);
-    let count = stream::accesses(&batches);
-    let accesses = count as f64;
+/// Writes and reads the inputs in turns, `rounds` times, and prints the table.
+pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("bench.coh");
-    let (mut written, mut read, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut figures = vec![Figures::default(); inputs.len()];
     for _ in 0..rounds {
-        let time = write(&path, &batches)?;
-        written.push(accesses / time.as_secs_f64() / 1e6);
-        bytes.push(size(&path)? as f64 / accesses);
-        let start = Instant::now();
-        let mut reader = SessionReader::open(&path)?;
-        let mut batch = Batch::default();
-        let mut read_back = 0;
-        while reader.next_batch(&mut batch)? {
-            read_back += batch.accesses.len() as u64;
-            batch.clear();
+        for (input, figures) in inputs.iter().zip(&mut figures) {
+            let accesses = input.accesses as f64;
+            let time = write(&path, &input.batches)?;
+            figures.written.push(accesses / time.as_secs_f64() / 1e6);
+            figures.bytes.push(size(&path)? as f64 / accesses);
+            let (read_back, time) = read(&path)?;
+            figures.read.push(accesses / time.as_secs_f64() / 1e6);
+            anyhow::ensure!(
+                read_back == input.accesses,
+                "{read_back} of {} accesses read back",
+                input.accesses
+            );
         }
-        read.push(accesses / start.elapsed().as_secs_f64() / 1e6);
-        anyhow::ensure!(
-            read_back == count,
-            "{read_back} of {count} accesses read back"
-        );
     }
-    println!(
-        "Session of {accesses} made-up accesses in {}; one thread.",
-        directory.path().display()
-    );
-    let mut table = Table::new(&["recorder", "median (min..max)"]);
-    table.row(["written, million accesses/s".into(), spread(&written, 2)]);
-    table.row(["read back, million accesses/s".into(), spread(&read, 2)]);
-    table.row(["on disk, bytes per access".into(), spread(&bytes, 2)]);
+    println!("session in {}; one thread", directory.path().display());
+    let mut table = Table::new(&[
+        "recorder",
+        "written, M accesses/s",
+        "read, M accesses/s",
+        "bytes per access, all files",
+    ]);
+    for (input, figures) in inputs.iter().zip(&figures) {
+        table.row([
+            input.name.to_owned(),
+            spread(&figures.written, 2),
+            spread(&figures.read, 2),
+            spread(&figures.bytes, 2),
+        ]);
+    }
     print!("{table}");
     Ok(())
 }
@@ -67,6 +73,19 @@ fn write(path: &Path, batches: &[Batch]) -> anyhow::Result<Duration> {
     }
     writer.finish(Meta::new())?;
     Ok(start.elapsed())
+}
+
+/// Accesses read, and how long it took.
+fn read(path: &Path) -> anyhow::Result<(u64, Duration)> {
+    let start = Instant::now();
+    let mut reader = SessionReader::open(path)?;
+    let mut batch = Batch::default();
+    let mut accesses = 0;
+    while reader.next_batch(&mut batch)? {
+        accesses += batch.accesses.len() as u64;
+        batch.clear();
+    }
+    Ok((accesses, start.elapsed()))
 }
 
 /// Bytes of all files below a directory.

@@ -1,7 +1,6 @@
 //! A made-up stream with the shape of the timer source's: several accesses a sample, a few hot lines, a long tail.
 //!
-//! The proportions are those of whole-machine recordings of a compiler's run beside a falsely shared program:
-//! see the constants. The same on every run and every machine.
+//! The constants say the proportions. The same on every run and every machine, unlike a recording.
 
 use std::sync::Arc;
 
@@ -40,12 +39,6 @@ pub fn batches(accesses: u64) -> Vec<Batch> {
         first.context = (0..PROCESSES).flat_map(mappings).collect();
     }
     batches
-}
-
-/// Accesses in all of them.
-pub fn accesses(batches: &[Batch]) -> u64 {
-    let lengths = batches.iter().map(|batch| batch.accesses.len() as u64);
-    lengths.sum()
 }
 
 fn batch(number: u64, random: &mut Random) -> Batch {

@@ -133,7 +133,7 @@ fn perf(plan: &Plan, rate: u32) -> Result<Cost> {
         .arg("--")
         .args(["sleep", &seconds(plan).to_string()]);
     let recorded = watcher::to_the_end(&mut command, false).context("perf record")?;
-    let reported = peer::report(&file)?;
+    let reported = watcher::to_the_end(&mut peer::report(&file), false).context("perf report")?;
     Ok(Cost {
         watching: cpu(&recorded),
         reporting: Some(cpu(&reported)),
