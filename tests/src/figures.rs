@@ -31,7 +31,10 @@ impl Spread {
 
     /// `median (min..max)` with that many decimals.
     pub fn text(&self, decimals: usize) -> String {
-        let Spread { median, min, max } = self;
+        // Rounding first: a small negative figure would else read `-0.0`.
+        let scale = 10f64.powi(decimals as i32);
+        let [median, min, max] =
+            [self.median, self.min, self.max].map(|value| (value * scale).round() / scale + 0.0);
         format!("{median:.decimals$} ({min:.decimals$}..{max:.decimals$})")
     }
 }
@@ -109,6 +112,7 @@ mod tests {
     #[test]
     fn a_spread_shows_its_range() {
         assert_eq!(spread(&[3.0, 1.0, 2.0], 1), "2.0 (1.0..3.0)");
+        assert_eq!(spread(&[-0.001, 0.001, -0.004], 2), "0.00 (0.00..0.00)");
     }
 
     #[test]

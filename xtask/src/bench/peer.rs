@@ -26,15 +26,29 @@ pub fn record(frequency_hz: u32, file: &Path) -> Command {
     } else {
         X86_REGISTERS
     };
-    let mut command = Command::new("perf");
+    let mut command = sample(frequency_hz);
     command
-        .args(["record", "-e", "cpu-clock", "-d", "-a", "-F"])
-        .arg(frequency_hz.to_string())
+        .arg("-d")
         .arg(format!("--user-regs={registers}"))
         .arg("-o")
-        .arg(file)
+        .arg(file);
+    command
+}
+
+fn sample(frequency_hz: u32) -> Command {
+    let mut command = Command::new("perf");
+    command
+        .args(["record", "-e", "cpu-clock", "-a", "-F"])
+        .arg(frequency_hz.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    command
+}
+
+/// The same event with the least that `perf record` keeps of it.
+pub fn interrupts(frequency_hz: u32, file: &Path) -> Command {
+    let mut command = sample(frequency_hz);
+    command.arg("-o").arg(file);
     command
 }
 

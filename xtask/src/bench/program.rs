@@ -55,7 +55,8 @@ impl TwoThreads {
         const PROBE: u64 = 100_000;
         let mut best = Duration::MAX;
         for _ in 0..3 {
-            best = best.min(self.ready(PROBE)?.go()?.wall);
+            // Processor time, because a busy machine makes the clock's time longer; two threads share it.
+            best = best.min(self.ready(PROBE)?.go()?.cpu / 2);
         }
         let nanoseconds = time.as_nanos() * u128::from(PROBE) / best.as_nanos().max(1);
         Ok((nanoseconds as u64).max(1))

@@ -20,7 +20,7 @@ pub static BENCH: Bench = Bench {
     rounds: 7,
     needs_root: true,
     takes: |plan| {
-        let runs = if plan.has_perf { 5 } else { 3 };
+        let runs = if plan.has_perf { 7 } else { 3 };
         plan.rounds * runs * (WORK + Duration::from_millis(1500))
     },
     run,
@@ -36,6 +36,9 @@ enum Watched {
     Alone,
     Cohtrace(u32),
     Perf(u32),
+    /// The cpu-clock event with as little as perf records of it: what the interrupts cost whoever asks for them, and
+    /// what no tool that samples by them can be below.
+    Interrupts(u32),
 }
 
 impl fmt::Display for Watched {
@@ -44,6 +47,7 @@ impl fmt::Display for Watched {
             Watched::Alone => f.write_str("alone"),
             Watched::Cohtrace(rate) => write!(f, "cohtrace attach, {rate} Hz"),
             Watched::Perf(rate) => write!(f, "perf record, {rate} Hz"),
+            Watched::Interrupts(rate) => write!(f, "interrupts alone, {rate} Hz"),
         }
     }
 }
@@ -55,7 +59,7 @@ fn run(plan: &Plan) -> Result<()> {
     for rate in RATES_HZ {
         ways.push(Watched::Cohtrace(rate));
         if plan.has_perf {
-            ways.push(Watched::Perf(rate));
+            ways.extend([Watched::Perf(rate), Watched::Interrupts(rate)]);
         }
     }
     let mut took: Vec<Vec<Took>> = vec![Vec::new(); ways.len()];
@@ -92,6 +96,9 @@ fn run(plan: &Plan) -> Result<()> {
         ]);
     }
     print!("{table}");
+    if plan.has_perf {
+        println!("Interrupts alone: perf record -e cpu-clock without addresses and registers.");
+    }
     Ok(())
 }
 
@@ -128,11 +135,12 @@ fn once(plan: &Plan, program: &TwoThreads, work: u64, way: Watched) -> Result<To
             command
         }
         Watched::Perf(rate) => peer::record(rate, &directory.path().join("perf.data")),
+        Watched::Interrupts(rate) => peer::interrupts(rate, &directory.path().join("perf.data")),
     };
     let tool = Measured::start(&mut command)?;
     watcher::wait_until_watching(tool.pid())?;
     let took = target.go()?;
-    if let Watched::Perf(_) = way {
+    if matches!(way, Watched::Perf(_) | Watched::Interrupts(_)) {
         // Watching everything, it does not end by itself; and Ctrl-C is how it dies, not a failure.
         tool.interrupt()?;
         tool.wait(watcher::LIMIT)?;
