@@ -15,7 +15,7 @@ use crate::input::Input;
 pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
     let mut feed_ns = vec![Vec::new(); inputs.len()];
     let mut judge_ms = vec![Vec::new(); inputs.len()];
-    let mut lines = vec![0; inputs.len()];
+    let mut lines = vec![(0, 0); inputs.len()];
     for _ in 0..rounds {
         for (n, input) in inputs.iter().enumerate() {
             let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
@@ -27,7 +27,7 @@ pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
             let start = Instant::now();
             let judgements = black_box(pipeline.judge());
             judge_ms[n].push(start.elapsed().as_secs_f64() * 1e3);
-            lines[n] = pipeline.lines();
+            lines[n] = (pipeline.lines(), pipeline.totals().evicted_lines);
             // Figures of an analysis that sees nothing would be worth nothing.
             anyhow::ensure!(
                 judgements.first().is_some_and(Judgement::is_finding),
@@ -38,14 +38,16 @@ pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
     }
     let mut table = Table::new(&[
         "analysis",
-        "lines",
+        "lines kept",
+        "evicted",
         "feed, ns per access",
         "judge at the end, ms",
     ]);
     for (n, input) in inputs.iter().enumerate() {
         table.row([
             input.name.to_owned(),
-            lines[n].to_string(),
+            lines[n].0.to_string(),
+            lines[n].1.to_string(),
             spread(&feed_ns[n], 1),
             spread(&judge_ms[n], 2),
         ]);

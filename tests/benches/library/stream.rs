@@ -1,6 +1,7 @@
 //! A made-up stream with the shape of the timer source's: several accesses a sample, a few hot lines, a long tail.
 //!
-//! The constants say the proportions. The same on every run and every machine, unlike a recording.
+//! The constants say the proportions; the tail is long enough that the table of lines reaches its bounds and evicts,
+//! which a short recording does not. The same on every run and every machine, unlike a recording.
 
 use std::sync::Arc;
 
