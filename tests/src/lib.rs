@@ -2,16 +2,20 @@
 //!
 //! `workload` builds the programs of `tests/workloads`, `answer` reads the key in their source, `tool` runs
 //! cohtrace, `report` reads its JSON, `compare` holds one against the other, and `live` does all of it for one
-//! test. `disassembly` checks the keys themselves, without the tool. `rust_text` is for the tidy tests.
+//! test. `disassembly` checks the keys themselves, without the tool. `rust_text` is for the tidy tests. `usage`,
+//! `terminal` and `figures` are for what is measured instead of asserted.
 
 pub mod answer;
 pub mod compare;
 pub mod disassembly;
+pub mod figures;
 pub mod kernel;
 pub mod live;
 pub mod naming;
 pub mod repeat;
 pub mod report;
 pub mod rust_text;
+pub mod terminal;
 pub mod tool;
+pub mod usage;
 pub mod workload;

@@ -1,7 +1,5 @@
 //! How often the tool is right: each workload run many times, hits counted.
 
-use std::fmt::Write;
-
 use crate::{answer::Variant, live};
 
 /// The outcome of many runs of one workload.
@@ -34,32 +32,33 @@ pub fn hit_rate(name: &str, variant: Variant, runs: usize) -> HitRate {
     }
 }
 
-/// A table with a line for each workload and the first line of its first miss.
-pub fn table(rates: &[HitRate]) -> String {
-    let mut text = format!("{:<22} {:<8} {:>7}\n", "workload", "variant", "hits");
-    for rate in rates {
-        let hits = format!("{}/{}", rate.hits, rate.runs);
-        let _ = write!(
-            text,
-            "{:<22} {:<8} {hits:>7}",
-            rate.name,
-            rate.variant.name()
-        );
-        if let Some(miss) = rate.misses.first() {
-            let _ = write!(text, "  {}", miss.lines().next().unwrap_or_default());
-        }
-        text.push('\n');
-    }
+/// The heading above the [`row`]s.
+pub fn heading() -> String {
+    line("workload", "variant", "hits", "")
+}
+
+/// One workload's line, with the first line of its first miss.
+pub fn row(rate: &HitRate) -> String {
+    let why = rate.misses.first().and_then(|miss| miss.lines().next());
+    let hits = format!("{}/{}", rate.hits, rate.runs);
+    line(
+        &rate.name,
+        rate.variant.name(),
+        &hits,
+        why.unwrap_or_default(),
+    )
+}
+
+/// The line below the rows: all together.
+pub fn sum(rates: &[HitRate]) -> String {
     let hits: usize = rates.iter().map(|rate| rate.hits).sum();
     let runs: usize = rates.iter().map(|rate| rate.runs).sum();
-    let _ = writeln!(
-        text,
-        "{:<22} {:<8} {:>7}",
-        "all",
-        "",
-        format!("{hits}/{runs}")
-    );
-    text
+    line("all", "", &format!("{hits}/{runs}"), "")
+}
+
+fn line(name: &str, variant: &str, hits: &str, why: &str) -> String {
+    let line = format!("{name:<22} {variant:<8} {hits:>7}  {why}");
+    format!("{}\n", line.trim_end())
 }
 
 #[cfg(test)]
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_shows_hits_of_runs_and_why_one_missed() {
+    fn a_row_shows_hits_of_runs_and_why_one_missed() {
         let rate = |hits, misses: &[&str]| HitRate {
             name: "two_counters".into(),
             variant: Variant::Plain,
@@ -75,13 +74,13 @@ mod tests {
             runs: 20,
             misses: misses.iter().map(|&m| m.to_owned()).collect(),
         };
-        let text = table(&[rate(20, &[]), rate(19, &["no finding\nmore"])]);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "two_counters           plain      20/20");
+        let rates = [rate(20, &[]), rate(19, &["no finding\nmore"])];
+        let [right, missed] = rates.each_ref().map(row);
+        assert_eq!(right, "two_counters           plain      20/20\n");
         assert_eq!(
-            lines[2],
-            "two_counters           plain      19/20  no finding"
+            missed,
+            "two_counters           plain      19/20  no finding\n"
         );
-        assert_eq!(lines[3], "all                               39/40");
+        assert_eq!(sum(&rates), "all                               39/40\n");
     }
 }

@@ -5,6 +5,7 @@
     reason = "a task's output is for the terminal"
 )]
 
+mod bench;
 mod bpf_provenance;
 mod bpf_toolchain;
 mod ci;
@@ -37,6 +38,10 @@ enum Task {
     ///
     /// Runs all of them even when one fails. As root, the tests sample real programs.
     Ci,
+    /// Measure what cohtrace costs and how often it is right, beside perf; figures, no verdicts.
+    ///
+    /// Builds the release binary first. Wants a quiet machine and root. `--list` explains the benchmarks.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +57,8 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+        Some(Task::Bench(options)) => bench::run(&options),
+        None => Ok(Arguments::command().print_long_help()?),
     }
 }
 

@@ -5,8 +5,14 @@
     reason = "a table on standard output is its purpose"
 )]
 
+use std::io::Write as _;
+
 use anyhow::{Context, bail};
-use cohtrace_tests::{live, repeat, workload};
+use cohtrace_tests::{
+    live,
+    repeat::{self, HitRate},
+    workload,
+};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -25,13 +31,18 @@ fn main() -> anyhow::Result<()> {
     let Some(_turn) = live::ready() else {
         bail!("this machine cannot run live tests");
     };
-    let mut rates = Vec::new();
+    let mut rates: Vec<HitRate> = Vec::new();
+    print!("{}", repeat::heading());
     for name in names {
         for answer in workload::named(&name)?.answers {
-            rates.push(repeat::hit_rate(&name, answer.variant, runs));
+            let rate = repeat::hit_rate(&name, answer.variant, runs);
+            print!("{}", repeat::row(&rate));
+            // A row as it is known: all of them take an hour.
+            std::io::stdout().flush()?;
+            rates.push(rate);
         }
     }
-    print!("{}", repeat::table(&rates));
+    print!("{}", repeat::sum(&rates));
     for rate in rates.iter().filter(|rate| !rate.misses.is_empty()) {
         for miss in &rate.misses {
             println!("\n{} ({}): {miss}", rate.name, rate.variant.name());

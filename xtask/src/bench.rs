@@ -1,0 +1,229 @@
+//! What cohtrace costs and how often it is right, beside perf where perf can do the same.
+//!
+//! Figures are printed, never asserted. What is compared is measured in one run, in turns, and shown as
+//! median (min..max). One file for each benchmark; each says what it compares.
+
+mod daemon;
+mod first_finding;
+mod hit_rate;
+mod library;
+mod machine;
+mod memory;
+mod peer;
+mod program;
+mod slowdown;
+mod watcher;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use cohtrace_tests::{kernel, workload};
+
+use crate::root;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Which benchmarks (--list explains them); all but hit-rate unless named. After hit-rate: workloads.
+    names: Vec<String>,
+    /// How often each measurement is repeated, where the benchmark's own number will not do.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Seconds that the tools watch, in `daemon` and `memory`; up to 240.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=240))]
+    seconds: Option<u64>,
+    /// Runs of each workload in `hit-rate`.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Explain the benchmarks and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+/// One benchmark.
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    /// Repetitions unless asked otherwise.
+    rounds: u32,
+    needs_root: bool,
+    /// About how long it takes, without builds.
+    takes: fn(&Plan) -> Duration,
+    run: fn(&Plan) -> Result<()>,
+}
+
+/// In the order in which they run. hit-rate takes far longer than all others together.
+static BENCHES: &[&Bench] = &[
+    &slowdown::BENCH,
+    &daemon::BENCH,
+    &first_finding::BENCH,
+    &memory::BENCH,
+    &library::RECORDER,
+    &library::ANALYSIS,
+    &hit_rate::BENCH,
+];
+
+/// What a benchmark is to do.
+struct Plan {
+    rounds: u32,
+    seconds: Option<u64>,
+    runs: u32,
+    workloads: Vec<String>,
+    /// The release build of cohtrace.
+    tool: PathBuf,
+    /// Whether perf can be run here.
+    has_perf: bool,
+}
+
+impl Plan {
+    /// The tool, without arguments.
+    fn cohtrace(&self) -> std::process::Command {
+        std::process::Command::new(&self.tool)
+    }
+}
+
+/// The task.
+pub fn run(options: &Options) -> Result<()> {
+    if options.list {
+        list();
+        return Ok(());
+    }
+    let (chosen, workloads) = choose(&options.names)?;
+    if let Some(bench) = chosen.iter().find(|bench| bench.needs_root)
+        && !kernel::is_root()
+    {
+        bail!("{} samples running programs: run it as root", bench.name);
+    }
+    let mut plan = Plan {
+        rounds: 1,
+        seconds: options.seconds,
+        runs: options.runs,
+        workloads,
+        tool: release_build()?,
+        has_perf: peer::version().is_some(),
+    };
+    let plan_of = |plan: &mut Plan, bench: &Bench| {
+        plan.rounds = options.rounds.unwrap_or(bench.rounds);
+    };
+    let mut estimate = Duration::ZERO;
+    for bench in &chosen {
+        plan_of(&mut plan, bench);
+        estimate += (bench.takes)(&plan);
+    }
+    print!("{}", machine::statement());
+    println!("takes about {}", minutes(estimate));
+    for bench in chosen {
+        plan_of(&mut plan, bench);
+        println!("\n=== {}: {}", bench.name, bench.about);
+        println!("load before: {}", machine::load());
+        (bench.run)(&plan).with_context(|| format!("bench {}", bench.name))?;
+        println!("load after: {}", machine::load());
+    }
+    Ok(())
+}
+
+fn list() {
+    for bench in BENCHES {
+        println!("{:<14} {}", bench.name, bench.about);
+    }
+    println!(
+        "\nWithout names: all but hit-rate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only."
+    );
+}
+
+/// Benchmarks by name, each once and in their own order; and the workloads that hit-rate shall run.
+fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
+    let is_bench = |name: &String| BENCHES.iter().any(|bench| bench.name == name);
+    let (named, others): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_bench);
+    let chosen: Vec<&Bench> = BENCHES
+        .iter()
+        .copied()
+        .filter(|bench| {
+            if names.is_empty() {
+                bench.name != hit_rate::BENCH.name
+            } else {
+                named.iter().any(|name| name == bench.name)
+            }
+        })
+        .collect();
+    let takes_workloads = named.iter().any(|name| name == hit_rate::BENCH.name);
+    for name in &others {
+        ensure!(
+            takes_workloads,
+            "no benchmark is called {name}; `cargo xtask bench --list` names them"
+        );
+        workload::named(name)?;
+    }
+    Ok((chosen, others))
+}
+
+/// The tool as users run it; `COHTRACE_BIN` names another build to measure.
+fn release_build() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("COHTRACE_BIN") {
+        return Ok(path.into());
+    }
+    let status = cargo()
+        .args(["build", "--quiet", "--release", "--locked"])
+        .args(["--package", "cohtrace"])
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "the release build failed");
+    Ok(target_directory()?.join("release/cohtrace"))
+}
+
+fn cargo() -> std::process::Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(cargo);
+    command.current_dir(root());
+    command
+}
+
+/// Where cargo builds.
+fn target_directory() -> Result<PathBuf> {
+    let profile = workload::profile_directory()?;
+    let parent = profile.parent();
+    Ok(parent
+        .context("the profile directory has a parent")?
+        .to_path_buf())
+}
+
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds < 120 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds.div_ceil(60))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(names: &[&str]) -> Result<(Vec<&'static str>, Vec<String>)> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let (benches, workloads) = choose(&names)?;
+        Ok((benches.iter().map(|bench| bench.name).collect(), workloads))
+    }
+
+    #[test]
+    fn without_names_everything_but_the_longest_runs() {
+        let (benches, workloads) = chosen(&[]).unwrap();
+        assert_eq!(benches.len(), BENCHES.len() - 1);
+        assert!(!benches.contains(&"hit-rate"));
+        assert!(workloads.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_benchmark_is_a_workload_of_the_hit_rate() {
+        let (benches, workloads) = chosen(&["hit-rate", "two_counters"]).unwrap();
+        assert_eq!(benches, ["hit-rate"]);
+        assert_eq!(workloads, ["two_counters"]);
+        assert!(chosen(&["hit-rate", "no_such_workload"]).is_err());
+    }
+
+    #[test]
+    fn a_name_that_means_nothing_is_refused() {
+        assert!(chosen(&["slowdwon"]).is_err());
+        assert!(chosen(&["slowdown", "two_counters"]).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! The programs that are watched while something is measured.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::target_directory;
+use crate::root;
+
+/// Work of `tests/benches/two_threads.c` that does not end while anybody measures.
+const ENDLESS: u64 = u64::MAX;
+
+/// The built `two_threads`.
+pub struct TwoThreads {
+    path: PathBuf,
+}
+
+/// What one run of it took, by its own clocks.
+#[derive(Clone, Copy)]
+pub struct Took {
+    /// By the clock.
+    pub wall: Duration,
+    /// Of processor time, both threads.
+    pub cpu: Duration,
+}
+
+impl TwoThreads {
+    /// Builds it as users build theirs.
+    pub fn build() -> Result<TwoThreads> {
+        let directory = target_directory()?.join("bench");
+        std::fs::create_dir_all(&directory)?;
+        let path = directory.join("two_threads");
+        let status = Command::new("cc")
+            .args(["-std=gnu11", "-O2", "-g", "-pthread", "-o"])
+            .arg(&path)
+            .arg(source())
+            .status()
+            .context("starting cc; a C compiler must be installed")?;
+        ensure!(status.success(), "building two_threads failed");
+        Ok(TwoThreads { path })
+    }
+
+    /// Rounds of work that take about that long on this machine, alone.
+    pub fn rounds_for(&self, time: Duration) -> Result<u64> {
+        const PROBE: u64 = 100_000;
+        let mut best = Duration::MAX;
+        for _ in 0..3 {
+            // Processor time, because a busy machine makes the clock's time longer; two threads share it.
+            best = best.min(self.ready(PROBE)?.go()?.cpu / 2);
+        }
+        let nanoseconds = time.as_nanos() * u128::from(PROBE) / best.as_nanos().max(1);
+        Ok((nanoseconds as u64).max(1))
+    }
+
+    /// Starts it with that much work, and returns once both threads wait for the word.
+    pub fn ready(&self, rounds: u64) -> Result<Ready> {
+        let mut child = Command::new(&self.path)
+            .arg(rounds.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting two_threads")?;
+        let stdin = child.stdin.take().context("its input was asked for")?;
+        let stdout = child.stdout.take().context("its output was asked for")?;
+        let mut ready = Ready {
+            child: Killed(child),
+            stdin,
+            stdout: BufReader::new(stdout),
+        };
+        let said = ready.line()?;
+        ensure!(said == "ready", "two_threads said {said:?}");
+        Ok(ready)
+    }
+
+    /// Starts it with work that does not end; it works until dropped.
+    pub fn working(&self) -> Result<Ready> {
+        let mut ready = self.ready(ENDLESS)?;
+        ready.begin()?;
+        Ok(ready)
+    }
+}
+
+fn source() -> PathBuf {
+    root().join("tests/benches/two_threads.c")
+}
+
+/// A started `two_threads`; killed when dropped.
+pub struct Ready {
+    child: Killed,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Ready {
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// Gives the word, and waits until the work is done.
+    pub fn go(mut self) -> Result<Took> {
+        self.begin()?;
+        let said = self.line()?;
+        let mut numbers = said.split(' ').map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(wall)), Some(Ok(cpu))) => Ok(Took {
+                wall: Duration::from_nanos(wall),
+                cpu: Duration::from_nanos(cpu),
+            }),
+            _ => anyhow::bail!("two_threads said {said:?}"),
+        }
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.stdin.write_all(b"\n").context("two_threads is gone")
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+/// A child that does not outlive this.
+pub struct Killed(pub Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // Nothing to do about a child that cannot be killed or reaped: it has been measured.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Short processes, one after the other, as a build makes them: a compiler of a small file, again and again.
+pub struct Compiling {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Compiling {
+    /// Begins.
+    pub fn start() -> Compiling {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = thread::spawn(move || {
+            let mut runs = 0;
+            while !told.load(Ordering::Relaxed) {
+                let status = Command::new("cc")
+                    .args(["-O2", "-c", "-o", "/dev/null"])
+                    .arg(source())
+                    .status();
+                // cc is there: it built the program above. A failed run is one that made no processes.
+                runs += u64::from(status.is_ok_and(|status| status.success()));
+            }
+            runs
+        });
+        Compiling {
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Ends, and tells how many files were compiled.
+    pub fn stop(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread
+            .take()
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or(0)
+    }
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
