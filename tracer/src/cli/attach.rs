@@ -1,6 +1,6 @@
 //! `attach`: source → pipeline → report.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::Result;
 
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     finding::Verdict,
-    machine::kallsyms::Kallsyms,
     module::ModuleStore,
     names::{Names, Resolver},
     pipeline::Pipeline,
@@ -61,8 +60,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         cpus,
         caveats,
     };
-    let kallsyms = Kallsyms::read(Path::new("/proc")).ok();
-    let report = make(&pipeline, &modules, kallsyms.as_ref(), &description);
+    let report = make(&pipeline, &modules, &description);
     output::print(&report, &args.output)
 }
 
@@ -79,7 +77,7 @@ fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) 
     let judgements = pipeline.judge();
     let findings = judgements.iter().filter(|j| j.is_finding()).count();
     if let Some(worst) = judgements.first().filter(|j| j.is_finding()) {
-        let names = Resolver::new(&pipeline.spaces, modules, None);
+        let names = Resolver::new(&pipeline.spaces, modules);
         let objects = names.objects(worst.key, pipeline.line_size());
         let named = objects.iter().find_map(|object| object.name.as_deref());
         let name = named

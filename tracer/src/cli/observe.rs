@@ -65,7 +65,7 @@ impl Observation {
             .first()
             .ok_or_else(|| anyhow!("no source was built in"))?;
         let targets = Targets::open(target, output_to_stderr)?;
-        let modules = Arc::new(ModuleStore::new("/".into()));
+        let modules = Arc::new(ModuleStore::new("/".into(), true));
         let options = SourceOptions {
             frequency_hz: sampling.frequency,
             ring_bytes: sampling.ring_kib * 1024,

@@ -1,6 +1,6 @@
 //! `report`: session → pipeline → report; and how `attach` makes its own.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context as _, Result};
 
@@ -13,7 +13,6 @@ use crate::{
     analysis::AnalysisOptions,
     event::Batch,
     finding::Thresholds,
-    machine::kallsyms::Kallsyms,
     module::ModuleStore,
     names::Resolver,
     pipeline::Pipeline,
@@ -54,15 +53,9 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     description
         .caveats
         .extend(reader.caveats().iter().map(ToString::to_string));
-    let modules = ModuleStore::new("/".into());
-    // Kernel addresses mean something only to the very boot that was recorded.
-    let same_boot = reader.meta().boot_id.is_some() && reader.meta().boot_id == boot_id();
-    let kallsyms = if same_boot {
-        Kallsyms::read(Path::new("/proc")).ok()
-    } else {
-        None
-    };
-    let report = make(&pipeline, &modules, kallsyms.as_ref(), &description);
+    let boot = &reader.meta().boot_id;
+    let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
+    let report = make(&pipeline, &modules, &description);
     output::print(&report, &args.output).with_context(|| args.session.display().to_string())
 }
 
@@ -100,13 +93,8 @@ fn describe(meta: &Meta) -> RunDescription {
 }
 
 /// Names what the pipeline found.
-pub fn make(
-    pipeline: &Pipeline,
-    modules: &ModuleStore,
-    kallsyms: Option<&Kallsyms>,
-    run: &RunDescription,
-) -> model::Report {
-    let names = Resolver::new(&pipeline.spaces, modules, kallsyms);
+pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
+    let names = Resolver::new(&pipeline.spaces, modules);
     let facts = RunFacts {
         sources: run.sources.clone(),
         duration_ns: run.duration.as_nanos() as u64,

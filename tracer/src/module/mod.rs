@@ -7,12 +7,12 @@ mod find;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use symbolizer::Module;
 
-use crate::{access::Pid, event::Mapping};
+use crate::{access::Pid, event::Mapping, machine::kallsyms::Kallsyms};
 
 /// Identifies an opened module within one [`ModuleStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,15 +67,31 @@ type Opened = Result<Arc<LoadedModule>, Unavailable>;
 pub struct ModuleStore {
     root: PathBuf,
     opened: Mutex<HashMap<(u64, u64, String), Opened>>,
+    of_this_boot: bool,
+    kernel: OnceLock<Option<Kallsyms>>,
 }
 
 impl ModuleStore {
-    /// Looks below `root` (`/` but for tests).
-    pub fn new(root: PathBuf) -> ModuleStore {
+    /// Looks below `root` (`/` but for tests). Kernel addresses mean something only to the boot they are
+    /// of; for another one, the kernel stays unnamed.
+    pub fn new(root: PathBuf, of_this_boot: bool) -> ModuleStore {
         ModuleStore {
             root,
             opened: Mutex::default(),
+            of_this_boot,
+            kernel: OnceLock::new(),
         }
+    }
+
+    /// The kernel's symbols, read when first asked for; `None` when their addresses are hidden.
+    pub fn kernel(&self) -> Option<&Kallsyms> {
+        let read = || {
+            let symbols = self
+                .of_this_boot
+                .then(|| Kallsyms::read(&self.root.join("proc")).ok());
+            symbols.flatten().filter(|symbols| !symbols.is_empty())
+        };
+        self.kernel.get_or_init(read).as_ref()
     }
 
     /// The module behind a mapping of a process that is, or was, running. Answers, good or bad, are kept.

@@ -15,7 +15,6 @@ use super::{
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
     event::Mapping,
-    machine::kallsyms::Kallsyms,
     module::{LoadedModule, ModuleStore},
     space::AddressSpaces,
 };
@@ -34,22 +33,16 @@ struct Resolved {
 pub struct Resolver<'a> {
     spaces: &'a AddressSpaces,
     modules: &'a ModuleStore,
-    kallsyms: Option<&'a Kallsyms>,
     objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
     missing: RefCell<BTreeMap<(String, String), u64>>,
 }
 
 impl<'a> Resolver<'a> {
-    /// `kallsyms` only where the kernel that was recorded is the one that runs.
-    pub fn new(
-        spaces: &'a AddressSpaces,
-        modules: &'a ModuleStore,
-        kallsyms: Option<&'a Kallsyms>,
-    ) -> Resolver<'a> {
+    /// Nothing named yet.
+    pub fn new(spaces: &'a AddressSpaces, modules: &'a ModuleStore) -> Resolver<'a> {
         Resolver {
             spaces,
             modules,
-            kallsyms,
             objects: RefCell::default(),
             missing: RefCell::default(),
         }
@@ -277,7 +270,8 @@ impl Names for Resolver<'_> {
     fn code(&self, space: Option<SpaceId>, ip: u64, kernel: bool) -> CodeName {
         if kernel {
             let symbol = self
-                .kallsyms
+                .modules
+                .kernel()
                 .and_then(|k| k.function(ip))
                 .map(|(_, _, n)| n.to_owned());
             if symbol.is_none() {

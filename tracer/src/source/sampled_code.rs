@@ -8,7 +8,6 @@ use crate::{
     access::Pid,
     decode::{FunctionCode, Harvest, Registers, Stall, Touch, harvest_window},
     event::{Mapping, Unresolved},
-    machine::kallsyms::Kallsyms,
     module::{ModuleId, ModuleStore},
     space::{AddressSpaces, KERNEL_START},
     sys,
@@ -27,17 +26,15 @@ pub struct SampledCode {
     modules: Arc<ModuleStore>,
     functions: FxHashMap<(ModuleId, u64), Rc<FunctionCode>>,
     kernel: FxHashMap<u64, Option<Rc<FunctionCode>>>,
-    kallsyms: Option<Arc<Kallsyms>>,
 }
 
 impl SampledCode {
-    /// Nothing decoded yet. Without `kallsyms`, kernel samples stay unresolved.
-    pub fn new(modules: Arc<ModuleStore>, kallsyms: Option<Arc<Kallsyms>>) -> SampledCode {
+    /// Nothing decoded yet.
+    pub fn new(modules: Arc<ModuleStore>) -> SampledCode {
         SampledCode {
             modules,
             functions: FxHashMap::default(),
             kernel: FxHashMap::default(),
-            kallsyms,
         }
     }
 
@@ -105,7 +102,7 @@ impl SampledCode {
     }
 
     fn kernel_function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<Rc<FunctionCode>> {
-        let (start, end, _) = self.kallsyms.as_ref()?.function(ip)?;
+        let (start, end, _) = self.modules.kernel()?.function(ip)?;
         if let Some(code) = self.kernel.get(&start) {
             return code.clone();
         }

@@ -23,7 +23,7 @@ use crate::{
     access::{Access, Basis, Cpu, Pid, Tid},
     decode::{Registers, Stall, Touch},
     event::{Batch, Context, ContextKind, Tally},
-    machine::{Machine, btf::TaskOffsets, kallsyms::Kallsyms},
+    machine::{Machine, btf::TaskOffsets},
     module::ModuleStore,
     space::AddressSpaces,
     sys::{
@@ -162,10 +162,6 @@ impl Timer {
                     .to_owned(),
             );
         }
-        let kallsyms = Kallsyms::read(Path::new("/proc"))
-            .ok()
-            .filter(|k| !k.is_empty())
-            .map(Arc::new);
         let mut timer = Timer {
             kernel,
             cpus,
@@ -175,7 +171,7 @@ impl Timer {
             ended: false,
             order: TimeOrder::default(),
             spaces: AddressSpaces::default(),
-            code: SampledCode::new(modules, kallsyms),
+            code: SampledCode::new(modules),
             tracked: Tracked::new(target, own_pid),
             told: FxHashMap::default(),
             stats: FxHashMap::default(),

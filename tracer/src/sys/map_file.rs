@@ -7,9 +7,9 @@ use memmap2::Mmap;
 /// A file's bytes, shared by all who read it.
 pub type FileBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Files from this size on are mapped: a compiler's or a browser's debug information. All others are
-/// copied, which costs a few milliseconds at most and cannot raise SIGBUS.
-const MAPPED_FROM_BYTES: u64 = 64 << 20;
+/// Files from this size on are mapped, so that only the pages that are looked at take memory: a
+/// system-wide run opens every library there is. Smaller ones are copied, which cannot raise SIGBUS.
+const MAPPED_FROM_BYTES: u64 = 1 << 20;
 
 /// The bytes of a regular file. Anything else (a pipe would block, a device has no end) is
 /// `InvalidInput`.
