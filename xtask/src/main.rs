@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Some(Task::Ebpf(options)) => ebpf::run(&options),
         Some(Task::Ci) => ci::run(),
+        Some(Task::Bench(options)) => bench::run(&options),
         None => Arguments::command().print_long_help().map_err(Into::into),
     };
     match outcome {
@@ -57,8 +58,6 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
-        Some(Task::Bench(options)) => bench::run(&options),
-        None => Ok(Arguments::command().print_long_help()?),
     }
 }
 
