@@ -57,8 +57,13 @@ pub fn ready() -> Option<Turn> {
 pub fn skipped(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a live test");
+    say(&format!("SKIPPED {test}: {reason}"));
+}
+
+/// Prints past the test harness, which hides what a passing test prints.
+fn say(what: &str) {
     // Nobody is left to tell when standard error is closed.
-    writeln!(std::io::stderr(), "\n*** SKIPPED {test}: {reason}\n").ok();
+    writeln!(std::io::stderr(), "\n*** {what}\n").ok();
 }
 
 /// Why no live test can run here. Panics when one should and the tool says it cannot.
@@ -93,11 +98,24 @@ fn cannot() -> Option<&'static str> {
     })
 }
 
+/// Looks that a workload with an answer may take. Sampling is a matter of chance, and a machine that gives the
+/// workload's threads no time together shows nothing to find; `hit_rate` counts how often one look is enough.
+const LOOKS: u32 = 3;
+
 /// Runs the tool on a workload and panics with a readable difference unless it finds the answer and nothing else.
+/// Where nothing is to be found, the first look counts: a false alarm is never excused.
 pub fn check(name: &str, variant: Variant) {
     let Some(_turn) = ready() else { return };
-    if let Err(error) = observe(name, variant) {
-        panic!("{error:#}");
+    let looks = match Subject::new(name, variant) {
+        Ok(subject) if subject.answer.findings.is_empty() => 1,
+        _ => LOOKS,
+    };
+    for look in 1..=looks {
+        match observe(name, variant) {
+            Ok(()) => return,
+            Err(error) if look == looks => panic!("{error:#}"),
+            Err(error) => say(&format!("{name}: look {look} of {looks} missed: {error:#}")),
+        }
     }
 }
 

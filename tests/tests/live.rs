@@ -46,6 +46,16 @@ fn a_struct_on_the_stack_of_main_with_fields_apart() {
 }
 
 #[test]
+fn a_thread_local_struct_that_was_lent() {
+    check("tls_struct", Plain);
+}
+
+#[test]
+fn a_thread_local_struct_that_was_lent_with_fields_apart() {
+    check("tls_struct", Padded);
+}
+
+#[test]
 fn a_heap_array() {
     check("heap_array", Plain);
 }

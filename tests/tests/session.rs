@@ -35,7 +35,29 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_recorded_session_reports_what_attach_would_and_always_the_same() {
+fn a_session_kept_while_attached_reports_to_the_letter_what_attach_did() {
+    let Some(_turn) = ready() else { return };
+    let subject = Subject::new("two_counters", Variant::Plain).expect("it builds");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let session = directory.path().join("two.coh");
+    let mut attach = cohtrace(["attach", "--json", "--duration", "2", "--record"]);
+    attach
+        .arg(&session)
+        .arg("--")
+        .arg(&subject.program.path)
+        .arg(RUN_MS.to_string());
+    let attached = run(&mut attach, GRACE).expect_code(0);
+    let reported = report(&session).expect_code(0);
+    assert!(
+        attached.stdout.contains("\"findings\""),
+        "{}",
+        attached.said()
+    );
+    assert_eq!(attached.stdout, reported.stdout);
+}
+
+#[test]
+fn a_recorded_session_holds_the_answer_and_reports_always_the_same() {
     let Some(_turn) = ready() else { return };
     let subject = Subject::new("two_counters", Variant::Plain).expect("it builds");
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -101,7 +101,7 @@ fn samples(functions: &[FunctionCode]) -> Vec<(&FunctionCode, Registers)> {
 fn own_functions() -> anyhow::Result<Vec<(u64, Vec<u8>)>> {
     let pid = Pid(std::process::id());
     let text = own_text(pid)?;
-    let modules = ModuleStore::new("/".into());
+    let modules = ModuleStore::new("/".into(), true);
     let module = modules.open(pid, &text).context("opening this program")?;
     let step = text.len / FUNCTIONS as u64;
     let mut functions: Vec<(u64, Vec<u8>)> = (0..FUNCTIONS as u64)
