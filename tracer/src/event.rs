@@ -210,11 +210,13 @@ pub enum Unresolved {
     SegmentUnknown,
     /// Kernel code that could not be read.
     KernelText,
+    /// Code of a 32-bit program, which is not decoded.
+    Code32Bit,
 }
 
 impl Unresolved {
     /// All reasons, in report order.
-    pub const ALL: [Unresolved; 9] = [
+    pub const ALL: [Unresolved; 10] = [
         Unresolved::NoMemoryOperand,
         Unresolved::NoMapping,
         Unresolved::NoModule,
@@ -224,6 +226,7 @@ impl Unresolved {
         Unresolved::RegisterOverwritten,
         Unresolved::SegmentUnknown,
         Unresolved::KernelText,
+        Unresolved::Code32Bit,
     ];
 
     /// Stable name in JSON and sessions.
@@ -238,6 +241,7 @@ impl Unresolved {
             Unresolved::RegisterOverwritten => "register_overwritten",
             Unresolved::SegmentUnknown => "segment_unknown",
             Unresolved::KernelText => "kernel_text",
+            Unresolved::Code32Bit => "code_32_bit",
         }
     }
 

@@ -120,13 +120,19 @@ impl Observation {
                 .duration
                 .map_or(POLL, |d| d.saturating_sub(elapsed).min(POLL));
             batch.clear();
-            let state_of_source = self.source.poll(&mut batch, wait)?;
+            let polled = match self.source.poll(&mut batch, wait) {
+                Ok(progress) => progress,
+                Err(error) => {
+                    failed = Some(error.into());
+                    break;
+                }
+            };
             if failed.is_none()
                 && let Err(error) = take(state, &batch)
             {
                 failed = Some(error);
             }
-            if state_of_source == source::Progress::End {
+            if polled == source::Progress::End {
                 break;
             }
             progress.update(|| line(state, elapsed));

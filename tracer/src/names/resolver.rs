@@ -192,9 +192,11 @@ impl<'a> Resolver<'a> {
         }
         let pid = self.spaces.pid(space);
         let own_threads = || self.spaces.threads().filter(|(_, t)| Some(t.pid) == pid);
-        if own_threads().any(|(_, t)| {
-            t.tp.is_some_and(|tp| self.is_local_storage(space, addr, tp))
-        }) {
+        // On x86-64 a thread's static local storage lies just below its thread pointer ("ELF Handling
+        // For Thread-Local Storage", variant II).
+        let storage = self.local_storage_size(space);
+        let in_storage = |tp: u64| addr < tp && tp - addr <= storage;
+        if own_threads().any(|(_, t)| t.tp.is_some_and(in_storage)) {
             return ObjectKind::Tls;
         }
         let stack = mapping.name.starts_with("[stack")
@@ -206,24 +208,19 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether an address is in a thread's static local storage, which on x86-64 lies just below the
-    /// thread pointer ("ELF Handling For Thread-Local Storage", variant II).
-    fn is_local_storage(&self, space: SpaceId, addr: u64, tp: u64) -> bool {
-        let Some(below) = tp.checked_sub(addr).filter(|b| *b > 0) else {
-            return false;
-        };
+    /// Bytes of static thread-local storage of a space's modules, for each of its threads.
+    fn local_storage_size(&self, space: SpaceId) -> u64 {
         let Some(pid) = self.spaces.pid(space) else {
-            return false;
+            return 0;
         };
-        let total: u64 = self
+        let code = self
             .spaces
             .mappings(space)
-            .filter(|m| m.is_file() && m.file_offset == 0)
-            .filter_map(|m| self.modules.open(pid, m).ok())
+            .filter(|m| m.is_file() && m.executable);
+        code.filter_map(|m| self.modules.open(pid, m).ok())
             .filter_map(|module| module.elf.thread_local_segment())
             .map(|(size, _)| size)
-            .sum();
-        below <= total
+            .sum()
     }
 }
 

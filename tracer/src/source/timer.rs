@@ -8,7 +8,7 @@
 use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
-use tracer_ebpf::{SAMPLE_FS_BASE, SAMPLE_KERNEL, SampleRecord, Stats};
+use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_FS_BASE, SAMPLE_KERNEL, SampleRecord, Stats};
 use zerocopy::FromBytes;
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     access::{Access, Basis, Cpu, Pid, Tid},
     decode::{Registers, Stall, Touch},
-    event::{Batch, Context, ContextKind, Tally},
+    event::{Batch, Context, ContextKind, Tally, Unresolved},
     machine::{Machine, btf::TaskOffsets},
     module::ModuleStore,
     space::AddressSpaces,
@@ -76,8 +76,10 @@ impl SourceKind for Kind {
         machine: &Machine,
         modules: Arc<ModuleStore>,
     ) -> Result<Box<dyn Source>, SourceError> {
-        Timer::open(target, options, machine, modules)
-            .map(|timer| Box::new(timer) as Box<dyn Source>)
+        // Without BTF the kernel half does without: later children, no thread pointers.
+        let offsets = TaskOffsets::of_running_kernel().unwrap_or_default();
+        let timer = Timer::open(target, options, machine, offsets, modules)?;
+        Ok(Box::new(timer))
     }
 }
 
@@ -102,6 +104,8 @@ struct ToldThread {
 
 struct Timer {
     kernel: KernelHalf,
+    /// The kernel half keeps its targets up to date itself.
+    follows_forks: bool,
     cpus: Vec<CpuEvents>,
     period_ns: u64,
     started_ns: u64,
@@ -122,6 +126,7 @@ impl Timer {
         target: &Target,
         options: &SourceOptions,
         machine: &Machine,
+        offsets: TaskOffsets,
         modules: Arc<ModuleStore>,
     ) -> Result<Timer, SourceError> {
         if machine.privileges.initial_pid_namespace == Some(false) {
@@ -129,8 +134,6 @@ impl Timer {
         }
         let own_pid = Pid(std::process::id());
         let mut caveats = Vec::new();
-        // Without BTF the kernel half does without: later children, no thread pointers.
-        let offsets = TaskOffsets::of_running_kernel().unwrap_or_default();
         let mut kernel = KernelHalf::load(&bpf::Options {
             all_processes: *target == Target::Everything,
             pid_max: machine
@@ -155,7 +158,8 @@ impl Timer {
         if cpus.is_empty() {
             return Err(SourceError::NoCpus);
         }
-        if !kernel.attach_fork()? && *target != Target::Everything {
+        let follows_forks = kernel.attach_fork()?;
+        if !follows_forks && *target != Target::Everything {
             caveats.push(
                 "children of the targets were noticed late, because this kernel has no BTF: some of \
                  their first samples are missing"
@@ -164,6 +168,7 @@ impl Timer {
         }
         let mut timer = Timer {
             kernel,
+            follows_forks,
             cpus,
             period_ns,
             started_ns: clock::monotonic_ns(),
@@ -280,7 +285,17 @@ impl Timer {
         match pending {
             Pending::Context(kind) => {
                 let context = Context { time_ns, kind };
-                if self.tracked.follow(&context) {
+                let tracked = self.tracked.follow(&context);
+                if let ContextKind::Fork {
+                    pid, parent_pid, ..
+                } = context.kind
+                    && pid != parent_pid
+                    && !self.follows_forks
+                {
+                    // Above kernel.pid_max there is nothing to set, and no process either.
+                    let _ = self.kernel.set_target(pid, tracked);
+                }
+                if tracked {
                     self.spaces.apply(&context);
                     batch.context.push(context);
                 }
@@ -304,6 +319,10 @@ impl Timer {
             batch.context.push(context);
         }
         self.touches.clear();
+        if sample.flags & SAMPLE_32BIT != 0 {
+            *tally.unresolved.entry(Unresolved::Code32Bit).or_default() += 1;
+            return;
+        }
         let kernel = &mut self.kernel;
         let harvest = self.code.harvest(
             &mut self.spaces,
@@ -543,4 +562,56 @@ fn context_of(record: RecordKind<'_>) -> Option<ContextKind> {
         RecordKind::Exit { pid, tid } => ContextKind::Exit { pid, tid },
         RecordKind::Lost(_) | RecordKind::Raw(_) | RecordKind::Other(_) => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        process::{Command, Stdio},
+        time::Instant,
+    };
+
+    use super::*;
+
+    /// Samples of processes other than `root`, taken with the given knowledge of the kernel.
+    fn samples_of_children(offsets: TaskOffsets) -> usize {
+        // The shell gives us time to attach, then works in children of its own.
+        let script = "sleep 0.3; for i in 1 2 3; do (end=$(($(date +%s)+1)); while [ $(date +%s) -lt $end ]; do :; done); done";
+        let mut root = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = Pid(root.id());
+        let options = SourceOptions {
+            frequency_hz: 1000,
+            ring_bytes: 1 << 20,
+        };
+        let modules = Arc::new(ModuleStore::new("/".into(), true));
+        let machine = Machine::probe(Path::new("/"));
+        let target = Target::Trees(vec![pid]);
+        let mut timer = Timer::open(&target, &options, &machine, offsets, modules).unwrap();
+        let (mut batch, start) = (Batch::default(), Instant::now());
+        while start.elapsed() < Duration::from_secs(2) {
+            timer.poll(&mut batch, Duration::from_millis(20)).unwrap();
+        }
+        timer.stop();
+        while timer.poll(&mut batch, Duration::ZERO).unwrap() != Progress::End {}
+        root.kill().unwrap();
+        root.wait().unwrap();
+        batch
+            .accesses
+            .iter()
+            .filter(|access| access.pid != pid)
+            .count()
+    }
+
+    #[test]
+    fn children_are_sampled_with_and_without_type_information_of_the_kernel() {
+        if std::fs::read_dir("/proc/1/fd").is_err() {
+            return println!("NOT RUN: sampling needs root");
+        }
+        assert!(samples_of_children(TaskOffsets::of_running_kernel().unwrap_or_default()) > 0);
+        assert!(samples_of_children(TaskOffsets::default()) > 0);
+    }
 }

@@ -27,7 +27,7 @@ pub static BENCH: Bench = Bench {
 };
 
 /// Time of the program alone.
-const WORK: Duration = Duration::from_secs(2);
+const WORK: Duration = Duration::from_secs(5);
 /// Samples per second and CPU: the default, and a close look.
 const RATES_HZ: [u32; 2] = [1000, 4000];
 
