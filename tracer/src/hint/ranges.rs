@@ -4,10 +4,11 @@ use super::{
     AdviceKind, Scene, Unit,
     declaration::Dialect,
     layout::{Step, dialect},
+    place::pieces_of,
 };
 use crate::{
     access::Place,
-    names::{Language, ObjectKind},
+    names::{Language, MemberLayout, ObjectKind, ObjectName},
 };
 
 /// Ranges named one by one; the others are counted.
@@ -15,14 +16,16 @@ const SHOWN: usize = 4;
 
 /// Moves byte ranges apart, in words.
 pub(super) fn separate(scene: &Scene) -> Step {
-    let object = scene
+    // Memory without a type has no fields; what it is is known all the same.
+    let index = scene
         .units
         .iter()
         .flat_map(|unit| unit.fields.iter().filter_map(|field| field.object))
-        .find_map(|index| scene.objects.get(index));
+        .next()
+        .unwrap_or(0);
+    let object = scene.objects.get(index);
     let dialect = dialect(scene, object);
     let line = dialect.line;
-    let kind = object.map_or(ObjectKind::Unknown, |object| object.kind);
     let mut text = format!("{}. ", who_uses_what(scene));
     if let Some(element) = neighbours(scene.units) {
         let (code, _) = dialect.element(None);
@@ -34,7 +37,19 @@ pub(super) fn separate(scene: &Scene) -> Step {
             "Start each of these parts at a multiple of {line} bytes and let nothing else share its line. "
         ));
     }
-    text.push_str(&whose_memory(scene, kind, dialect));
+    let around = object.and_then(|object| member_around(scene, index, object));
+    text.push_str(&if let Some(member) = around {
+        format!(
+            "They are parts of the member `{}`, at byte {} of the object: start it at a multiple of {line} too, and \
+             make each of its elements a multiple of {line} bytes. {}",
+            member.name,
+            member.offset,
+            alignment(dialect)
+        )
+    } else {
+        let kind = object.map_or(ObjectKind::Unknown, |object| object.kind);
+        whose_memory(scene, kind, dialect)
+    });
     Step {
         kind: AdviceKind::SeparateBytes,
         text: text.trim_end().to_owned(),
@@ -118,6 +133,33 @@ fn neighbours(units: &[Unit]) -> Option<u64> {
     even.then_some(u64::from(size))
 }
 
+/// The member that holds all the parts, where the object's type is known but not what is within.
+fn member_around<'a>(
+    scene: &Scene,
+    index: usize,
+    object: &'a ObjectName,
+) -> Option<&'a MemberLayout> {
+    let pieces = pieces_of(scene, index);
+    let (first, last) = (pieces.first()?, pieces.last()?);
+    let holds = |member: &&MemberLayout| {
+        member.offset <= first.offset && member.offset.saturating_add(member.size) >= last.end()
+    };
+    object.layout.as_ref()?.members.iter().find(holds)
+}
+
+/// How a part is aligned in the source's language.
+fn alignment(dialect: Dialect) -> String {
+    let line = dialect.line;
+    match dialect.language {
+        Some(Language::Rust) => format!("That takes `#[repr(align({line}))]` on its type."),
+        Some(Language::Cpp) => format!("That takes `alignas({line})` on its member."),
+        Some(Language::C) => format!("That takes `_Alignas({line})` on its member."),
+        None => format!(
+            "That takes `_Alignas({line})` (C), `alignas({line})` (C++) or `#[repr(align({line}))]` (Rust) on it."
+        ),
+    }
+}
+
 fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
     let line = dialect.line;
     match (scene.line.0, kind) {
@@ -148,15 +190,8 @@ fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
                 .to_owned()
         }
         (_, ObjectKind::Global | ObjectKind::Tls) => format!(
-            "The variable's type is not known here (no debug information). To align a part takes {}.",
-            match dialect.language {
-                Some(Language::Rust) => format!("`#[repr(align({line}))]` on its type"),
-                Some(Language::Cpp) => format!("`alignas({line})` on its member"),
-                Some(Language::C) => format!("`_Alignas({line})` on its member"),
-                None => format!(
-                    "`_Alignas({line})` (C), `alignas({line})` (C++) or `#[repr(align({line}))]` (Rust) on it"
-                ),
-            }
+            "The variable's type is not known here (no debug information). {}",
+            alignment(dialect)
         ),
         (_, ObjectKind::Unknown) => "What this memory is could not be told.".to_owned(),
     }

@@ -55,7 +55,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
             row[WHAT_COLUMN].clear();
         }
     }
-    let columns = [
+    let table = [
         Column::left("", 1, shorten::end),
         Column::left("bytes", 7, shorten::end),
         Column::left("what", 10, shorten::middle),
@@ -68,7 +68,21 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
         Column::left("source", 14, shorten_source),
     ];
     let indent = if lettered { "   " } else { INDENT };
-    let lines = table::layout(&columns, &rows, WIDTH - indent.len());
+    let width = WIDTH - indent.len();
+    // Where it is tight, the object's name gives way first: the title has it.
+    let object = out
+        .options
+        .name(finding.object.name.as_deref().unwrap_or_default());
+    if !object.is_empty() && !table::fits(&table, &rows, width) {
+        for row in &mut rows {
+            if let Some(part) = row[WHAT_COLUMN].strip_prefix(object.as_str())
+                && !part.is_empty()
+            {
+                row[WHAT_COLUMN] = part.into();
+            }
+        }
+    }
+    let lines = table::layout(&table, &rows, width);
     for (n, line) in lines.iter().enumerate() {
         let line = if n == 0 {
             out.options.paint(Role::Quiet, line)

@@ -40,9 +40,7 @@ impl Column {
 /// Lays out the rows, heading first, in at most `width` columns. Rows have one cell per column.
 /// A column whose cells are all empty is left out.
 pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<String> {
-    let used: Vec<usize> = (0..table.len())
-        .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))
-        .collect();
+    let used = used(rows);
     let widths = fit(table, rows, &used, width);
     let line = |cells: &dyn Fn(usize) -> String| {
         let mut out = String::new();
@@ -71,19 +69,40 @@ pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<Strin
     out
 }
 
+/// Whether nothing would have to be shortened.
+pub fn fits(table: &[Column], rows: &[Vec<String>], width: usize) -> bool {
+    total(&natural(table, rows, &used(rows))) <= width
+}
+
+/// The columns that have something in them.
+fn used(rows: &[Vec<String>]) -> Vec<usize> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    (0..count)
+        .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))
+        .collect()
+}
+
+/// Width of each used column if all had room.
+fn natural(table: &[Column], rows: &[Vec<String>], used: &[usize]) -> Vec<usize> {
+    let widest = |&i: &usize| {
+        let cells = rows.iter().map(|row| columns(&row[i]));
+        cells.max().unwrap_or(0).max(columns(table[i].title))
+    };
+    used.iter().map(widest).collect()
+}
+
+/// Width of a line, gaps included.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
 /// Widths of the used columns: natural ones, taken down one by one from the widest until they fit.
 fn fit(table: &[Column], rows: &[Vec<String>], used: &[usize], width: usize) -> Vec<usize> {
-    let natural = |i: usize| {
-        let cells = rows.iter().map(|row| columns(&row[i]));
-        cells
-            .max()
-            .unwrap_or(0)
-            .max(columns(table[i].title))
-            .min(width)
-    };
-    let mut widths: Vec<usize> = used.iter().map(|&i| natural(i)).collect();
-    let gaps = GAP * used.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > width {
+    let mut widths = natural(table, rows, used);
+    for natural in &mut widths {
+        *natural = (*natural).min(width);
+    }
+    while total(&widths) > width {
         let above_min = |&(n, &w): &(usize, &usize)| w > table[used[n]].min.max(1);
         let Some((n, _)) = widths
             .iter()
@@ -139,5 +158,13 @@ mod tests {
     fn an_empty_column_takes_no_room() {
         let rows = [row(["1", "", "a.c:1"])];
         assert_eq!(layout(&table(), &rows, 40), ["n  where", "1  a.c:1"]);
+    }
+
+    #[test]
+    fn a_table_fits_when_no_cell_has_to_be_shortened() {
+        let rows = vec![vec!["1".to_owned(), "some".to_owned(), "a/b.c".to_owned()]];
+        // Columns of 1, 4 and 5, and two gaps of 2.
+        assert!(fits(&table(), &rows, 14));
+        assert!(!fits(&table(), &rows, 13));
     }
 }

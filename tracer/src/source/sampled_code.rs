@@ -15,6 +15,9 @@ use crate::{
 
 /// Longest kernel function that is read, bytes; longer ones are cut.
 const LONGEST_FUNCTION: u64 = 64 * 1024;
+/// Instructions kept decoded, at about 90 bytes each. What runs hot is decoded again at once, so beyond
+/// this everything is let go rather than the oldest sought.
+const MOST_INSTRUCTIONS: usize = 1 << 19;
 /// Bytes read at the ip where no function is known.
 const WINDOW: usize = 256;
 
@@ -26,6 +29,7 @@ pub struct SampledCode {
     modules: Arc<ModuleStore>,
     functions: FxHashMap<(ModuleId, u64), Rc<FunctionCode>>,
     kernel: FxHashMap<u64, Option<Rc<FunctionCode>>>,
+    instructions: usize,
 }
 
 impl SampledCode {
@@ -35,6 +39,7 @@ impl SampledCode {
             modules,
             functions: FxHashMap::default(),
             kernel: FxHashMap::default(),
+            instructions: 0,
         }
     }
 
@@ -96,9 +101,20 @@ impl SampledCode {
             .elf
             .code(function.start, function.end)
             .ok_or(Unresolved::NoModule)?;
-        let code = Rc::new(FunctionCode::decode(function.start, bytes));
+        let code = self.decode(function.start, bytes);
         self.functions.insert(key, code.clone());
         Ok((code, bias))
+    }
+
+    fn decode(&mut self, start: u64, bytes: &[u8]) -> Rc<FunctionCode> {
+        let code = FunctionCode::decode(start, bytes);
+        self.instructions += code.instructions().count();
+        if self.instructions > MOST_INSTRUCTIONS {
+            self.functions.clear();
+            self.kernel.clear();
+            self.instructions = code.instructions().count();
+        }
+        Rc::new(code)
     }
 
     fn kernel_function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<Rc<FunctionCode>> {
@@ -107,7 +123,7 @@ impl SampledCode {
             return code.clone();
         }
         let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
-        let code = read(start, length).map(|bytes| Rc::new(FunctionCode::decode(start, &bytes)));
+        let code = read(start, length).map(|bytes| self.decode(start, &bytes));
         self.kernel.insert(start, code.clone());
         code
     }

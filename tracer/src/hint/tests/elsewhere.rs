@@ -1,6 +1,6 @@
 //! Several variables, and memory whose type is not known.
 
-use super::{START, array, object, own, own_in, private, scene};
+use super::{START, array, object, own, own_in, private, scene, structure};
 use crate::{
     access::{LineKey, Place},
     hint::{AdviceKind, Field, Scene, advise},
@@ -162,4 +162,45 @@ fn damaged_layouts_give_words_and_no_panic() {
     }
     let nothing = advise(&scene(&[], &[]));
     assert_eq!(nothing.kind, AdviceKind::SeparateBytes);
+}
+
+#[test]
+fn parts_of_a_nested_array_are_told_which_member_to_align() {
+    let list = [
+        ("head", 0, 16, "char [16]"),
+        ("slots", 16, 128, "struct slot [2]"),
+    ];
+    let objects = [structure("struct table", Language::C, 144, &list)];
+    let units = [own(24, 8, ".slots[0].last"), own(32, 8, ".slots[1].served")];
+    let advice = advise(&scene(&objects, &units));
+    assert_eq!(advice.kind, AdviceKind::SeparateBytes);
+    assert!(
+        advice.text.contains("the member `slots`, at byte 16")
+            && advice.text.contains("_Alignas(64)"),
+        "{}",
+        advice.text
+    );
+    // Twin: without the type there is no member to name, and the reason is said.
+    let objects = [object("table", START, 144, Language::C)];
+    let advice = advise(&scene(&objects, &units));
+    assert!(
+        advice.text.contains("no debug information"),
+        "{}",
+        advice.text
+    );
+}
+
+#[test]
+fn memory_without_fields_is_still_known_to_be_on_the_heap() {
+    let heap = ObjectName {
+        kind: ObjectKind::Heap,
+        ..ObjectName::default()
+    };
+    let mut units = [own(32, 8, ""), own(40, 8, "")];
+    for unit in &mut units {
+        unit.fields.clear();
+    }
+    let objects = [heap];
+    let advice = advise(&scene(&objects, &units));
+    assert!(advice.text.contains("on the heap"), "{}", advice.text);
 }
