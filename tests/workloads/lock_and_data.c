@@ -1,6 +1,6 @@
 // A spin lock, the balance it guards and an unrelated statistic on one line. Two threads hand the lock and the
 // balance to each other (true sharing), a third counts visits beside them (false sharing): mixed.
-// Apart, the lock's line stays truly shared, and padding is no cure for it.
+// Apart, the lock's line and the balance's line stay truly shared, and padding is no cure for that.
 //
 // ANSWER: {"variant": "plain", "findings": [
 //   {"kind": "mixed-sharing", "object": {"kind": "global", "name": "account", "type": "struct account"}, "fields": [
@@ -11,19 +11,22 @@
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": [
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "account", "type": "struct account"}, "fields": [
 //     {"field": "account.lock", "op": "rmw", "function": "transfer", "line": "@take"},
-//     {"field": "account.lock", "op": "store", "function": "transfer", "line": "@release"},
+//     {"field": "account.lock", "op": "store", "function": "transfer", "line": "@release"}]},
+//   {"kind": "true-sharing", "object": {"kind": "global", "name": "account", "type": "struct account"}, "fields": [
 //     {"field": "account.balance", "op": "rmw", "function": "transfer", "line": "@balance"}]}]}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"
 
 struct account {
-    int lock;
-    long balance;
+    OWN_LINE int lock;
+    OWN_LINE long balance;
     OWN_LINE unsigned long visits;
 };
 
 struct account account __attribute__((aligned(64)));
+
+enum { PARTS = 16 };
 
 static void *transfer(void *argument) {
     long amount = (long)argument;
@@ -34,7 +37,10 @@ static void *transfer(void *argument) {
             relax();
             continue;
         }
-        account.balance += amount;                            // @balance
+        for (int part = 0; part < PARTS; part++) {
+            account.balance += amount; // @balance
+            __asm__ volatile("" ::: "memory"); // Each addition reaches memory.
+        }
         __atomic_store_n(&account.lock, 0, __ATOMIC_RELEASE); // @release
         n++;
     }
@@ -58,7 +64,8 @@ int main(int argc, char **argv) {
     long deposits = (long)finish(deposit);
     long withdrawals = (long)finish(withdraw);
     int right = finish(visits) == account.visits;
-    right &= account.balance == 3 * deposits - 2 * withdrawals;
-    return verdict(right, same_line(&account.lock, &account.balance) &&
-                              same_line(&account.lock, &account.visits) == SHARES_LINE);
+    right &= account.balance == PARTS * (3 * deposits - 2 * withdrawals);
+    int apart = !same_line(&account.lock, &account.balance) && !same_line(&account.lock, &account.visits);
+    int together = same_line(&account.lock, &account.balance) && same_line(&account.lock, &account.visits);
+    return verdict(right, SHARES_LINE ? together : apart);
 }

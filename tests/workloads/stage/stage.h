@@ -26,10 +26,12 @@ static inline void sleep_ms(long ms) {
     }
 }
 
-// What a waiting loop does: not sched_yield, which on a CPU of several threads would give the lock up for a whole turn.
+// What a waiting loop does: not sched_yield, which on a CPU of several threads would give the lock up for a whole turn,
+// and not at once again, which would leave the holder little time with the line.
 static inline void relax(void) {
 #if defined(__x86_64__)
-    __builtin_ia32_pause();
+    for (int i = 0; i < 16; i++)
+        __builtin_ia32_pause();
 #endif
 }
 

@@ -7,7 +7,10 @@ mod find;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use symbolizer::Module;
@@ -62,11 +65,15 @@ pub enum Unavailable {
 }
 
 type Opened = Result<Arc<LoadedModule>, Unavailable>;
+/// By device and inode, then by name.
+type ByFile = HashMap<(u64, u64), Vec<(String, Opened)>>;
 
 /// Opened modules by identity (device, inode, name).
 pub struct ModuleStore {
     root: PathBuf,
-    opened: Mutex<HashMap<(u64, u64, String), Opened>>,
+    // Asked for each sample, so without making a key of the name.
+    opened: Mutex<ByFile>,
+    loaded: AtomicU32,
     of_this_boot: bool,
     kernel: OnceLock<Option<Kallsyms>>,
 }
@@ -78,6 +85,7 @@ impl ModuleStore {
         ModuleStore {
             root,
             opened: Mutex::default(),
+            loaded: AtomicU32::new(0),
             of_this_boot,
             kernel: OnceLock::new(),
         }
@@ -99,13 +107,13 @@ impl ModuleStore {
         if !(mapping.is_file() || mapping.name == find::VDSO) {
             return Err(Unavailable::Anonymous);
         }
-        let key = (mapping.dev, mapping.inode, mapping.name.clone());
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = opened.get(&key) {
+        let of_file = opened.entry((mapping.dev, mapping.inode)).or_default();
+        if let Some((_, known)) = of_file.iter().find(|(name, _)| *name == mapping.name) {
             return known.clone();
         }
-        let id = ModuleId(opened.len() as u32);
         let module = find::bytes(&self.root, pid, mapping).and_then(|bytes| {
+            let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
             let debug = debug_files::DebugDirectories::new(&self.root, &mapping.name);
             let elf = Module::parse(bytes, Box::new(debug))
                 .map_err(|e| Unavailable::Malformed(e.to_string()))?;
@@ -115,7 +123,7 @@ impl ModuleStore {
                 elf,
             }))
         });
-        opened.insert(key, module.clone());
+        of_file.push((mapping.name.clone(), module.clone()));
         module
     }
 }
