@@ -13,6 +13,7 @@ use zerocopy::FromBytes;
 
 use super::{
     Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target,
+    cpu_events::{CpuEvents, context_of},
     order::TimeOrder,
     perf_record::{self, RecordKind},
     proc_snapshot,
@@ -28,16 +29,10 @@ use crate::{
     space::AddressSpaces,
     sys::{
         bpf::{self, KernelHalf},
-        clock,
-        perf_event::{self, PerfEvent, Scope},
-        poll,
-        ring::Ring,
+        clock, perf_event, poll,
     },
 };
 
-/// Data bytes of each CPU's side-band ring. A mapping record is about 120 bytes, so this holds some
-/// 8,000 of them between two polls.
-const SIDEBAND_RING_BYTES: usize = 1 << 20;
 /// Where `kernel.pid_max` is unknown: the most that 64-bit kernels allow (PID_MAX_LIMIT,
 /// include/linux/threads.h).
 const PID_MAX_LIMIT: u32 = 4 << 20;
@@ -81,13 +76,6 @@ impl SourceKind for Kind {
         let timer = Timer::open(target, options, machine, offsets, modules)?;
         Ok(Box::new(timer))
     }
-}
-
-/// One CPU's events and rings.
-struct CpuEvents {
-    clock: PerfEvent,
-    samples: Ring,
-    sideband: Ring,
 }
 
 enum Pending {
@@ -459,46 +447,6 @@ impl Source for Timer {
     }
 }
 
-impl CpuEvents {
-    fn open(
-        cpu: Cpu,
-        period_ns: u64,
-        ring_bytes: usize,
-        kernel: &mut KernelHalf,
-    ) -> Result<CpuEvents, SourceError> {
-        let scope = Scope::Cpu(cpu);
-        let map = |attributes, bytes| {
-            Ring::map(perf_event::open(&attributes, scope)?, bytes).map_err(|source| {
-                SourceError::Ring {
-                    cpu: cpu.0,
-                    kib: bytes / 1024,
-                    source,
-                }
-            })
-        };
-        let clock = perf_event::open(&perf_event::cpu_clock(period_ns), scope)?;
-        let samples = map(perf_event::bpf_output(ring_bytes as u32 / 2), ring_bytes)?;
-        kernel.set_ring(cpu, samples.event())?;
-        let sideband = map(
-            perf_event::sideband(SIDEBAND_RING_BYTES as u32 / 4),
-            SIDEBAND_RING_BYTES,
-        )?;
-        sideband
-            .event()
-            .enable()
-            .map_err(|source| SourceError::System {
-                what: "starting the side-band",
-                source,
-            })?;
-        kernel.attach_sample(&clock)?;
-        Ok(CpuEvents {
-            clock,
-            samples,
-            sideband,
-        })
-    }
-}
-
 /// Kernel text of any length, a piece at a time.
 fn read_kernel(kernel: &mut KernelHalf, addr: u64, len: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(len);
@@ -523,95 +471,5 @@ fn registers(sample: &SampleRecord, fs_base: Option<u64>) -> Registers {
     }
 }
 
-/// What a side-band record changes, if anything.
-fn context_of(record: RecordKind<'_>) -> Option<ContextKind> {
-    Some(match record {
-        RecordKind::Mapping {
-            pid, mut mapping, ..
-        } => {
-            // perf calls anonymous memory `//anon` where `/proc/PID/maps` has no name; one word serves.
-            if mapping.name == "//anon" {
-                mapping.name.clear();
-            }
-            ContextKind::Mapping {
-                pid,
-                mapping: Arc::new(mapping),
-            }
-        }
-        RecordKind::Comm {
-            pid,
-            tid,
-            comm,
-            exec,
-        } => ContextKind::Comm {
-            pid,
-            tid,
-            comm,
-            exec,
-        },
-        RecordKind::Fork {
-            pid,
-            tid,
-            parent_pid,
-            ..
-        } => ContextKind::Fork {
-            pid,
-            tid,
-            parent_pid,
-        },
-        RecordKind::Exit { pid, tid } => ContextKind::Exit { pid, tid },
-        RecordKind::Lost(_) | RecordKind::Raw(_) | RecordKind::Other(_) => return None,
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use std::{
-        process::{Command, Stdio},
-        time::Instant,
-    };
-
-    use super::*;
-
-    /// Samples of processes other than `root`, taken with the given knowledge of the kernel.
-    fn samples_of_children(offsets: TaskOffsets) -> usize {
-        // The shell gives us time to attach, then works in children of its own.
-        let script = "sleep 0.3; for i in 1 2 3; do (end=$(($(date +%s)+1)); while [ $(date +%s) -lt $end ]; do :; done); done";
-        let mut root = Command::new("sh")
-            .args(["-c", script])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let pid = Pid(root.id());
-        let options = SourceOptions {
-            frequency_hz: 1000,
-            ring_bytes: 1 << 20,
-        };
-        let modules = Arc::new(ModuleStore::new("/".into(), true));
-        let machine = Machine::probe(Path::new("/"));
-        let target = Target::Trees(vec![pid]);
-        let mut timer = Timer::open(&target, &options, &machine, offsets, modules).unwrap();
-        let (mut batch, start) = (Batch::default(), Instant::now());
-        while start.elapsed() < Duration::from_secs(2) {
-            timer.poll(&mut batch, Duration::from_millis(20)).unwrap();
-        }
-        timer.stop();
-        while timer.poll(&mut batch, Duration::ZERO).unwrap() != Progress::End {}
-        root.kill().unwrap();
-        root.wait().unwrap();
-        batch
-            .accesses
-            .iter()
-            .filter(|access| access.pid != pid)
-            .count()
-    }
-
-    #[test]
-    fn children_are_sampled_with_and_without_type_information_of_the_kernel() {
-        if std::fs::read_dir("/proc/1/fd").is_err() {
-            return println!("NOT RUN: sampling needs root");
-        }
-        assert!(samples_of_children(TaskOffsets::of_running_kernel().unwrap_or_default()) > 0);
-        assert!(samples_of_children(TaskOffsets::default()) > 0);
-    }
-}
+mod tests;

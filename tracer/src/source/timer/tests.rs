@@ -1,0 +1,50 @@
+//! The source on live processes; needs root.
+
+use std::{
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use super::*;
+
+/// Samples of processes other than `root`, taken with the given knowledge of the kernel.
+fn samples_of_children(offsets: TaskOffsets) -> usize {
+    // The shell gives us time to attach, then works in children of its own.
+    let script = "sleep 0.3; for i in 1 2 3; do (end=$(($(date +%s)+1)); while [ $(date +%s) -lt $end ]; do :; done); done";
+    let mut root = Command::new("sh")
+        .args(["-c", script])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = Pid(root.id());
+    let options = SourceOptions {
+        frequency_hz: 1000,
+        ring_bytes: 1 << 20,
+    };
+    let modules = Arc::new(ModuleStore::new("/".into(), true));
+    let machine = Machine::probe(Path::new("/"));
+    let target = Target::Trees(vec![pid]);
+    let mut timer = Timer::open(&target, &options, &machine, offsets, modules).unwrap();
+    let (mut batch, start) = (Batch::default(), Instant::now());
+    while start.elapsed() < Duration::from_secs(2) {
+        timer.poll(&mut batch, Duration::from_millis(20)).unwrap();
+    }
+    timer.stop();
+    while timer.poll(&mut batch, Duration::ZERO).unwrap() != Progress::End {}
+    root.kill().unwrap();
+    root.wait().unwrap();
+    batch
+        .accesses
+        .iter()
+        .filter(|access| access.pid != pid)
+        .count()
+}
+
+#[test]
+fn children_are_sampled_with_and_without_type_information_of_the_kernel() {
+    if std::fs::read_dir("/proc/1/fd").is_err() {
+        return println!("NOT RUN: sampling needs root");
+    }
+    assert!(samples_of_children(TaskOffsets::of_running_kernel().unwrap_or_default()) > 0);
+    assert!(samples_of_children(TaskOffsets::default()) > 0);
+}
