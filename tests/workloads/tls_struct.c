@@ -23,12 +23,12 @@ static void *count_own(void *unused) {
     (void)unused;
     lent = &tally;
     pthread_barrier_wait(&handed_over);
-    volatile unsigned long *own = &tally.own;
+    volatile unsigned long *own = &lent->own;
     uintptr_t n = 0;
     for (; running(); n++)
         (*own)++; // @own
     pthread_barrier_wait(&handed_over); // The memory is this thread's: it must stay until the other is done.
-    return (void *)(uintptr_t)(*own == n && same_line(&tally.own, &tally.lent) == SHARES_LINE);
+    return (void *)(uintptr_t)(*own == n && same_line(own, &lent->lent) == SHARES_LINE);
 }
 
 static void *count_lent(void *unused) {
