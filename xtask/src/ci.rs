@@ -3,7 +3,8 @@
 
 use std::{
     fmt, fs,
-    process::{Command, Stdio},
+    io::{self, BufRead, BufReader},
+    process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -63,7 +64,7 @@ pub fn run() -> Result<()> {
     step("rights for the live tests", &live_tests);
     table(&steps);
     println!("=== tests");
-    let tests = cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+    let tests = tests();
     let failed: Vec<&str> = steps
         .iter()
         .filter(|step| matches!(step.outcome, Outcome::Failed(_)))
@@ -74,6 +75,45 @@ pub fn run() -> Result<()> {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
+}
+
+/// Runs all tests, and sums up what each runner counted: the last of them may have none.
+fn tests() -> Outcome {
+    let mut command = command();
+    command
+        .args(["test", "--workspace", "--locked", "--no-fail-fast"])
+        .stdout(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Outcome::Failed(format!("cargo did not start: {error}")),
+    };
+    let (mut passed, mut failed) = (0, 0);
+    for line in child
+        .stdout
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+    {
+        let Ok(line) = line else { break };
+        println!("{line}");
+        if let Some((ok, not_ok)) = counts(&line) {
+            passed += ok;
+            failed += not_ok;
+        }
+    }
+    let outcome = ended(child.wait());
+    println!("\ntests: {passed} passed, {failed} failed");
+    outcome
+}
+
+/// Passed and failed, from a runner's `test result: ok. 12 passed; 0 failed; ..`.
+fn counts(line: &str) -> Option<(u64, u64)> {
+    let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut numbers = numbers.split("; ");
+    let passed = numbers.next()?.strip_suffix(" passed")?.parse().ok()?;
+    let failed = numbers.next()?.strip_suffix(" failed")?.parse().ok()?;
+    Some((passed, failed))
 }
 
 fn formatting() -> Outcome {
@@ -154,7 +194,11 @@ fn command() -> Command {
 }
 
 fn run_to_end(mut command: Command) -> Outcome {
-    match command.status() {
+    ended(command.status())
+}
+
+fn ended(status: io::Result<ExitStatus>) -> Outcome {
+    match status {
         Ok(status) if status.success() => Outcome::Passed,
         Ok(status) => Outcome::Failed(status.to_string()),
         Err(error) => Outcome::Failed(format!("cargo did not start: {error}")),
@@ -168,4 +212,22 @@ fn has_subcommand(name: &str) -> bool {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runners_result_is_counted_and_other_lines_are_not() {
+        let line =
+            "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(counts(line), Some((12, 3)));
+        assert_eq!(
+            counts("test result: ok. 7 passed; 0 failed; finished"),
+            Some((7, 0))
+        );
+        assert_eq!(counts("test some_test ... ok"), None);
+        assert_eq!(counts("test result: ok. many passed; 0 failed"), None);
+    }
 }
