@@ -21,6 +21,16 @@ fn report(session: &Path) -> Ended {
     run(cohtrace(["report", "--json"]).arg(session), GRACE)
 }
 
+/// Runs the tool on a workload; the last of its words asks for the session.
+fn watch<const N: usize>(words: [&str; N], session: &Path, subject: &Subject) -> Ended {
+    let mut tool = cohtrace(words);
+    tool.arg(session)
+        .arg("--")
+        .arg(&subject.program.path)
+        .arg(RUN_MS.to_string());
+    run(&mut tool, GRACE).expect_code(0)
+}
+
 /// Every file below a directory.
 fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
@@ -40,13 +50,8 @@ fn a_session_kept_while_attached_reports_to_the_letter_what_attach_did() {
     let subject = Subject::new("two_counters", Variant::Plain).expect("it builds");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let session = directory.path().join("two.coh");
-    let mut attach = cohtrace(["attach", "--json", "--duration", "2", "--record"]);
-    attach
-        .arg(&session)
-        .arg("--")
-        .arg(&subject.program.path)
-        .arg(RUN_MS.to_string());
-    let attached = run(&mut attach, GRACE).expect_code(0);
+    let attach = ["attach", "--json", "--duration", "2", "--record"];
+    let attached = watch(attach, &session, &subject);
     let reported = report(&session).expect_code(0);
     assert!(
         attached.stdout.contains("\"findings\""),
@@ -62,13 +67,7 @@ fn a_recorded_session_holds_the_answer_and_reports_always_the_same() {
     let subject = Subject::new("two_counters", Variant::Plain).expect("it builds");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let session = directory.path().join("two.coh");
-    let mut record = cohtrace(["record", "--duration", "2", "-o"]);
-    record
-        .arg(&session)
-        .arg("--")
-        .arg(&subject.program.path)
-        .arg(RUN_MS.to_string());
-    run(&mut record, GRACE).expect_code(0);
+    watch(["record", "--duration", "2", "-o"], &session, &subject);
 
     let first = report(&session).expect_code(0);
     subject.judge(&first).expect("the session holds the answer");
@@ -114,13 +113,7 @@ fn a_session_can_be_moved_to_where_the_program_is_not_running() {
     let subject = Subject::new("inlined_accessor", Variant::Plain).expect("it builds");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let session = directory.path().join("here.coh");
-    let mut record = cohtrace(["record", "--duration", "2", "-o"]);
-    record
-        .arg(&session)
-        .arg("--")
-        .arg(&subject.program.path)
-        .arg(RUN_MS.to_string());
-    run(&mut record, GRACE).expect_code(0);
+    watch(["record", "--duration", "2", "-o"], &session, &subject);
     let moved = directory.path().join("there.coh");
     fs::rename(&session, &moved).expect("same file system");
     subject
