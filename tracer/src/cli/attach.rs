@@ -46,18 +46,13 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     if let Some(recording) = recording {
         recording.finish(result.as_ref().ok())?;
     }
-    let Observed {
-        duration,
-        cpus,
-        caveats,
-        ..
-    } = result?;
+    let Observed { duration, caveats } = result?;
     let description = RunDescription {
         sources: vec![observation.source_name.to_owned()],
         duration,
         frequency_hz: Some(args.sampling.frequency),
         targets: observation.targets.described.clone(),
-        cpus,
+        cpus: observation.cpus(),
         caveats,
     };
     let report = make(&pipeline, &modules, &description);

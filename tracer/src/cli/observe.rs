@@ -44,10 +44,6 @@ pub struct Observation {
 pub struct Observed {
     /// From the first to the last moment of sampling.
     pub duration: Duration,
-    /// Start, CLOCK_MONOTONIC nanoseconds.
-    pub started_ns: u64,
-    /// CPUs sampled.
-    pub cpus: u32,
     /// What the source and the target had to say.
     pub caveats: Vec<String>,
 }
@@ -145,8 +141,6 @@ impl Observation {
         }
         Ok(Observed {
             duration: stopped_after.unwrap_or_else(|| start.elapsed()),
-            started_ns: self.source.started_ns(),
-            cpus: self.source.cpus(),
             caveats,
         })
     }

@@ -93,8 +93,8 @@ impl Recording {
     /// Writes the rest. Without `observed` the run failed, and what was written until then shall read.
     pub fn finish(mut self, observed: Option<&Observed>) -> Result<()> {
         if let Some(observed) = observed {
-            self.meta.start_ns = Some(observed.started_ns);
-            self.meta.end_ns = Some(observed.started_ns + observed.duration.as_nanos() as u64);
+            let duration_ns = observed.duration.as_nanos() as u64;
+            self.meta.end_ns = self.meta.start_ns.map(|start_ns| start_ns + duration_ns);
             self.meta.caveats.clone_from(&observed.caveats);
         }
         Ok(self.writer.finish(self.meta)?)

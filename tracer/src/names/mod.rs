@@ -78,6 +78,13 @@ pub struct ObjectName {
     pub layout: Option<ObjectLayout>,
 }
 
+impl ObjectName {
+    /// Position one past the object's last byte, where known.
+    pub fn end(&self) -> Option<u64> {
+        self.start?.checked_add(self.size?)
+    }
+}
+
 /// The shape of an object's type, as far as layout advice needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectLayout {

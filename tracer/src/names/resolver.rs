@@ -67,25 +67,33 @@ impl<'a> Resolver<'a> {
             return known.clone();
         }
         let mut found: Vec<Resolved> = Vec::new();
-        let first = key.0.position();
-        let mut position = first;
-        while position < first + size.bytes() {
-            let mut next = position + 1;
-            if let Some(object) = self.variable(key.0.at(position)) {
-                let end = object
-                    .name
-                    .start
-                    .zip(object.name.size)
-                    .map(|(start, len)| start + len);
-                next = end.unwrap_or(next).max(next);
-                found.push(object);
+        // Mappings are cut at pages, so a whole line is in one module or in none.
+        let data = self
+            .locate(key.0)
+            .and_then(|(space, addr)| self.module_data(space, addr));
+        if let Some((module, line)) = &data {
+            let first = key.0.position();
+            let mut offset = 0;
+            while offset < size.bytes() {
+                let mut next = offset + 1;
+                if let Some(object) =
+                    self.variable(module, line.wrapping_add(offset), first + offset)
+                {
+                    next = object
+                        .name
+                        .end()
+                        .map_or(next, |end| end.saturating_sub(first))
+                        .max(next);
+                    found.push(object);
+                }
+                offset = next;
             }
-            position = next;
         }
         if found.is_empty() {
+            let kind = self.kind(key.0, data.as_ref());
             let name = ObjectName {
-                kind: self.kind(key.0),
-                name: self.mapping_name(key.0),
+                kind,
+                name: self.mapping_name(key.0, kind),
                 ..ObjectName::default()
             };
             found.push(Resolved { name, typed: None });
@@ -95,10 +103,9 @@ impl<'a> Resolver<'a> {
         found
     }
 
-    /// The program's variable at a place, if it is one.
-    fn variable(&self, place: Place) -> Option<Resolved> {
-        let (space, addr) = self.locate(place)?;
-        let (module, svma) = self.module_data(space, addr)?;
+    /// The module's variable at an address, if there is one; `position` is the address in the numbering
+    /// of the variable's place.
+    fn variable(&self, module: &Arc<LoadedModule>, svma: u64, position: u64) -> Option<Resolved> {
         let object = match module.elf.object(svma) {
             Ok(object) => object,
             Err(reason) => {
@@ -119,14 +126,14 @@ impl<'a> Resolver<'a> {
             type_name: object.type_name,
             file: object.file.as_deref().map(source_path),
             line: object.line,
-            start: place.position().checked_sub(inside),
+            start: position.checked_sub(inside),
             size: object.size,
             language: object.language.and_then(language),
             layout,
         };
         Some(Resolved {
             name,
-            typed: object.ty.map(|ty| (module, ty)),
+            typed: object.ty.map(|ty| (module.clone(), ty)),
         })
     }
 
@@ -160,15 +167,14 @@ impl<'a> Resolver<'a> {
         Some((module, svma))
     }
 
-    /// Kind of the memory at a place that no named variable covers.
-    fn kind(&self, place: Place) -> ObjectKind {
+    /// Kind of the memory at a place that no named variable covers; `data` is its module, if any.
+    fn kind(&self, place: Place, data: Option<&(Arc<LoadedModule>, u64)>) -> ObjectKind {
         let (space, addr) = match place {
             Place::Kernel { .. } => return ObjectKind::Kernel,
             Place::Shared { .. } => return ObjectKind::Mapping,
             Place::Private { space, addr } => (space, addr),
         };
-        let data = self.module_data(space, addr);
-        if data.is_some_and(|(module, svma)| module.elf.memory().contains(&svma)) {
+        if data.is_some_and(|(module, svma)| module.elf.memory().contains(svma)) {
             return ObjectKind::Global;
         }
         match self.spaces.mapping(space, addr) {
@@ -179,10 +185,10 @@ impl<'a> Resolver<'a> {
     }
 
     /// The path or label of what is mapped at a place, unless that is nobody's in particular.
-    fn mapping_name(&self, place: Place) -> Option<String> {
+    fn mapping_name(&self, place: Place, kind: ObjectKind) -> Option<String> {
         let (space, addr) = self.locate(place)?;
         let mapping = self.spaces.mapping(space, addr)?;
-        let named = mapping.is_file() && self.kind(place) == ObjectKind::Mapping;
+        let named = mapping.is_file() && kind == ObjectKind::Mapping;
         named.then(|| mapping.name.clone())
     }
 
@@ -236,13 +242,8 @@ impl Names for Resolver<'_> {
         let objects = self.resolve(key, size);
         let position = key.0.position() + u64::from(offset);
         let (object, resolved) = objects.iter().enumerate().find(|(_, r)| {
-            let end = r
-                .name
-                .start
-                .zip(r.name.size)
-                .map(|(start, len)| start + len);
             r.name.start.is_some_and(|start| start <= position)
-                && end.is_some_and(|end| position < end)
+                && r.name.end().is_some_and(|end| position < end)
         })?;
         let path = resolved.typed.as_ref().and_then(|(module, ty)| {
             let inside = position - resolved.name.start?;
