@@ -541,8 +541,9 @@ fn the_clock_of_a_thread_counts_its_time_alone() {
     );
     let clock = clock.unwrap();
     assert_eq!(clock.count().unwrap(), 0);
-    clock.enable().unwrap();
+    // Before the clock is enabled: this thread may be preempted between the two, the spinner not.
     let start = Instant::now();
+    clock.enable().unwrap();
     while clock.count().unwrap() == 0 && start.elapsed() < Duration::from_secs(20) {
         thread::sleep(Duration::from_millis(10));
     }
