@@ -42,6 +42,9 @@ impl Op {
 /// How an access became known; stronger first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Basis {
+    /// A data breakpoint hit it: one of all accesses to the watched words of a
+    /// [`Window`](crate::event::Window), in order. No sample, so it stands for no time and carries no cost.
+    Trapped,
     /// Decoded from a timer sample: the instruction the CPU was waiting for. Carries the sample's cost.
     Stalled,
     /// Decoded from a timer sample: in the sampled basic block, with exactly known registers.

@@ -22,6 +22,9 @@ pub struct Batch {
     pub accesses: Vec<Access>,
     /// Ordered by `time_ns`; an event applies to accesses of the same time or later.
     pub context: Vec<Context>,
+    /// Watch windows that are over, ordered by `end_ns`. A window comes in the batch of its last access or
+    /// in a later one, so that its accesses are known when it comes.
+    pub windows: Vec<Window>,
     /// Counts since the previous batch.
     pub tally: Tally,
 }
@@ -31,12 +34,16 @@ impl Batch {
     pub fn clear(&mut self) {
         self.accesses.clear();
         self.context.clear();
+        self.windows.clear();
         self.tally = Tally::default();
     }
 
     /// Whether there is nothing in it at all.
     pub fn is_empty(&self) -> bool {
-        self.accesses.is_empty() && self.context.is_empty() && self.tally == Tally::default()
+        self.accesses.is_empty()
+            && self.context.is_empty()
+            && self.windows.is_empty()
+            && self.tally == Tally::default()
     }
 }
 
@@ -139,6 +146,78 @@ impl Mapping {
     }
 }
 
+/// An interval in which every access to some words of a line was trapped, so that their order is complete.
+///
+/// Its accesses are those of [`Basis::Trapped`](crate::access::Basis::Trapped) to the window's line with
+/// `open_ns <= time_ns <= end_ns`. Windows do not overlap. A hit after `end_ns` was trapped while the window
+/// was closing on another CPU: it is an access that happened, outside of any complete order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Number in the run, from 0.
+    pub number: u64,
+    /// From here on all CPUs (or threads) were armed; CLOCK_MONOTONIC, nanoseconds.
+    pub open_ns: u64,
+    /// Up to here every access was trapped.
+    pub end_ns: u64,
+    /// The watched words, all of one line; a word that is mapped at several addresses is there for each.
+    pub words: Vec<WatchedWord>,
+    /// Breakpoint hits of targets. One instruction that touches two watched words hits twice.
+    pub hits: u64,
+    /// Of those, hits that found no room in their CPU's ring: the order has holes.
+    pub lost: u64,
+    /// Of those, hits whose instruction could not be told, by reason: the order has holes.
+    pub unresolved: BTreeMap<Unresolved, u64>,
+    /// Accesses whose address registers were overwritten by the access itself (`mov (%rax),%rax`): their
+    /// address is that of the watched word.
+    pub inferred: u64,
+    /// Time that the traps took from the targets: hits times the measured cost of one, nanoseconds.
+    pub cost_ns: u64,
+    /// What was armed.
+    pub breadth: Breadth,
+    /// Why it ended.
+    pub end: WindowEnd,
+}
+
+impl Window {
+    /// Whether no hit is missing from its order.
+    pub fn is_complete(&self) -> bool {
+        self.lost == 0 && self.unresolved.is_empty()
+    }
+}
+
+/// A few bytes that a breakpoint register watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchedWord {
+    /// The process at whose address it is. Hits of other processes at the same address are not taken.
+    pub pid: Pid,
+    /// Virtual address, a multiple of `len`.
+    pub addr: u64,
+    /// 1, 2, 4 or 8 bytes.
+    pub len: u8,
+}
+
+/// Where a window's breakpoints are armed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Breadth {
+    /// On every CPU: no thread escapes.
+    Cpus,
+    /// On each thread that existed when the window opened: a thread born in it is not seen.
+    Threads,
+}
+
+/// Why a window ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WindowEnd {
+    /// It had as many hits as it may.
+    Hits,
+    /// Its time was over.
+    Time,
+    /// Closed by the run's end, or for a window that is worth more.
+    Asked,
+    /// The watched process ended or became another program.
+    Gone,
+}
+
 /// Counts that make losses visible; each adds up by [`Tally::add`].
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Tally {
@@ -189,7 +268,7 @@ impl Tally {
     }
 }
 
-/// Why a sample gave no stalled access.
+/// Why a sample gave no stalled access, or a breakpoint hit no access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unresolved {
     /// The instruction before the ip touches no memory: the CPU was not waiting for any.
@@ -212,11 +291,13 @@ pub enum Unresolved {
     KernelText,
     /// Code of a 32-bit program, which is not decoded.
     Code32Bit,
+    /// No instruction that could have run before the trapped one's successor touches the watched word.
+    NoCoveringAccess,
 }
 
 impl Unresolved {
     /// All reasons, in report order.
-    pub const ALL: [Unresolved; 10] = [
+    pub const ALL: [Unresolved; 11] = [
         Unresolved::NoMemoryOperand,
         Unresolved::NoMapping,
         Unresolved::NoModule,
@@ -227,6 +308,7 @@ impl Unresolved {
         Unresolved::SegmentUnknown,
         Unresolved::KernelText,
         Unresolved::Code32Bit,
+        Unresolved::NoCoveringAccess,
     ];
 
     /// Stable name in JSON and sessions.
@@ -242,6 +324,7 @@ impl Unresolved {
             Unresolved::SegmentUnknown => "segment_unknown",
             Unresolved::KernelText => "kernel_text",
             Unresolved::Code32Bit => "code_32_bit",
+            Unresolved::NoCoveringAccess => "no_covering_access",
         }
     }
 

@@ -136,6 +136,8 @@ impl Record {
             Basis::Stalled => (&mut self.stalled, &mut self.window_exact),
             Basis::Decoded => (&mut self.decoded, &mut self.window_exact),
             Basis::Harvested => (&mut self.harvested, &mut self.window_harvested),
+            // No sample: the watched lines count it.
+            Basis::Trapped => return,
         };
         *run = run.saturating_add(1);
         *window = window.saturating_add(1);

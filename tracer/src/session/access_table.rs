@@ -128,11 +128,17 @@ fn basis_code(basis: Basis) -> u32 {
         Basis::Stalled => 0,
         Basis::Decoded => 1,
         Basis::Harvested => 2,
+        Basis::Trapped => 3,
     }
 }
 
 fn basis_of(code: u32) -> Option<Basis> {
-    [Basis::Stalled, Basis::Decoded, Basis::Harvested]
-        .into_iter()
-        .find(|basis| basis_code(*basis) == code)
+    [
+        Basis::Stalled,
+        Basis::Decoded,
+        Basis::Harvested,
+        Basis::Trapped,
+    ]
+    .into_iter()
+    .find(|basis| basis_code(*basis) == code)
 }

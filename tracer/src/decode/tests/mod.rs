@@ -69,6 +69,7 @@ fn line(touch: &Touch, number: usize) -> String {
         Basis::Stalled => "stalled",
         Basis::Decoded => "decoded",
         Basis::Harvested => "harvested",
+        Basis::Trapped => "trapped",
     };
     let op = match touch.op {
         Op::Load => "load",

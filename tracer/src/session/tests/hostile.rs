@@ -135,11 +135,11 @@ fn values_out_of_range_are_named_with_column_and_row() {
         access("op", 4),
         "row 2 has op 4, which means nothing",
     );
-    check(&ACCESSES, access("basis", 2), "read");
+    check(&ACCESSES, access("basis", 3), "read");
     check(
         &ACCESSES,
-        access("basis", 3),
-        "row 2 has basis 3, which means nothing",
+        access("basis", 4),
+        "row 2 has basis 4, which means nothing",
     );
     check(&ACCESSES, access("size", 65535), "read");
     check(

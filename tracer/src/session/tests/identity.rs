@@ -136,6 +136,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
             Batch {
                 accesses,
                 context,
+                windows: Vec::new(),
                 tally,
             }
         })

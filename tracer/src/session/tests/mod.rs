@@ -59,6 +59,7 @@ fn batch(n: u64) -> Batch {
                 exec: n == 0,
             }),
         ],
+        windows: Vec::new(),
         tally: Tally {
             produced: 11,
             samples: 10,
