@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{access::Pid, event::Batch, machine::Machine, module::ModuleStore};
 
 pub mod cpu_events;
+pub mod live;
 pub mod order;
 pub mod perf_record;
 pub mod proc_snapshot;

@@ -5,7 +5,7 @@
 //! CPU's ring. A second event per CPU carries perf's own records of mappings, names, forks and exits into
 //! a ring of its own, so that a flood of samples never displaces what gives them meaning.
 
-use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
+use std::{os::fd::AsFd, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_FS_BASE, SAMPLE_KERNEL, SampleRecord, Stats};
@@ -14,11 +14,10 @@ use zerocopy::FromBytes;
 use super::{
     Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target,
     cpu_events::{CpuEvents, context_of},
+    live::{Live, read_kernel},
     order::TimeOrder,
     perf_record::{self, RecordKind},
-    proc_snapshot,
     sampled_code::SampledCode,
-    tracked::Tracked,
 };
 use crate::{
     access::{Access, Basis, Cpu, Pid, Tid},
@@ -26,16 +25,9 @@ use crate::{
     event::{Batch, Context, ContextKind, Tally, Unresolved},
     machine::{Machine, btf::TaskOffsets},
     module::ModuleStore,
-    space::AddressSpaces,
-    sys::{
-        bpf::{self, KernelHalf},
-        clock, perf_event, poll,
-    },
+    sys::{clock, perf_event, poll},
 };
 
-/// Where `kernel.pid_max` is unknown: the most that 64-bit kernels allow (PID_MAX_LIMIT,
-/// include/linux/threads.h).
-const PID_MAX_LIMIT: u32 = 4 << 20;
 /// A stack pointer that moved by more than this is told anew (another stack, a coroutine).
 const STACK_MOVED_BYTES: u64 = 1 << 20;
 
@@ -91,22 +83,17 @@ struct ToldThread {
 }
 
 struct Timer {
-    kernel: KernelHalf,
-    /// The kernel half keeps its targets up to date itself.
-    follows_forks: bool,
+    live: Live,
     cpus: Vec<CpuEvents>,
     period_ns: u64,
     started_ns: u64,
     stopped: bool,
     ended: bool,
     order: TimeOrder<Pending>,
-    spaces: AddressSpaces,
     code: SampledCode,
-    tracked: Tracked,
     told: FxHashMap<Tid, ToldThread>,
     stats: FxHashMap<Cpu, Stats>,
     touches: Vec<Touch>,
-    caveats: Vec<String>,
 }
 
 impl Timer {
@@ -117,28 +104,15 @@ impl Timer {
         offsets: TaskOffsets,
         modules: Arc<ModuleStore>,
     ) -> Result<Timer, SourceError> {
-        if machine.privileges.initial_pid_namespace == Some(false) {
-            return Err(SourceError::PidNamespace);
-        }
-        let own_pid = Pid(std::process::id());
-        let mut caveats = Vec::new();
-        let mut kernel = KernelHalf::load(&bpf::Options {
-            all_processes: *target == Target::Everything,
-            pid_max: machine
-                .kernel
-                .pid_max
-                .map_or(PID_MAX_LIMIT, |max| max as u32),
-            tgid_offset: offsets.tgid,
-            thread_pointer_offset: offsets.thread_pointer,
-        })?;
+        let mut live = Live::load(target, machine, offsets)?;
         let mut cpus = Vec::new();
         let period_ns = 1_000_000_000 / options.frequency_hz.max(1);
         for &cpu in machine.online_cpus() {
-            match CpuEvents::open(cpu, period_ns, options.ring_bytes, &mut kernel) {
+            match CpuEvents::open(cpu, period_ns, options.ring_bytes, &mut live.kernel) {
                 Ok(events) => cpus.push(events),
                 // It went offline since the list was read.
                 Err(SourceError::PerfEvent(perf_event::OpenError::NoCpu { cpu, .. })) => {
-                    caveats.push(format!("CPU {cpu} went offline and was not sampled"));
+                    live.caveat(format!("CPU {cpu} went offline and was not sampled"));
                 }
                 Err(error) => return Err(error),
             }
@@ -146,32 +120,23 @@ impl Timer {
         if cpus.is_empty() {
             return Err(SourceError::NoCpus);
         }
-        let follows_forks = kernel.attach_fork()?;
-        if !follows_forks && *target != Target::Everything {
-            caveats.push(
-                "children of the targets were noticed late, because this kernel has no BTF: some of \
-                 their first samples are missing"
-                    .to_owned(),
-            );
+        let mut order = TimeOrder::default();
+        for context in live.find_targets(target)? {
+            order.push(context.time_ns, Pending::Context(context.kind));
         }
         let mut timer = Timer {
-            kernel,
-            follows_forks,
+            live,
             cpus,
             period_ns,
             started_ns: clock::monotonic_ns(),
             stopped: false,
             ended: false,
-            order: TimeOrder::default(),
-            spaces: AddressSpaces::default(),
+            order,
             code: SampledCode::new(modules),
-            tracked: Tracked::new(target, own_pid),
             told: FxHashMap::default(),
             stats: FxHashMap::default(),
             touches: Vec::new(),
-            caveats,
         };
-        timer.snapshot(target);
         timer.started_ns = clock::monotonic_ns();
         for events in &timer.cpus {
             events
@@ -183,56 +148,6 @@ impl Timer {
                 })?;
         }
         Ok(timer)
-    }
-
-    /// Tells the kernel half its targets and takes in what they have mapped. The side-band events run
-    /// already, so whatever changes from here on is seen as well.
-    fn snapshot(&mut self, target: &Target) {
-        let proc = Path::new("/proc");
-        let pids = match target {
-            Target::Everything => proc_snapshot::pids(proc),
-            Target::Trees(roots) => {
-                for root in roots {
-                    self.aim_at(*root);
-                }
-                let mut found = roots.clone();
-                // A target may fork while the list is read, before its own byte was set: read again
-                // until nothing new turns up.
-                loop {
-                    let new: Vec<Pid> = proc_snapshot::pids(proc)
-                        .into_iter()
-                        .filter(|pid| !found.contains(pid))
-                        .filter(|pid| {
-                            proc_snapshot::parent(proc, *pid).is_some_and(|p| found.contains(&p))
-                        })
-                        .collect();
-                    if new.is_empty() {
-                        break found;
-                    }
-                    for pid in new {
-                        self.aim_at(pid);
-                        self.tracked.add(pid);
-                        found.push(pid);
-                    }
-                }
-            }
-        };
-        let now_ns = clock::monotonic_ns();
-        for pid in pids.into_iter().filter(|pid| self.tracked.contains(*pid)) {
-            for context in proc_snapshot::process(proc, pid, now_ns) {
-                self.order
-                    .push(context.time_ns, Pending::Context(context.kind));
-            }
-        }
-    }
-
-    fn aim_at(&mut self, pid: Pid) {
-        if !self.kernel.set_target(pid, true) {
-            self.caveats.push(format!(
-                "process {} is above kernel.pid_max and was not sampled",
-                pid.0
-            ));
-        }
     }
 
     /// Takes everything out of the rings. Samples first: every mapping that an already taken sample
@@ -271,23 +186,7 @@ impl Timer {
 
     fn take(&mut self, time_ns: u64, pending: Pending, batch: &mut Batch) {
         match pending {
-            Pending::Context(kind) => {
-                let context = Context { time_ns, kind };
-                let tracked = self.tracked.follow(&context);
-                if let ContextKind::Fork {
-                    pid, parent_pid, ..
-                } = context.kind
-                    && pid != parent_pid
-                    && !self.follows_forks
-                {
-                    // Above kernel.pid_max there is nothing to set, and no process either.
-                    let _ = self.kernel.set_target(pid, tracked);
-                }
-                if tracked {
-                    self.spaces.apply(&context);
-                    batch.context.push(context);
-                }
-            }
+            Pending::Context(kind) => self.live.take_context(Context { time_ns, kind }, batch),
             Pending::Sample(sample) => self.take_sample(time_ns, &sample, batch),
         }
     }
@@ -303,7 +202,7 @@ impl Timer {
         if in_kernel {
             tally.kernel_samples += 1;
         } else if let Some(context) = self.thread_context(time_ns, pid, tid, &registers) {
-            self.spaces.apply(&context);
+            self.live.spaces.apply(&context);
             batch.context.push(context);
         }
         self.touches.clear();
@@ -311,9 +210,9 @@ impl Timer {
             *tally.unresolved.entry(Unresolved::Code32Bit).or_default() += 1;
             return;
         }
-        let kernel = &mut self.kernel;
+        let kernel = &mut self.live.kernel;
         let harvest = self.code.harvest(
-            &mut self.spaces,
+            &mut self.live.spaces,
             pid,
             &registers,
             &mut |addr, len| read_kernel(kernel, addr, len),
@@ -374,7 +273,7 @@ impl Timer {
     }
 
     fn count(&mut self, tally: &mut Tally) {
-        let Ok(stats) = self.kernel.stats() else {
+        let Ok(stats) = self.live.kernel.stats() else {
             return;
         };
         for (cpu, now) in stats {
@@ -443,23 +342,8 @@ impl Source for Timer {
     }
 
     fn caveats(&self) -> Vec<String> {
-        self.caveats.clone()
+        self.live.caveats().to_vec()
     }
-}
-
-/// Kernel text of any length, a piece at a time.
-fn read_kernel(kernel: &mut KernelHalf, addr: u64, len: usize) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(len);
-    while bytes.len() < len {
-        let piece = kernel
-            .read_kernel(addr + bytes.len() as u64, len - bytes.len())
-            .ok()?;
-        if piece.is_empty() {
-            return None;
-        }
-        bytes.extend(piece);
-    }
-    Some(bytes)
 }
 
 fn registers(sample: &SampleRecord, fs_base: Option<u64>) -> Registers {

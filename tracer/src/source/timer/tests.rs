@@ -1,6 +1,7 @@
 //! The source on live processes; needs root.
 
 use std::{
+    path::Path,
     process::{Command, Stdio},
     time::Instant,
 };
