@@ -46,12 +46,14 @@
 //! if a recalled dirty owner kept no copy.
 
 mod directory;
+mod outcome;
 mod request_log;
 mod transactions;
 
 #[cfg(test)]
 mod laws;
 
-pub use directory::{Directory, Found, Intent, Outcome, Request, State};
+pub use directory::Directory;
+pub use outcome::{Found, Intent, Outcome, Request, State};
 pub use request_log::{RequestRow, followed_by_ownership, sort_by_line};
 pub use transactions::{Transaction, Transactions};

@@ -60,14 +60,12 @@ mod tests {
     const TABLE_1: &str = "\
 109,1,1,0x4008b80,0xab02380,0xab02380,READ_SHAR
 110,3,1,0x4008120,0xab02408,0xab02400,READ_SHAR
-111,1,1,0x4008b90,0xab0238c,0xab02380,READ_PRIV
-";
+111,1,1,0x4008b90,0xab0238c,0xab02380,READ_PRIV";
 
     const TABLE_2: &str = "\
 109,1,1,0x4008b80,0xab02380,0xab02380,READ_SHAR
 111,1,1,0x4008b90,0xab0238c,0xab02380,READ_PRIV
-110,3,1,0x4008120,0xab02408,0xab02400,READ_SHAR
-";
+110,3,1,0x4008120,0xab02408,0xab02400,READ_SHAR";
 
     fn row(number: u64, cpu: u32, ip: u64, target: u64, request: Request) -> RequestRow {
         RequestRow {
@@ -90,7 +88,8 @@ mod tests {
     }
 
     fn text(log: &[RequestRow]) -> String {
-        log.iter().map(|row| format!("{row}\n")).collect()
+        let rows: Vec<String> = log.iter().map(ToString::to_string).collect();
+        rows.join("\n")
     }
 
     fn filtered(log: &[RequestRow]) -> Vec<(u64, u64)> {
