@@ -100,7 +100,7 @@ fn names_module(path: &NamedPath, module: &str) -> bool {
 #[test]
 fn what_judges_and_prints_does_no_input_and_knows_no_kernel() {
     let mut broken = Broken::default();
-    for part in ["analysis", "finding", "report", "hint"] {
+    for part in ["analysis", "coherence", "finding", "report", "hint"] {
         for_each_rust_file(&format!("tracer/src/{part}"), |file, _, paths| {
             for path in paths {
                 let forbidden = path.starts_with(&["std", "fs"])
@@ -119,6 +119,21 @@ fn what_judges_and_prints_does_no_input_and_knows_no_kernel() {
             }
         });
     }
+    broken.none_or_panic();
+}
+
+#[test]
+fn the_coherence_model_knows_accesses_alone() {
+    let mut broken = Broken::default();
+    for_each_rust_file("tracer/src/coherence", |file, _, paths| {
+        for path in paths {
+            let of_crate = path.starts_with(&["crate"]) || path.starts_with(&["cohtrace"]);
+            let known = ["access", "coherence"];
+            if of_crate && !known.iter().any(|module| names_module(path, module)) {
+                broken.add(file, path.line, path.parts.join("::"));
+            }
+        }
+    });
     broken.none_or_panic();
 }
 

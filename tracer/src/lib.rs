@@ -8,6 +8,7 @@
 pub mod access;
 pub mod analysis;
 pub mod cli;
+pub mod coherence;
 pub mod decode;
 pub mod event;
 pub mod finding;

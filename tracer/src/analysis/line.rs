@@ -104,7 +104,7 @@ impl Line {
             record.count(access, piece.cost_ns);
         }
         if self.sites.len() >= MAX_SITES {
-            self.forget_rare_sites();
+            self.folded += self.sites.forget_rare(Record::accesses);
         }
         if !access.op.touches() {
             return;
@@ -116,24 +116,6 @@ impl Line {
         if (self.order).note(time_ns, access.tid, access.cpu, stores) {
             self.samples += 1;
         }
-    }
-
-    /// Drops the rarer half, of equal ones the older.
-    fn forget_rare_sites(&mut self) {
-        let counts = self.sites.iter().map(|(_, record)| record.accesses());
-        let mut ranks: Vec<(u64, usize)> = counts.zip(0..).collect();
-        let half = ranks.len() / 2;
-        let first_kept = *ranks.select_nth_unstable(half).1;
-        let folded = &mut self.folded;
-        let mut at = 0;
-        self.sites.retain(|_, record| {
-            let stays = (record.accesses(), at) >= first_kept;
-            at += 1;
-            if !stays {
-                *folded += record.accesses();
-            }
-            stays
-        });
     }
 
     /// Adds what the open window shows to the sums and starts over.

@@ -1,24 +1,42 @@
 //! Folds over the access stream: who touched which bytes of which line, and how closely in time.
 //!
 //! [`LineTable`] is fed one access after the other; each [`Line`] sums, window by window, the
-//! [`Sharing`] that [`crate::finding`] judges. Pure: no IO, no clock, and nothing here can fail.
+//! [`Sharing`] that [`crate::finding`] judges. [`WatchedLines`] is fed trapped accesses and the watch windows
+//! they belong to; each [`WatchedLine`] has what their complete orders show. Pure: no IO, no clock, and nothing
+//! here can fail.
 
 mod conflict;
 mod cpu_set;
 mod groups;
+mod lifetimes;
 mod line;
 mod order;
+mod pair;
+mod pairs;
 mod sharing;
 mod site;
 mod small_map;
 mod table;
+mod watched;
+mod watched_line;
+mod watched_words;
+mod window_order;
+
+#[cfg(test)]
+pub(crate) mod watched_fixture;
 
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
+pub use lifetimes::HandOffs;
 pub use line::Line;
+pub use pair::{Instruction, Left, Pair, PairSide};
 pub use sharing::{Evidence, Sharing};
 pub use site::{Site, SiteCounts};
 pub use table::{LineTable, Totals};
+pub use watched::{WatchBounds, WatchedLines, WatchedTotals};
+pub use watched_line::{TrappedSite, WatchedCounts, WatchedLine, WatchedThread};
+pub use watched_words::WatchedWords;
+pub use window_order::Trapped;
 
 use crate::access::LineSize;
 

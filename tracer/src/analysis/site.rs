@@ -100,7 +100,7 @@ impl SiteKey {
         }
     }
 
-    fn site(self) -> Site {
+    pub(super) fn site(self) -> Site {
         Site {
             space: self.space,
             ip: self.ip,

@@ -39,6 +39,10 @@ impl<K: Copy + Eq + Hash, V> SmallMap<K, V> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
     fn position(&self, key: &K) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(key).map(|&at| at as usize),
@@ -81,6 +85,30 @@ impl<K: Copy + Eq + Hash, V> SmallMap<K, V> {
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
         self.entries.retain(|(k, v)| keep(k, v));
         self.rebuild_index();
+    }
+
+    /// Drops the rarer half by `count`, of equal ones the older; returns the sum of what left.
+    pub(super) fn forget_rare(&mut self, count: impl Fn(&V) -> u64) -> u64 {
+        let mut ranks: Vec<(u64, usize)> = (self.entries.iter())
+            .zip(0..)
+            .map(|((_, value), at)| (count(value), at))
+            .collect();
+        if ranks.is_empty() {
+            return 0;
+        }
+        let half = ranks.len() / 2;
+        let first_kept = *ranks.select_nth_unstable(half).1;
+        let mut gone = 0;
+        let mut at = 0;
+        self.retain(|_, value| {
+            let stays = (count(value), at) >= first_kept;
+            at += 1;
+            if !stays {
+                gone += count(value);
+            }
+            stays
+        });
+        gone
     }
 
     /// Empties the map; keeps a small vector's memory for the next use.
@@ -146,6 +174,21 @@ mod tests {
         count(&mut map, 1);
         assert_eq!(map.slot(2, 1), None);
         assert_eq!(map.slot(1, 1), Some(&mut 1));
+    }
+
+    #[test]
+    fn the_rarer_half_is_forgotten_and_of_equal_ones_the_older() {
+        let mut map = SmallMap::default();
+        for (key, value) in [(1, 5), (2, 1), (3, 5), (4, 1), (5, 9), (6, 1)] {
+            map.push(key, value);
+        }
+        assert_eq!(map.forget_rare(|n| *n), 3);
+        assert_eq!(
+            map.iter().map(|(key, _)| *key).collect::<Vec<_>>(),
+            [1, 3, 5]
+        );
+        assert_eq!(map.forget_rare(|n| *n), 5);
+        assert_eq!(map.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [3, 5]);
     }
 
     #[test]

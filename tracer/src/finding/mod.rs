@@ -2,13 +2,16 @@
 //!
 //! [`judge_all`] turns a [`LineTable`] into [`Judgement`]s, at the end of a run or at any time in it.
 //! The kind of sharing is decided by the [`FINDERS`], one per file; whether it matters by
-//! [`Thresholds`]. A finding is never made of one thread or of loads only.
+//! [`Thresholds`]. A finding is never made of one thread or of loads only. [`shown`] judges a line by its
+//! watch windows, [`hint`] a load by the store that follows it.
 
 mod false_sharing;
 mod mixed_sharing;
+mod read_then_write;
 mod standing;
 mod thresholds;
 mod true_sharing;
+mod watched;
 
 #[cfg(test)]
 mod laws;
@@ -16,9 +19,17 @@ mod laws;
 mod shapes;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod watched_laws;
+#[cfg(test)]
+mod watched_pairs;
+#[cfg(test)]
+mod watched_shapes;
 
+pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};
 pub use thresholds::Thresholds;
+pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid, Tid},

@@ -1,0 +1,263 @@
+//! Hand-offs of a window, and which of them carried a value that the taker used.
+//!
+//! A copy of the line lives in a CPU's cache from the miss that brought it to the store of another CPU that
+//! takes it away:
+//!
+//! ```text
+//!   CPU 1   miss ── use ── use ── lost          miss ── use ── ...
+//!   CPU 2                         store of byte b
+//! ```
+//!
+//! The miss is *essential* when, during the life of the copy, its CPU touches a byte that another stored since
+//! the last essential miss; otherwise only the line moved, and no value that anyone wanted (Dubois,
+//! Skeppstedt, Ricciulli, Ramamurthy, Stenström, "The Detection and Elimination of Useless Misses in
+//! Multiprocessors", ISCA 1993). Essential hand-offs are true sharing, useless ones false sharing. To judge by
+//! the missing access alone (Torrellas, Lam, Hennessy, "False Sharing and Spatial Locality in Multiprocessor
+//! Caches", IEEE Transactions on Computers 43(6), 1994) would call the hand-off of a lock's data false that
+//! is followed by the release of the lock.
+//!
+//! Ours: bytes instead of words; a store is a touch as well, since padding does not part two writers of one
+//! byte; a value is another's when another *thread* stored it, so that a thread that moves to another CPU hands
+//! nothing to itself; and the first miss of a CPU in a window counts when another thread has stored
+//! before it in the window, and not otherwise, as nobody knows what was before the window.
+
+use super::window_order::Step;
+use crate::{
+    access::{ByteSet, Cpu, LineSize, Tid},
+    analysis::small_map::SmallMap,
+};
+
+/// Misses by which a line came to a CPU after another thread, on another CPU, had stored to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandOffs {
+    /// Those that brought a value which the taker used.
+    pub truly: u64,
+    /// Those that brought nothing the taker used before it lost the line again.
+    pub falsely: u64,
+    /// Those whose copy was still held at the window's end, without a use until then: either kind.
+    pub undecided: u64,
+}
+
+impl HandOffs {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.truly + self.falsely + self.undecided
+    }
+
+    /// Those of a known kind.
+    pub fn decided(&self) -> u64 {
+        self.truly + self.falsely
+    }
+
+    /// Part of the decided ones that are true, 0..=1; `None` when none is decided.
+    pub fn true_share(&self) -> Option<f64> {
+        (self.decided() > 0).then(|| self.truly as f64 / self.decided() as f64)
+    }
+
+    pub(super) fn add(&mut self, other: HandOffs) {
+        self.truly += other.truly;
+        self.falsely += other.falsely;
+        self.undecided += other.undecided;
+    }
+}
+
+/// The threads that stored.
+#[derive(Clone, Copy, Debug, Default)]
+enum Storers {
+    #[default]
+    Nobody,
+    One(Tid),
+    Several,
+}
+
+impl Storers {
+    fn add(&mut self, tid: Tid) {
+        *self = match *self {
+            Storers::Nobody => Storers::One(tid),
+            Storers::One(only) if only == tid => Storers::One(tid),
+            Storers::One(_) | Storers::Several => Storers::Several,
+        };
+    }
+
+    fn include_another_than(self, tid: Tid) -> bool {
+        match self {
+            Storers::Nobody => false,
+            Storers::One(only) => only != tid,
+            Storers::Several => true,
+        }
+    }
+}
+
+/// A copy in a cache.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    handed_off: bool,
+    essential: bool,
+}
+
+/// What one CPU has and has missed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cache {
+    seen: bool,
+    life: Option<Life>,
+    /// Bytes that others stored and this CPU has not touched since its last essential miss.
+    unseen: u128,
+    /// Others that stored since this CPU lost its copy.
+    storers: Storers,
+}
+
+/// Counts the hand-offs of one window.
+pub(super) fn hand_offs(steps: &[Step], line_size: LineSize) -> HandOffs {
+    let mut found = HandOffs::default();
+    let mut caches: SmallMap<Cpu, Cache> = SmallMap::default();
+    let mut newest_by = [Tid::default(); 128];
+    // What a CPU that has not been here yet has missed: everything.
+    let (mut stored, mut storers) = (0, Storers::Nobody);
+    for step in steps {
+        let (cpu, tid) = (step.access.cpu, step.access.tid);
+        let bytes = step.bytes(line_size);
+        let Some(cache) = caches.slot(cpu, usize::MAX) else {
+            continue;
+        };
+        if !cache.seen {
+            *cache = Cache {
+                seen: true,
+                life: None,
+                unseen: stored,
+                storers,
+            };
+        }
+        if step.outcome.missed() {
+            cache.life = Some(Life {
+                handed_off: cache.storers.include_another_than(tid),
+                essential: false,
+            });
+            cache.storers = Storers::Nobody;
+        }
+        if uses_anothers(ByteSet(cache.unseen & bytes.0), tid, &newest_by) {
+            cache.unseen = 0;
+            if let Some(life) = &mut cache.life {
+                life.essential = true;
+            }
+        } else {
+            cache.unseen &= !bytes.0;
+        }
+        if !step.access.op.stores() {
+            continue;
+        }
+        stored |= bytes.0;
+        storers.add(tid);
+        for (n, newest) in newest_by.iter_mut().enumerate() {
+            if bytes.0 >> n & 1 == 1 {
+                *newest = tid;
+            }
+        }
+        for (_, cache) in caches.iter_mut().filter(|(other, _)| **other != cpu) {
+            cache.unseen |= bytes.0;
+            cache.storers.add(tid);
+            if let Some(life) = cache.life.take().filter(|life| life.handed_off) {
+                found.truly += u64::from(life.essential);
+                found.falsely += u64::from(!life.essential);
+            }
+        }
+    }
+    let open = caches.iter().filter_map(|(_, cache)| cache.life);
+    for life in open.filter(|life| life.handed_off) {
+        found.truly += u64::from(life.essential);
+        found.undecided += u64::from(!life.essential);
+    }
+    found
+}
+
+/// Whether another thread stored one of the bytes last.
+fn uses_anothers(bytes: ByteSet, tid: Tid, newest_by: &[Tid; 128]) -> bool {
+    let mut stored_by = newest_by.iter().enumerate();
+    !bytes.is_empty() && stored_by.any(|(n, by)| bytes.0 >> n & 1 == 1 && *by != tid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::watched_fixture::{Act, load, rmw, steps, store};
+
+    fn check(acts: &[Act], truly: u64, falsely: u64, undecided: u64) {
+        let expected = HandOffs {
+            truly,
+            falsely,
+            undecided,
+        };
+        assert_eq!(hand_offs(&steps(acts), LineSize::B64), expected);
+    }
+
+    #[test]
+    fn a_value_used_makes_the_hand_off_true_and_none_used_false() {
+        check(&[store(1, 0), load(2, 0)], 1, 0, 0);
+        check(&[store(1, 0), load(2, 8), store(1, 0)], 0, 1, 0);
+        check(&[store(1, 0), store(2, 0)], 1, 0, 0);
+        check(&[store(1, 0), store(2, 8), store(1, 0)], 0, 1, 1);
+    }
+
+    #[test]
+    fn what_is_still_held_at_the_end_is_decided_by_a_use_alone() {
+        check(&[store(1, 0), load(2, 8)], 0, 0, 1);
+        check(&[store(1, 0), load(2, 8), load(2, 0)], 1, 0, 0);
+    }
+
+    #[test]
+    fn the_whole_life_of_the_copy_counts_not_the_missing_access_alone() {
+        // The data first, then the lock that the other one stored.
+        check(
+            &[store(1, 0), load(2, 8), rmw(2, 0), load(1, 16), store(2, 8)],
+            1,
+            1,
+            0,
+        );
+    }
+
+    #[test]
+    fn a_value_left_unused_by_one_copy_may_be_used_by_the_next() {
+        let acts = [store(1, 0), load(2, 8), store(1, 16), load(2, 0)];
+        check(&acts, 1, 1, 0);
+    }
+
+    #[test]
+    fn an_essential_miss_brings_everything_that_was_stored_before() {
+        // Thread 2 reads byte 0, so the line came for a reason; byte 8 came with it.
+        let acts = [
+            store(1, 0),
+            store(1, 8),
+            load(2, 0),
+            store(1, 16),
+            load(2, 8),
+            store(1, 16),
+        ];
+        check(&acts, 1, 1, 0);
+    }
+
+    #[test]
+    fn loads_first_touches_and_upgrades_hand_nothing_off() {
+        check(&[load(1, 0), load(2, 0), load(1, 0)], 0, 0, 0);
+        check(&[load(1, 0), store(1, 0), store(1, 0)], 0, 0, 0);
+        // The store takes the reader's copy, but nothing comes to the storing CPU.
+        check(&[load(1, 0), load(2, 0), store(1, 0)], 0, 0, 0);
+    }
+
+    #[test]
+    fn threads_on_one_cpu_hand_nothing_off_and_a_moving_thread_nothing_to_itself() {
+        check(
+            &[store(1, 0).on(0), store(2, 0).on(0), load(1, 0).on(0)],
+            0,
+            0,
+            0,
+        );
+        check(
+            &[store(1, 0).on(0), load(1, 0).on(3), store(1, 0).on(0)],
+            0,
+            0,
+            0,
+        );
+        // Someone else's value beside its own is a hand-off all the same.
+        let acts = [store(1, 0).on(0), store(2, 8).on(1), load(1, 0).on(3)];
+        check(&acts, 0, 0, 2);
+    }
+}

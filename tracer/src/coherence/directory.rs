@@ -1,0 +1,305 @@
+//! The home of one line: who has a copy, and what it takes to serve the next access.
+
+use super::{Found, Intent, Outcome, Request, State, Transaction, Transactions};
+use crate::access::Cpu;
+
+#[derive(Clone, Debug, Default)]
+enum Home {
+    #[default]
+    Idle,
+    /// Sorted, without duplicates, never empty.
+    Shared(Vec<Cpu>),
+    Private {
+        owner: Cpu,
+        dirty: bool,
+    },
+}
+
+/// The directory entry of one line. Holds at most one number per processor.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    home: Home,
+}
+
+impl Directory {
+    /// The line is in no cache.
+    pub fn new() -> Directory {
+        Directory::default()
+    }
+
+    /// The line as the processor has it.
+    pub fn state(&self, cpu: Cpu) -> State {
+        match &self.home {
+            Home::Private { owner, dirty: true } if *owner == cpu => State::Modified,
+            Home::Private { owner, .. } if *owner == cpu => State::Exclusive,
+            Home::Shared(sharers) if sharers.binary_search(&cpu).is_ok() => State::Shared,
+            _ => State::Invalid,
+        }
+    }
+
+    /// The processors that have a copy.
+    pub fn holders(&self) -> &[Cpu] {
+        match &self.home {
+            Home::Idle => &[],
+            Home::Shared(sharers) => sharers,
+            Home::Private { owner, .. } => std::slice::from_ref(owner),
+        }
+    }
+
+    /// Serves one access.
+    pub fn access(&mut self, cpu: Cpu, intent: Intent) -> Outcome {
+        let state = self.state(cpu);
+        let found = self.found(cpu, state);
+        let request = match (intent, state) {
+            (Intent::Store, State::Modified | State::Exclusive) => {
+                self.home = Home::Private {
+                    owner: cpu,
+                    dirty: true,
+                };
+                None
+            }
+            (Intent::Store, _) | (Intent::BiasedLoad, State::Invalid) => Some(Request::ReadPriv),
+            (Intent::Load, State::Invalid) => Some(Request::ReadShar),
+            (Intent::Load | Intent::BiasedLoad, _) => None,
+        };
+        let mut transactions = Transactions::default();
+        match request {
+            Some(Request::ReadShar) => self.share(cpu, &mut transactions),
+            Some(Request::ReadPriv) => {
+                let others = self.holders().iter().filter(|holder| **holder != cpu);
+                let others = others.count() as u64;
+                self.own(cpu, intent == Intent::Store, others, &mut transactions);
+            }
+            None => {}
+        }
+        Outcome {
+            request,
+            transactions,
+            found,
+            state,
+        }
+    }
+
+    fn found(&self, cpu: Cpu, state: State) -> Found {
+        match &self.home {
+            Home::Idle => Found::Idle,
+            Home::Shared(sharers) => Found::Shared {
+                others: sharers.len() - usize::from(state == State::Shared),
+            },
+            Home::Private { owner, .. } if *owner == cpu => Found::Own,
+            Home::Private { owner, dirty: true } => Found::Dirty(*owner),
+            Home::Private { owner, .. } => Found::Clean(*owner),
+        }
+    }
+
+    fn share(&mut self, cpu: Cpu, sent: &mut Transactions) {
+        sent.send(Transaction::ReadShar, 1);
+        match &mut self.home {
+            Home::Idle => self.home = Home::Shared(vec![cpu]),
+            Home::Shared(sharers) => {
+                if let Err(at) = sharers.binary_search(&cpu) {
+                    sharers.insert(at, cpu);
+                }
+            }
+            Home::Private { owner, dirty } => {
+                sent.send(Transaction::RecallPriv, 1);
+                let response = if *dirty {
+                    Transaction::RespData
+                } else {
+                    Transaction::RespShar
+                };
+                sent.send(response, 1);
+                self.home = Home::Shared(vec![cpu.min(*owner), cpu.max(*owner)]);
+            }
+        }
+        sent.send(Transaction::DataShar, 1);
+    }
+
+    fn own(&mut self, cpu: Cpu, dirty: bool, others: u64, sent: &mut Transactions) {
+        sent.send(Transaction::ReadPriv, 1);
+        match &self.home {
+            Home::Idle => {}
+            Home::Shared(_) => {
+                sent.send(Transaction::RecallShar, others);
+                sent.send(Transaction::Ack, others);
+            }
+            Home::Private { dirty, .. } => {
+                sent.send(Transaction::RecallPriv, 1);
+                let response = if *dirty {
+                    Transaction::RespData
+                } else {
+                    Transaction::RespInval
+                };
+                sent.send(response, 1);
+            }
+        }
+        sent.send(Transaction::DataPriv, 1);
+        self.home = Home::Private { owner: cpu, dirty };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Intent::*, *};
+
+    const P1: Cpu = Cpu(1);
+    const P2: Cpu = Cpu(2);
+    const P3: Cpu = Cpu(3);
+
+    /// The line after these accesses.
+    fn after(accesses: &[(Cpu, Intent)]) -> Directory {
+        let mut directory = Directory::new();
+        for (cpu, intent) in accesses {
+            directory.access(*cpu, *intent);
+        }
+        directory
+    }
+
+    fn messages(outcome: &Outcome) -> String {
+        let names = outcome.transactions.iter().map(|(kind, count)| {
+            if count == 1 {
+                kind.to_string()
+            } else {
+                format!("{count} {kind}")
+            }
+        });
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    fn check(before: &[(Cpu, Intent)], intent: Intent, sent: &str, found: Found, state: State) {
+        let mut directory = after(before);
+        let outcome = directory.access(P1, intent);
+        assert_eq!(messages(&outcome), sent);
+        assert_eq!(outcome.found, found);
+        assert_eq!(directory.state(P1), state);
+    }
+
+    #[test]
+    fn a_read_of_an_idle_line_takes_two_messages_and_gives_a_shared_copy() {
+        check(&[], Load, "READ_SHAR DATA_SHAR", Found::Idle, State::Shared);
+    }
+
+    #[test]
+    fn a_read_of_a_line_owned_elsewhere_takes_four_messages() {
+        check(
+            &[(P2, Store)],
+            Load,
+            "READ_SHAR RECALL_PRIV RESP_DATA DATA_SHAR",
+            Found::Dirty(P2),
+            State::Shared,
+        );
+        check(
+            &[(P2, BiasedLoad)],
+            Load,
+            "READ_SHAR RECALL_PRIV RESP_SHAR DATA_SHAR",
+            Found::Clean(P2),
+            State::Shared,
+        );
+        let mut directory = after(&[(P2, Store)]);
+        let outcome = directory.access(P1, Load);
+        assert_eq!(outcome.hand_off_from(), Some(P2));
+        assert_eq!(directory.state(P2), State::Shared);
+    }
+
+    #[test]
+    fn a_read_of_a_shared_line_adds_a_sharer_and_hands_nothing_off() {
+        check(
+            &[(P2, Load), (P3, Load)],
+            Load,
+            "READ_SHAR DATA_SHAR",
+            Found::Shared { others: 2 },
+            State::Shared,
+        );
+        let outcome = after(&[(P2, Load)]).access(P1, Load);
+        assert_eq!(outcome.hand_off_from(), None);
+    }
+
+    #[test]
+    fn a_store_invalidates_every_other_copy_and_each_is_acknowledged() {
+        check(
+            &[(P2, Load), (P3, Load)],
+            Store,
+            "READ_PRIV 2 RECALL_SHAR 2 ACK DATA_PRIV",
+            Found::Shared { others: 2 },
+            State::Modified,
+        );
+        let mut directory = after(&[(P1, Load), (P2, Load)]);
+        let upgrade = directory.access(P1, Store);
+        assert_eq!(messages(&upgrade), "READ_PRIV RECALL_SHAR ACK DATA_PRIV");
+        assert!(!upgrade.missed());
+        assert_eq!(directory.state(P2), State::Invalid);
+    }
+
+    #[test]
+    fn a_store_recalls_the_owner() {
+        let dirty = "READ_PRIV RECALL_PRIV RESP_DATA DATA_PRIV";
+        check(
+            &[(P2, Store)],
+            Store,
+            dirty,
+            Found::Dirty(P2),
+            State::Modified,
+        );
+        let clean = "READ_PRIV RECALL_PRIV RESP_INVAL DATA_PRIV";
+        let before = [(P2, BiasedLoad)];
+        check(&before, Store, clean, Found::Clean(P2), State::Modified);
+        check(
+            &before,
+            BiasedLoad,
+            clean,
+            Found::Clean(P2),
+            State::Exclusive,
+        );
+    }
+
+    #[test]
+    fn an_owner_reads_and_writes_without_a_message() {
+        for first in [BiasedLoad, Store] {
+            for intent in [Load, BiasedLoad, Store] {
+                let outcome = after(&[(P1, first)]).access(P1, intent);
+                assert_eq!((outcome.request, outcome.found), (None, Found::Own));
+                assert_eq!(outcome.transactions.total(), 0);
+            }
+        }
+        let written = after(&[(P1, BiasedLoad), (P1, Store)]);
+        assert_eq!(written.state(P1), State::Modified);
+        let read = after(&[(P1, BiasedLoad), (P1, Load)]);
+        assert_eq!(read.state(P1), State::Exclusive);
+    }
+
+    #[test]
+    fn a_biased_load_that_hits_is_a_plain_load() {
+        let others = Found::Shared { others: 1 };
+        check(
+            &[(P1, Load), (P2, Load)],
+            BiasedLoad,
+            "",
+            others,
+            State::Shared,
+        );
+    }
+
+    /// Messages for P1's load and then store, and for its biased load and then store.
+    fn plain_and_biased(before: &[(Cpu, Intent)]) -> [(u64, u64); 2] {
+        [Load, BiasedLoad].map(|load| {
+            let mut directory = after(before);
+            let load = directory.access(P1, load).transactions.total();
+            (load, directory.access(P1, Store).transactions.total())
+        })
+    }
+
+    #[test]
+    fn the_papers_six_and_two_fewer_hold_where_another_processor_shares_the_line() {
+        assert_eq!(plain_and_biased(&[(P2, Load)]), [(2, 4), (4, 0)]);
+        let two_sharers = [(P2, Load), (P3, Load)];
+        assert_eq!(plain_and_biased(&two_sharers), [(2, 6), (6, 0)]);
+    }
+
+    #[test]
+    fn bias_saves_two_messages_on_an_idle_line_and_four_on_one_owned_elsewhere() {
+        assert_eq!(plain_and_biased(&[]), [(2, 2), (2, 0)]);
+        for owned in [Store, BiasedLoad] {
+            assert_eq!(plain_and_biased(&[(P2, owned)]), [(4, 4), (4, 0)]);
+        }
+    }
+}

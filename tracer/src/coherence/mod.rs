@@ -1,0 +1,59 @@
+//! The directory protocol that turns an order of accesses into requests and messages: the MESI model of
+//! SWIFT (Collard, Jouppi, Yehia, "System-Wide Performance Monitors and their Application to the
+//! Optimization of Coherent Memory Accesses", PPoPP 2005, section 2), for one line.
+//!
+//! [`Directory`] is the line's home; [`Transactions`] counts the messages; [`RequestRow`] is a row of the
+//! request log of section 3.2, and [`followed_by_ownership`] the filter of section 4.1.
+//!
+//! # What the paper says
+//!
+//! - A processor has a line Modified, Exclusive, Shared or Invalid; the home has it Idle, Shared or Private.
+//! - A load that misses sends READ_SHAR. From Idle or Shared the home answers DATA_SHAR: 2 messages, and
+//!   the reader has a Shared copy, never an Exclusive one.
+//! - From Private the home first sends RECALL_PRIV to the owner, which answers RESP_SHAR when its copy is
+//!   clean and RESP_DATA when it is dirty: 4 messages. Either way it is no longer the owner.
+//! - A store that has no ownership sends READ_PRIV, whether it misses or upgrades. A load with bias that
+//!   misses sends it too; one that hits is a plain load.
+//! - Before READ_PRIV is served, all other copies are invalidated.
+//!
+//! # What is ours
+//!
+//! - RECALL_SHAR and ACK: the paper names no messages for the invalidation of a shared copy. The home sends
+//!   one to each sharer *other than the requester*, and each answers.
+//! - RESP_INVAL: what a clean owner answers when its copy is recalled for another owner. The paper announces
+//!   three kinds of response and names two; RESP_SHAR ("it will share") cannot be this one.
+//! - DATA_PRIV ends every READ_PRIV, also an upgrade that needs no data: the home cannot tell them apart.
+//! - A dirty owner that a read recalls keeps a Shared copy, as MESI caches do. "Relinquish ownership" allows
+//!   it; the caption of the paper's figure 1 ("invalidating an exclusive copy") speaks for the other reading.
+//! - No copy is ever evicted, so Idle is only where an order begins.
+//!
+//! # Where the paper's figures hold
+//!
+//! "At least 6" messages for a load and then a store of a line that the processor does not have, "two to
+//! service the load and at least four to service the store", and "two fewer" with bias:
+//!
+//! ```text
+//!   the line is              load + store      load with bias    saved
+//!   Idle                      2 + 2       = 4       2              2
+//!   Shared by n others        2 + (2+2n)            2 + 2n         2
+//!   Modified elsewhere        4 + 4       = 8       4              4
+//!   Exclusive elsewhere       4 + 4       = 8       4              4
+//! ```
+//!
+//! All three figures agree where one other processor shares the line: 2 + 4 against 4. For an Idle line the
+//! paper contradicts itself: its own rule that an Idle line is served at once makes the biased load 2
+//! messages, so the plain pair cannot be both 6 and two more than that. The last two rows would be 6 and 4
+//! if a recalled dirty owner kept no copy.
+
+mod directory;
+mod outcome;
+mod request_log;
+mod transactions;
+
+#[cfg(test)]
+mod laws;
+
+pub use directory::Directory;
+pub use outcome::{Found, Intent, Outcome, Request, State};
+pub use request_log::{RequestRow, followed_by_ownership, sort_by_line};
+pub use transactions::{Transaction, Transactions};

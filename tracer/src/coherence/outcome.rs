@@ -1,0 +1,126 @@
+//! What a processor wants of a line, and what it takes: the words of [`Directory`](super::Directory).
+
+use std::fmt;
+
+use super::{Transaction, Transactions};
+use crate::access::{Cpu, Op};
+
+/// What a processor wants of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intent {
+    /// To read.
+    Load,
+    /// To read, and to own the line if it has to be fetched: IA-64's `ld.bias`, a load behind a prefetch for
+    /// ownership.
+    BiasedLoad,
+    /// To write, or to read and write in one instruction.
+    Store,
+}
+
+impl Intent {
+    /// What an observed access wants; `None` for a prefetch, which may do nothing.
+    pub fn of(op: Op) -> Option<Intent> {
+        match op {
+            Op::Load => Some(Intent::Load),
+            Op::Store | Op::Rmw => Some(Intent::Store),
+            Op::Prefetch => None,
+        }
+    }
+}
+
+/// What a processor sends when its own cache is not enough: the first message of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Request {
+    /// A copy to read.
+    ReadShar,
+    /// The only copy.
+    ReadPriv,
+}
+
+impl Request {
+    /// The message that starts it.
+    pub fn transaction(self) -> Transaction {
+        match self {
+            Request::ReadShar => Transaction::ReadShar,
+            Request::ReadPriv => Transaction::ReadPriv,
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.transaction().fmt(f)
+    }
+}
+
+/// The line as one processor has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// The only copy, written to.
+    Modified,
+    /// The only copy, clean.
+    Exclusive,
+    /// One of the copies, all clean.
+    Shared,
+    /// No copy.
+    Invalid,
+}
+
+/// Where an access found the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Found {
+    /// Owned by the accessing processor.
+    Own,
+    /// In no cache.
+    Idle,
+    /// Owned by another processor, clean.
+    Clean(Cpu),
+    /// Owned by another processor, which wrote it.
+    Dirty(Cpu),
+    /// Shared. `others` are the sharers besides the accessing processor; 0 when it alone has a copy.
+    Shared {
+        /// How many.
+        others: usize,
+    },
+}
+
+/// What one access did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What the processor had to ask for; `None` for a hit.
+    pub request: Option<Request>,
+    /// The messages that served the request; none for a hit.
+    pub transactions: Transactions,
+    /// Where the line was before.
+    pub found: Found,
+    /// The accessing processor's own copy before.
+    pub state: State,
+}
+
+impl Outcome {
+    /// Whether the line had to be fetched; an upgrade of a Shared copy is no miss.
+    pub fn missed(&self) -> bool {
+        self.state == State::Invalid
+    }
+
+    /// The processor that gave up ownership for this access.
+    pub fn hand_off_from(&self) -> Option<Cpu> {
+        match self.found {
+            Found::Clean(owner) | Found::Dirty(owner) => Some(owner),
+            Found::Own | Found::Idle | Found::Shared { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_access_wants_follows_from_what_it_does() {
+        assert_eq!(Intent::of(Op::Load), Some(Intent::Load));
+        assert_eq!(Intent::of(Op::Store), Some(Intent::Store));
+        assert_eq!(Intent::of(Op::Rmw), Some(Intent::Store));
+        assert_eq!(Intent::of(Op::Prefetch), None);
+    }
+}

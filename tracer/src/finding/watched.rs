@@ -1,0 +1,181 @@
+//! What the windows on a line show: the verdict that needs no statistics of samples.
+
+use crate::{
+    analysis::{HandOffs, WatchedLine},
+    finding::Verdict,
+};
+
+/// What the complete orders of a line say. The first that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shown {
+    /// Too few accesses, or hand-offs whose kind no window shows, to say anything.
+    Nothing,
+    /// One thread only.
+    OneThread,
+    /// Several threads, and none stores.
+    NoStores,
+    /// Several threads, and stores, but hardly ever does the line go from one CPU to another in a window:
+    /// the threads come one after the other, or run on one CPU.
+    NotHandedOff,
+    /// Less than [`WatchThresholds::mixed_share`] of the hand-offs bring a value that the taker uses.
+    FalseSharing,
+    /// At most that share does not.
+    TrueSharing,
+    /// Neither.
+    MixedSharing,
+}
+
+impl Shown {
+    /// The kind of sharing, if it is sharing.
+    pub fn verdict(self) -> Option<Verdict> {
+        match self {
+            Shown::FalseSharing => Some(Verdict::FalseSharing),
+            Shown::TrueSharing => Some(Verdict::TrueSharing),
+            Shown::MixedSharing => Some(Verdict::MixedSharing),
+            Shown::Nothing | Shown::OneThread | Shown::NoStores | Shown::NotHandedOff => None,
+        }
+    }
+}
+
+/// The limits of [`shown`], each with its reason.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WatchThresholds {
+    /// Least accesses for any word about the line: below, a second thread may just not have come by.
+    pub accesses: u64,
+    /// Least accesses by the second most frequent thread for sharing: a visit is no sharing.
+    pub thread_accesses: u64,
+    /// Least hand-offs for sharing.
+    pub hand_offs: u64,
+    /// The same as a share of the accesses, 0..=1.
+    pub hand_off_share: f64,
+    /// Least share, 0..=1, that each kind must hold for a mixed verdict; as for sampled lines
+    /// ([`Thresholds::mixed_share`](crate::finding::Thresholds::mixed_share)).
+    pub mixed_share: f64,
+    /// Least windows with several threads for a certain kind of sharing: one window may have met a phase.
+    pub certain_windows: u64,
+    /// Least accesses for certainty of any kind.
+    pub certain_accesses: u64,
+    /// Least windows with accesses for a certain "no": what happens now and then must have had its chance.
+    pub certain_clear_windows: u64,
+    /// Most of the hits, 0..=1, that may be missing from the orders for certainty: each may hide the use of a
+    /// value.
+    pub certain_missing_share: f64,
+    /// Standard deviations between the share of true hand-offs and the nearest limit, for certainty.
+    pub certain_deviations: f64,
+}
+
+impl Default for WatchThresholds {
+    fn default() -> Self {
+        WatchThresholds {
+            accesses: 16,
+            thread_accesses: 8,
+            hand_offs: 8,
+            hand_off_share: 0.01,
+            mixed_share: 0.1,
+            certain_windows: 3,
+            certain_accesses: 300,
+            certain_clear_windows: 8,
+            certain_missing_share: 0.05,
+            certain_deviations: 3.0,
+        }
+    }
+}
+
+/// What a line's windows show, with the counts behind it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WatchVerdict {
+    /// What.
+    pub shown: Shown,
+    /// More windows on the same words will not change it; see [`shown`].
+    pub certain: bool,
+    /// Accesses in order.
+    pub accesses: u64,
+    /// Of those, stores.
+    pub stores: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Accesses by the second most frequent thread.
+    pub second_thread: u64,
+    /// Hand-offs by kind.
+    pub hand_offs: HandOffs,
+}
+
+/// Judges a watched line by [`WatchThresholds`].
+///
+/// It shows sharing when two threads have at least [`thread_accesses`](WatchThresholds::thread_accesses) each,
+/// one stores, and the line is handed off at least [`hand_offs`](WatchThresholds::hand_offs) times and in at
+/// least [`hand_off_share`](WatchThresholds::hand_off_share) of the accesses; which kind, by the share of the
+/// decided hand-offs that are true.
+///
+/// It is certain, with enough accesses and hardly a hit missing, when
+/// - it shows sharing, enough windows had several threads, and the confidence interval of the true share
+///   (Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927) holds
+///   no limit between two kinds; with all hand-offs of one kind, 82 suffice;
+/// - it shows none, and enough windows had accesses.
+///
+/// All of this is about the watched words: words that were never watched together
+/// ([`WatchedWords`](crate::analysis::WatchedWords)) may share in other ways.
+pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
+    let counts = line.counts();
+    let threads = line.threads();
+    let mut verdict = WatchVerdict {
+        shown: Shown::Nothing,
+        certain: false,
+        accesses: counts.accesses,
+        stores: counts.stores,
+        threads: threads.len(),
+        second_thread: threads.get(1).map_or(0, |thread| thread.accesses),
+        hand_offs: counts.hand_offs,
+    };
+    verdict.shown = verdict.kind(limits);
+    let missing = counts.missing_share().unwrap_or(0.0);
+    let enough = counts.accesses >= limits.certain_accesses
+        && missing <= limits.certain_missing_share
+        && verdict.shown != Shown::Nothing;
+    verdict.certain = enough
+        && if verdict.shown.verdict().is_some() {
+            counts.shared_windows >= limits.certain_windows && verdict.is_clear_cut(limits)
+        } else {
+            counts.busy_windows >= limits.certain_clear_windows
+        };
+    verdict
+}
+
+impl WatchVerdict {
+    fn kind(&self, limits: &WatchThresholds) -> Shown {
+        if self.accesses < limits.accesses {
+            return Shown::Nothing;
+        }
+        if self.threads < 2 {
+            return Shown::OneThread;
+        }
+        if self.stores == 0 {
+            return Shown::NoStores;
+        }
+        let hand_offs = self.hand_offs.total();
+        let least = limits.hand_off_share * self.accesses as f64;
+        let rare = hand_offs < limits.hand_offs || (hand_offs as f64) < least;
+        if rare || self.second_thread < limits.thread_accesses {
+            return Shown::NotHandedOff;
+        }
+        match self.hand_offs.true_share() {
+            None => Shown::Nothing,
+            Some(share) if share < limits.mixed_share => Shown::FalseSharing,
+            Some(share) if share > 1.0 - limits.mixed_share => Shown::TrueSharing,
+            Some(_) => Shown::MixedSharing,
+        }
+    }
+
+    fn is_clear_cut(&self, limits: &WatchThresholds) -> bool {
+        let Some(share) = self.hand_offs.true_share() else {
+            return false;
+        };
+        let n = self.hand_offs.decided() as f64;
+        let z2 = limits.certain_deviations.powi(2);
+        let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+        let spread = (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
+        let reach = limits.certain_deviations * spread / (1.0 + z2 / n);
+        let holds = |limit: f64| (middle - limit).abs() <= reach;
+        !holds(limits.mixed_share) && !holds(1.0 - limits.mixed_share)
+    }
+}
