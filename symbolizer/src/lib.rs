@@ -3,7 +3,7 @@
 //!
 //! **You give** the bytes of an ELF file ([`Module::parse`]), a way to find its separate debug file
 //! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
-//! ([`Module::object`], [`Module::field`], [`Module::layout`]), or the reason why there is none ([`Missing`]).
+//! ([`Module::object`], [`Module::field`], [`Module::layout`]; by name [`Module::variable`]), or the reason why there is none ([`Missing`]).
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,6 +37,7 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
+mod lookup;
 mod missing;
 mod module;
 mod object;
@@ -49,6 +50,7 @@ pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
 pub use language::Language;
+pub use lookup::{Candidate, NamedVariable, VariableError};
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;

@@ -95,6 +95,22 @@ impl Module {
         }
     }
 
+    /// What is known of a variable of the debug info.
+    pub(crate) fn describe_variable(
+        &self,
+        view: &View<'_>,
+        variable: Variable,
+        thread_local: bool,
+    ) -> Object {
+        let symbols = if thread_local {
+            &self.symbols().thread_locals
+        } else {
+            &self.symbols().objects
+        };
+        let symbol = symbols.covering(variable.address).next();
+        self.describe(view, variable, size_of(view, &variable), symbol.as_ref())
+    }
+
     /// What a symbol alone tells.
     fn object_of_symbol(&self, symbol: &Span<SymbolName>, missing: Missing) -> Object {
         let raw = self.symbol_text(symbol.value);
@@ -173,7 +189,7 @@ impl Module {
 
 /// `<demo::Stats>::hit::CALLS` of the v0 mangling is `demo::Stats::hit::CALLS` in the source. A trait's
 /// (`<T as Trait>::..`) stays.
-fn without_brackets(name: String) -> String {
+pub(crate) fn without_brackets(name: String) -> String {
     match name
         .strip_prefix('<')
         .and_then(|rest| rest.split_once(">::"))
@@ -188,6 +204,11 @@ fn variable_type(view: &View<'_>, die: Die) -> Option<Die> {
     view.chain(die).iter().find_map(|(_, entry)| entry.ty)
 }
 
+/// Bytes, by its type.
+fn size_of(view: &View<'_>, variable: &Variable) -> Option<u64> {
+    variable_type(view, variable.die).and_then(|ty| view.size(ty).ok().flatten())
+}
+
 /// The variable that covers an address, and its size. A symbol that covers the address says where it starts;
 /// without one, the sizes of the types before it must tell.
 fn find_variable(
@@ -196,9 +217,6 @@ fn find_variable(
     address: u64,
     symbol: Option<&Span<SymbolName>>,
 ) -> Option<(Variable, Option<u64>)> {
-    let size_of = |variable: &Variable| {
-        variable_type(view, variable.die).and_then(|ty| view.size(ty).ok().flatten())
-    };
     if let Some(symbol) = symbol {
         let first = variables.partition_point(|variable| variable.address < symbol.start);
         let same = variables[first..]
@@ -207,7 +225,7 @@ fn find_variable(
             .take(MOST_TRIED);
         // Several units may describe one variable; the one that knows its size knows its type.
         if let Some(found) = same
-            .map(|variable| (*variable, size_of(variable)))
+            .map(|variable| (*variable, size_of(view, variable)))
             .max_by_key(|(_, size)| size.is_some())
         {
             return Some(found);
@@ -219,7 +237,7 @@ fn find_variable(
         .rev()
         .take(MOST_TRIED)
         .find_map(|variable| {
-            let size = size_of(variable);
+            let size = size_of(view, variable);
             let here = variable.piece.map_or(size, |piece| Some(piece.size))?;
             (address - variable.address < here).then_some((*variable, size))
         })

@@ -1,6 +1,7 @@
 //! Types: what a type really is, how large it is, where it is defined.
 
 mod definitions;
+mod descend;
 mod field;
 mod layout;
 mod members;

@@ -12,6 +12,7 @@ mod crafted;
 mod data;
 mod describe;
 mod hostile;
+mod lookup;
 mod self_test;
 mod separate;
 mod toolchain;

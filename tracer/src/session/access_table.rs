@@ -35,15 +35,7 @@ pub(super) fn decode(
     source: &mut ColumnSource<'_>,
     first: u64,
 ) -> Result<(Vec<Access>, Vec<u64>), Damage> {
-    for (seq, expected) in source.u64s("seq")?.into_iter().zip(first..) {
-        if seq != expected {
-            return Err(Damage::Value {
-                column: "seq",
-                row: (expected - first) as usize,
-                value: seq,
-            });
-        }
-    }
+    source.check_seq(first)?;
     let batches = source.u64s("batch")?;
     let mut accesses: Vec<Access> = source
         .u64s("time_ns")?
@@ -80,13 +72,13 @@ pub(super) fn decode(
         row.addr = value;
     }
     for (n, (row, value)) in accesses.iter_mut().zip(source.u32s("size")?).enumerate() {
-        row.size = u16::try_from(value).map_err(|_| meaningless("size", n, value))?;
+        row.size = u16::try_from(value).map_err(|_| Damage::value("size", n, value))?;
     }
     for (n, (row, value)) in accesses.iter_mut().zip(source.u32s("op")?).enumerate() {
-        row.op = op_of(value).ok_or_else(|| meaningless("op", n, value))?;
+        row.op = op_of(value).ok_or_else(|| Damage::value("op", n, value))?;
     }
     for (n, (row, value)) in accesses.iter_mut().zip(source.u32s("basis")?).enumerate() {
-        row.basis = basis_of(value).ok_or_else(|| meaningless("basis", n, value))?;
+        row.basis = basis_of(value).ok_or_else(|| Damage::value("basis", n, value))?;
     }
     for (row, value) in accesses.iter_mut().zip(source.bools("locked")?) {
         row.locked = value;
@@ -98,14 +90,6 @@ pub(super) fn decode(
         row.cost_ns = value;
     }
     Ok((accesses, batches))
-}
-
-fn meaningless(column: &'static str, row: usize, value: u32) -> Damage {
-    Damage::Value {
-        column,
-        row,
-        value: u64::from(value),
-    }
 }
 
 fn op_code(op: Op) -> u32 {

@@ -105,6 +105,17 @@ impl SessionError {
     }
 }
 
+impl Damage {
+    /// A value outside its range.
+    pub(super) fn value(column: &'static str, row: usize, value: impl Into<u64>) -> Damage {
+        Damage::Value {
+            column,
+            row,
+            value: value.into(),
+        }
+    }
+}
+
 /// How a damaged file shows its damage.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

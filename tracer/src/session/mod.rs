@@ -1,7 +1,7 @@
 //! Recorded sessions: a directory of Parquet segments that gives back the stream it was given.
 //!
-//! [`SessionWriter`] takes [`Batch`](crate::event::Batch)es, [`SessionReader`] gives the same accesses and
-//! context in the same order with the same sum of tallies, so a report of a recording is the report
+//! [`SessionWriter`] takes [`Batch`](crate::event::Batch)es, [`SessionReader`] gives the same accesses, context
+//! and windows in the same order with the same sum of tallies, so a report of a recording is the report
 //! of the live run. [`schema`] is the one description of the files:
 //!
 //! ```text
@@ -9,7 +9,8 @@
 //!     meta.json                    who, where, how; counts so far; complete or not
 //!     mappings/part-00000.parquet  ┐
 //!     tasks/part-00000.parquet     ├ segment 0: context before accesses, accesses last:
-//!     accesses/part-00000.parquet  ┘ its rename is what makes the segment exist
+//!     windows/part-00000.parquet   │ its rename is what makes the segment exist
+//!     accesses/part-00000.parquet  ┘
 //! ```
 
 mod access_table;
@@ -20,12 +21,14 @@ mod error;
 mod meta;
 mod part_reader;
 mod part_writer;
+mod parts;
 mod reader;
 pub mod schema;
 mod seal;
 mod segment;
 mod tally_record;
 mod upgrade;
+mod window_table;
 mod writer;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use parquet::{
 use super::{
     claims,
     error::Damage,
-    schema::{MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, SEGMENT_KEY, Table},
+    schema::{MAX_SEGMENT_TEXT_BYTES, SEGMENT_KEY, Table},
     seal,
 };
 
@@ -53,7 +53,7 @@ pub(super) fn read_sealed_part<T>(
         let bytes = Bytes::from(part);
         let file = SerializedFileReader::new(bytes.clone())?;
         check_columns(table, file.metadata())?;
-        let rows = check_rows(file.metadata())?;
+        let rows = check_rows(table, file.metadata())?;
         claims::check(table, &bytes, file.metadata(), rows)?;
         let facts = facts(file.metadata())?;
         let group = if rows == 0 {
@@ -103,7 +103,7 @@ fn check_columns(table: &'static Table, metadata: &ParquetMetaData) -> Result<()
 }
 
 /// The part's row count, which row group and footer must agree on.
-fn check_rows(metadata: &ParquetMetaData) -> Result<usize, Damage> {
+fn check_rows(table: &'static Table, metadata: &ParquetMetaData) -> Result<usize, Damage> {
     let announced = metadata.file_metadata().num_rows() as u64;
     let found = match metadata.row_groups() {
         [] => 0,
@@ -118,10 +118,10 @@ fn check_rows(metadata: &ParquetMetaData) -> Result<usize, Damage> {
         });
     }
     // A negative count is a huge one here.
-    if found > MAX_SEGMENT_ROWS as u64 {
+    if found > table.max_rows as u64 {
         return Err(Damage::TooManyRows {
             found,
-            limit: MAX_SEGMENT_ROWS,
+            limit: table.max_rows,
         });
     }
     Ok(found as usize)
@@ -140,6 +140,15 @@ impl ColumnSource<'_> {
     /// Rows of the part; every column gives as many values.
     pub(super) fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Checks that column `seq` counts the rows from `first` on.
+    pub(super) fn check_seq(&mut self, first: u64) -> Result<(), Damage> {
+        let numbers = self.u64s("seq")?.into_iter().zip(first..);
+        match numbers.enumerate().find(|(_, (seq, n))| seq != n) {
+            Some((row, (seq, _))) => Err(Damage::value("seq", row, seq)),
+            None => Ok(()),
+        }
     }
 
     /// U8, U16 and U32 columns, ranges not checked.

@@ -77,7 +77,7 @@ fn properties(table: &Table) -> Result<WriterPropertiesPtr, ParquetError> {
         .set_data_page_row_count_limit(PAGE_ROWS);
     for column in table.columns {
         let path = ColumnPath::from(column.name);
-        if column.name == "time_ns" {
+        if matches!(column.name, "time_ns" | "open_ns" | "end_ns") {
             // Lets a query over a stretch of time skip whole parts.
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
         }

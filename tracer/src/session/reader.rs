@@ -9,9 +9,9 @@ use super::{
     directory::Directory,
     error::{Damage, SessionError},
     meta::Meta,
-    schema::{ACCESSES, MAPPINGS, TASKS, Table},
-    segment::{self, Position, Segment},
-    tally_record::TallyRecord,
+    parts::{self, DecodedWindows},
+    schema::{ACCESSES, MAPPINGS, TASKS, Table, WINDOWS},
+    segment::{self, Bound, Position, Segment},
 };
 use crate::event::Batch;
 
@@ -68,8 +68,8 @@ pub struct SessionReader {
     segment: Segment,
     /// The next of its batches.
     next_bound: usize,
-    /// Rows of it that were given out.
-    given: (usize, usize),
+    /// End of the batch that was given out last.
+    given: Bound,
 }
 
 impl SessionReader {
@@ -95,7 +95,7 @@ impl SessionReader {
             first: Position::default(),
             segment: Segment::default(),
             next_bound: 0,
-            given: (0, 0),
+            given: Bound::default(),
         })
     }
 
@@ -118,7 +118,7 @@ impl SessionReader {
                 return Ok(false);
             }
             self.next_bound = 0;
-            self.given = (0, 0);
+            self.given = Bound::default();
             self.segment.clear();
             match self.read_segment(self.next_segment) {
                 Ok(segment) => self.segment = segment,
@@ -135,29 +135,13 @@ impl SessionReader {
                 }
             }
             self.next_segment += 1;
-            self.first = Position {
-                access: self.first.access + self.segment.accesses.len() as u64,
-                context: self.first.context + self.segment.context.len() as u64,
-                batch: self
-                    .segment
-                    .bounds
-                    .last()
-                    .map_or(self.first.batch, |bound| bound.batch + 1),
-                counted: self.first.counted
-                    + TallyRecord::from(&self.segment.tally).total().unwrap_or(0),
-            };
+            self.first = self.first.after(&self.segment);
             batch.tally = std::mem::take(&mut self.segment.tally);
         }
         let bound = self.segment.bounds[self.next_bound];
         self.next_bound += 1;
-        let (accesses, context) = self.given;
-        batch
-            .accesses
-            .extend_from_slice(&self.segment.accesses[accesses..bound.accesses_end]);
-        batch
-            .context
-            .extend_from_slice(&self.segment.context[context..bound.context_end]);
-        self.given = (bound.accesses_end, bound.context_end);
+        self.segment.give(self.given, bound, batch);
+        self.given = bound;
         Ok(true)
     }
 
@@ -169,24 +153,30 @@ impl SessionReader {
         let path = |table: &Table| self.directory.part_path(table, number);
         let damaged = |table: &Table, damage| SessionError::corrupt(&path(table), damage);
         let accesses = self.directory.read_part(&ACCESSES, number)?;
-        let decoded = segment::decode_accesses(accesses, number, self.first)
+        let decoded = parts::decode_accesses(accesses, number, self.first)
             .map_err(|damage| damaged(&ACCESSES, damage))?;
         let (mut mappings, mut tasks) = (Vec::new(), Vec::new());
         if self.wants_part(&MAPPINGS, number, decoded.whole.mappings)? {
             let part = self.directory.read_part(&MAPPINGS, number)?;
-            mappings = segment::decode_mappings(part, number, decoded.whole.mappings)
+            mappings = parts::decode_mappings(part, number, decoded.whole.mappings)
                 .map_err(|damage| damaged(&MAPPINGS, damage))?;
         }
         if self.wants_part(&TASKS, number, decoded.whole.tasks)? {
             let part = self.directory.read_part(&TASKS, number)?;
-            tasks = segment::decode_tasks(part, number, decoded.whole.tasks)
+            tasks = parts::decode_tasks(part, number, decoded.whole.tasks)
                 .map_err(|damage| damaged(&TASKS, damage))?;
         }
-        segment::assemble(decoded, mappings, tasks, self.first)
+        let mut windows = DecodedWindows::default();
+        if self.wants_part(&WINDOWS, number, decoded.whole.windows)? {
+            let part = self.directory.read_part(&WINDOWS, number)?;
+            windows = parts::decode_windows(part, number, &decoded.whole, self.first)
+                .map_err(|damage| damaged(&WINDOWS, damage))?;
+        }
+        segment::assemble(decoded, mappings, tasks, windows, self.first)
             .map_err(|damage| damaged(&ACCESSES, damage))
     }
 
-    /// Whether a context part is to be read: exactly when it has rows.
+    /// Whether a part other than `accesses` is to be read: exactly when it has rows.
     fn wants_part(&self, table: &Table, number: u32, rows: u64) -> Result<bool, SessionError> {
         if rows == 0 && self.directory.has_part(table, number) {
             let path = self.directory.part_path(table, number);

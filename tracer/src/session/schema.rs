@@ -1,4 +1,4 @@
-//! The files of a session: tables, columns, types, units. Schema version 1.
+//! The files of a session: tables, columns, types, units. Schema version 2.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
@@ -17,7 +17,7 @@
 //! | addr | u64 | address | first byte accessed, virtual |
 //! | size | u16 | bytes | bytes touched |
 //! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch |
-//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested |
+//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped |
 //! | locked | bool | | bus-locked or implicitly locked |
 //! | kernel | bool | | executed in kernel mode |
 //! | cost_ns | u32 | ns | sampled time it stands for; 0 where another access of the sample has it |
@@ -50,8 +50,36 @@
 //! | sp | u64, null | address | stack pointer; null unless kind 4 |
 //! | tp | u64, null | address | thread pointer; null unless kind 4 and known |
 //!
+//! `windows`: one row per watch window that is over; its accesses are those of `basis` 3 to its line from
+//! `open_ns` to `end_ns`. It comes in the batch of its last access or in a later one.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq | u64 | | number of the row in the session, from 0 |
+//! | batch | u64 | | as above |
+//! | number | u64 | | number of the window in the run, from 0 |
+//! | open_ns | u64 | ns | CLOCK_MONOTONIC; from here on all was armed |
+//! | end_ns | u64 | ns | up to here every access was trapped; not before `open_ns` |
+//! | hits | u64 | | breakpoint hits of targets |
+//! | lost | u64 | | of those, hits that found no room in their ring |
+//! | inferred | u64 | | accesses whose address is taken from the watched word |
+//! | cost_ns | u64 | ns | time that the traps took from the targets |
+//! | breadth | u8 | code | 0 armed on every CPU, 1 on each thread |
+//! | ended_by | u8 | code | 0 hits, 1 time, 2 asked, 3 the process is gone |
+//! | addr0 .. addr3 | u64, null | address | watched words, a multiple of the length; null after the last |
+//! | pid0 .. pid3 | u32, null | | process of each |
+//! | len0 .. len3 | u8, null | bytes | 1, 2, 4 or 8 |
+//! | unresolved_REASON | u64, null | | of `hits`, those without an access for this reason; null where none was counted |
+//!
+//! A window is one row and not one here, four in a table of words and some in a table of reasons: it is read
+//! and lost as a whole, all of it is seen by `SELECT *`, and a sum over a reason needs no join. Windows are few
+//! (some hundred a second), so that columns of nulls cost nothing. Four is what x86-64 can watch at once.
+//! A new reason is a new column, so a new version; it would be one anyway, since the tally names reasons too.
+//!
 //! Each part carries two facts in its footer: `cohtrace.segment` (JSON: segment number; in `accesses` also the
 //! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment).
+//!
+//! Version 1 had no `windows`, and no `basis` 3.
 
 use std::sync::Arc;
 
@@ -62,17 +90,20 @@ use parquet::{
 };
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
+
+/// Windows in one segment. Fewer, because a window takes some hundred bytes in memory and in a part.
+pub(super) const MAX_SEGMENT_WINDOWS: usize = 1 << 16;
 
 /// Bytes of names in one segment. Small, because a dictionary makes a repeated name nearly free on
 /// disk but not in memory.
 pub(super) const MAX_SEGMENT_TEXT_BYTES: usize = 32 << 20;
 
-/// Bytes of one part. A row of random bits needs at most 75 bytes, so that a part of the most rows and
-/// the most text stays below.
+/// Bytes of one part. A row of random bits needs at most 75 bytes (a window 300), so that a part of the most
+/// rows and the most text stays below.
 pub(super) const MAX_PART_BYTES: u64 = 160 << 20;
 
 /// Footer key of the segment's number and counts.
@@ -119,6 +150,8 @@ pub(super) struct Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
     pub name: &'static str,
+    /// Rows in one segment.
+    pub max_rows: usize,
     pub columns: &'static [Column],
 }
 
@@ -145,6 +178,7 @@ const fn nullable(name: &'static str, kind: Kind, coding: Coding) -> Column {
 /// fifth of all time for ids, 5 % of bytes.
 pub(super) static ACCESSES: Table = Table {
     name: "accesses",
+    max_rows: MAX_SEGMENT_ROWS,
     columns: &[
         column("seq", Kind::U64, Coding::Delta),
         column("batch", Kind::U64, Coding::Delta),
@@ -166,6 +200,7 @@ pub(super) static ACCESSES: Table = Table {
 /// Mappings.
 pub(super) static MAPPINGS: Table = Table {
     name: "mappings",
+    max_rows: MAX_SEGMENT_ROWS,
     columns: &[
         column("seq", Kind::U64, Coding::Delta),
         column("batch", Kind::U64, Coding::Delta),
@@ -186,6 +221,7 @@ pub(super) static MAPPINGS: Table = Table {
 /// Threads' names, births, ends, stacks.
 pub(super) static TASKS: Table = Table {
     name: "tasks",
+    max_rows: MAX_SEGMENT_ROWS,
     columns: &[
         column("seq", Kind::U64, Coding::Delta),
         column("batch", Kind::U64, Coding::Delta),
@@ -200,9 +236,68 @@ pub(super) static TASKS: Table = Table {
     ],
 };
 
+/// Watch windows.
+pub(super) static WINDOWS: Table = Table {
+    name: "windows",
+    max_rows: MAX_SEGMENT_WINDOWS,
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("number", Kind::U64, Coding::Delta),
+        column("open_ns", Kind::U64, Coding::Delta),
+        column("end_ns", Kind::U64, Coding::Delta),
+        column("hits", Kind::U64, Coding::Plain),
+        column("lost", Kind::U64, Coding::Dictionary),
+        column("inferred", Kind::U64, Coding::Dictionary),
+        column("cost_ns", Kind::U64, Coding::Plain),
+        column("breadth", Kind::U8, Coding::Dictionary),
+        column("ended_by", Kind::U8, Coding::Dictionary),
+        nullable("addr0", Kind::U64, Coding::Dictionary),
+        nullable("pid0", Kind::U32, Coding::Dictionary),
+        nullable("len0", Kind::U8, Coding::Dictionary),
+        nullable("addr1", Kind::U64, Coding::Dictionary),
+        nullable("pid1", Kind::U32, Coding::Dictionary),
+        nullable("len1", Kind::U8, Coding::Dictionary),
+        nullable("addr2", Kind::U64, Coding::Dictionary),
+        nullable("pid2", Kind::U32, Coding::Dictionary),
+        nullable("len2", Kind::U8, Coding::Dictionary),
+        nullable("addr3", Kind::U64, Coding::Dictionary),
+        nullable("pid3", Kind::U32, Coding::Dictionary),
+        nullable("len3", Kind::U8, Coding::Dictionary),
+        nullable(
+            "unresolved_no_memory_operand",
+            Kind::U64,
+            Coding::Dictionary,
+        ),
+        nullable("unresolved_no_mapping", Kind::U64, Coding::Dictionary),
+        nullable("unresolved_no_module", Kind::U64, Coding::Dictionary),
+        nullable("unresolved_no_function", Kind::U64, Coding::Dictionary),
+        nullable(
+            "unresolved_not_an_instruction",
+            Kind::U64,
+            Coding::Dictionary,
+        ),
+        nullable("unresolved_ambiguous_path", Kind::U64, Coding::Dictionary),
+        nullable(
+            "unresolved_register_overwritten",
+            Kind::U64,
+            Coding::Dictionary,
+        ),
+        nullable("unresolved_segment_unknown", Kind::U64, Coding::Dictionary),
+        nullable("unresolved_kernel_text", Kind::U64, Coding::Dictionary),
+        nullable("unresolved_code_32_bit", Kind::U64, Coding::Dictionary),
+        nullable(
+            "unresolved_no_covering_access",
+            Kind::U64,
+            Coding::Dictionary,
+        ),
+    ],
+};
+
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never
-/// refer to a mapping that a killed recorder did not get to write.
-pub(super) static TABLES: [&Table; 3] = [&MAPPINGS, &TASKS, &ACCESSES];
+/// refer to a mapping that a killed recorder did not get to write. Windows before accesses too: without its
+/// accesses, no part of a segment is read.
+pub(super) static TABLES: [&Table; 4] = [&MAPPINGS, &TASKS, &WINDOWS, &ACCESSES];
 
 impl Table {
     /// The table as Parquet describes it.

@@ -5,6 +5,7 @@
 
 use std::{
     io,
+    ops::Range,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -14,7 +15,10 @@ use super::{
     directory::Directory,
     error::SessionError,
     meta::{CLOCK, FORMAT, Meta},
-    schema::{ACCESSES, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, SCHEMA_VERSION, TASKS},
+    schema::{
+        ACCESSES, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, MAX_SEGMENT_WINDOWS,
+        SCHEMA_VERSION, TASKS, WINDOWS,
+    },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,
 };
@@ -107,17 +111,23 @@ impl SessionWriter {
             .iter()
             .map(|context| text_bytes(&context.kind));
         let text: usize = text.sum();
-        let rows = batch.accesses.len() + batch.context.len();
-        if self.buffer.rows() + rows > self.segment_rows
-            || self.text_bytes.saturating_add(text) > MAX_SEGMENT_TEXT_BYTES
-        {
+        let (accesses, context) = (batch.accesses.len(), batch.context.len());
+        let windows = batch.windows.len();
+        let rows = accesses + context + windows;
+        let segment_rows = self.segment_rows;
+        let fits = |buffer: &Segment, text_bytes: usize| {
+            buffer.rows() + rows <= segment_rows
+                && buffer.windows.len() + windows <= MAX_SEGMENT_WINDOWS
+                && text_bytes.saturating_add(text) <= MAX_SEGMENT_TEXT_BYTES
+        };
+        if !fits(&self.buffer, self.text_bytes) {
             self.flush()?;
         }
         self.buffer.tally.add(&batch.tally);
-        if rows > self.segment_rows || text > MAX_SEGMENT_TEXT_BYTES {
+        if !fits(&Segment::default(), 0) {
             self.append_in_pieces(batch)?;
         } else if rows > 0 {
-            self.take(batch, 0..batch.accesses.len(), 0..batch.context.len());
+            self.take(batch, 0..accesses, 0..context, 0..windows);
             self.text_bytes += text;
         }
         let due = self
@@ -159,12 +169,13 @@ impl SessionWriter {
     }
 
     /// A batch larger than a segment, cut where both orders allow it: context up to the time of an access
-    /// stays before it, so that the pieces mean what the whole means.
+    /// stays before it, so that the pieces mean what the whole means. Windows come last, after all accesses.
     fn append_in_pieces(&mut self, batch: &Batch) -> Result<(), SessionError> {
         let (accesses, context) = (&batch.accesses, &batch.context);
-        let (mut a, mut c) = (0, 0);
-        while a < accesses.len() || c < context.len() {
-            let (first_a, first_c, mut text) = (a, c, 0usize);
+        let windows = batch.windows.len();
+        let (mut a, mut c, mut w) = (0, 0, 0);
+        while a < accesses.len() || c < context.len() || w < windows {
+            let (first_a, first_c, first_w, mut text) = (a, c, w, 0usize);
             while a - first_a + c - first_c < self.segment_rows {
                 let event = context.get(c);
                 let access = accesses.get(a);
@@ -182,7 +193,11 @@ impl SessionWriter {
                     (_, None) => break,
                 }
             }
-            self.take(batch, first_a..a, first_c..c);
+            if a == accesses.len() && c == context.len() {
+                let room = self.segment_rows - (a - first_a) - (c - first_c);
+                w = windows.min(w + room.min(MAX_SEGMENT_WINDOWS));
+            }
+            self.take(batch, first_a..a, first_c..c, first_w..w);
             self.flush()?;
         }
         Ok(())
@@ -192,8 +207,9 @@ impl SessionWriter {
     fn take(
         &mut self,
         batch: &Batch,
-        accesses: std::ops::Range<usize>,
-        context: std::ops::Range<usize>,
+        accesses: Range<usize>,
+        context: Range<usize>,
+        windows: Range<usize>,
     ) {
         self.buffer
             .accesses
@@ -201,10 +217,14 @@ impl SessionWriter {
         self.buffer
             .context
             .extend_from_slice(&batch.context[context]);
+        self.buffer
+            .windows
+            .extend_from_slice(&batch.windows[windows]);
         self.buffer.bounds.push(Bound {
             batch: self.next_batch,
             accesses_end: self.buffer.accesses.len(),
             context_end: self.buffer.context.len(),
+            windows_end: self.buffer.windows.len(),
         });
         self.next_batch += 1;
     }
@@ -217,17 +237,19 @@ impl SessionWriter {
         let written = self.write_segment();
         if let Err((path, source)) = written {
             self.meta.stopped = Some(format!(
-                "recording stopped early: {} could not be written ({source}); {} accesses and {} context \
-                 events after the last segment are missing",
+                "recording stopped early: {} could not be written ({source}); {} accesses, {} context \
+                 events and {} watch windows after the last segment are missing",
                 path.display(),
                 self.buffer.accesses.len(),
                 self.buffer.context.len(),
+                self.buffer.windows.len(),
             ));
             return Err(self.write_error(path, source));
         }
         self.first = Position {
             access: self.first.access + self.buffer.accesses.len() as u64,
             context: self.first.context + self.buffer.context.len() as u64,
+            window: self.first.window + self.buffer.windows.len() as u64,
             batch: self.next_batch,
             ..self.first
         };
@@ -250,6 +272,7 @@ impl SessionWriter {
         let parts = [
             (&MAPPINGS, parts.mappings),
             (&TASKS, parts.tasks),
+            (&WINDOWS, parts.windows),
             (&ACCESSES, Some(parts.accesses)),
         ];
         for (table, part) in &parts {

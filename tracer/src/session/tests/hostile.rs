@@ -10,17 +10,20 @@ use crate::session::{
     error::Damage,
     part_reader::{ColumnSource, read_part, read_sealed_part},
     part_writer::{ColumnSink, write_part},
+    parts,
     schema::{
         ACCESSES, Column, Kind, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, TABLES, TASKS,
         Table,
     },
-    segment::{self, Position},
+    segment::Position,
+    window_table,
 };
 
 fn take(table: &Table, source: &mut ColumnSource<'_>) -> Result<(), Damage> {
     match table.name {
         "accesses" => drop(access_table::decode(source, 0)?),
         "mappings" => drop(context_tables::decode_mappings(source)?),
+        "windows" => drop(window_table::decode(source, Position::default())?),
         _ => drop(context_tables::decode_tasks(source)?),
     }
     Ok(())
@@ -31,7 +34,7 @@ fn decode(table: &'static Table, part: Vec<u8>) -> Result<(), Damage> {
     read_sealed_part(table, part, |_, source| take(table, source))
 }
 
-fn parts() -> [(&'static Table, Vec<u8>); 3] {
+fn parts() -> [(&'static Table, Vec<u8>); 4] {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");
     let batches: Vec<Batch> = (0..8).map(batch).collect();
@@ -86,7 +89,7 @@ fn no_changed_byte_and_no_cut_gets_past_the_reader_as_a_panic() {
 
 /// A well-formed, sealed part of zeros (texts empty, nullable columns null), except `column`, which `fill`
 /// gives.
-fn zeros_but(
+pub(super) fn zeros_but(
     table: &'static Table,
     rows: usize,
     column: &str,
@@ -114,7 +117,7 @@ fn zeros_but(
     part.expect("a part")
 }
 
-fn check(table: &'static Table, part: Vec<u8>, expected: &str) {
+pub(super) fn check(table: &'static Table, part: Vec<u8>, expected: &str) {
     let result = read_part(table, part, |_, source| take(table, source));
     match result {
         Ok(()) => assert_eq!("read", expected),
@@ -199,10 +202,12 @@ fn more_rows_than_a_segment_holds_are_refused() {
 fn other_columns_are_refused_by_name() {
     static FEWER: Table = Table {
         name: "tasks",
+        max_rows: MAX_SEGMENT_ROWS,
         columns: TASKS.columns.split_at(9).0,
     };
     static OTHER_TYPE: Table = Table {
         name: "tasks",
+        max_rows: MAX_SEGMENT_ROWS,
         columns: &[Column {
             kind: Kind::U32,
             ..TASKS.columns[0]
@@ -232,7 +237,7 @@ fn other_columns_are_refused_by_name() {
 fn a_part_of_other_counts_than_its_footer_says_is_refused() {
     let facts = |text: &str| {
         let part = write_part(&ACCESSES, 0, text.to_owned(), |_| Ok(())).expect("a part");
-        segment::decode_accesses(part, 0, Position::default())
+        parts::decode_accesses(part, 0, Position::default())
             .map(|decoded| decoded.whole.tasks)
             .map_err(|damage| damage.to_string())
     };

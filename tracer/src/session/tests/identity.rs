@@ -6,7 +6,12 @@ use super::*;
 
 fn any_access() -> impl Strategy<Value = Access> {
     let op = prop::sample::select(vec![Op::Load, Op::Store, Op::Rmw, Op::Prefetch]);
-    let basis = prop::sample::select(vec![Basis::Stalled, Basis::Decoded, Basis::Harvested]);
+    let basis = prop::sample::select(vec![
+        Basis::Stalled,
+        Basis::Decoded,
+        Basis::Harvested,
+        Basis::Trapped,
+    ]);
     let address = prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0..4096u64];
     (
         (any::<u64>(), address.clone(), address, any::<u32>()),
@@ -123,27 +128,81 @@ fn any_tally() -> impl Strategy<Value = Tally> {
         )
 }
 
+fn any_word() -> impl Strategy<Value = WatchedWord> {
+    let address = prop_oneof![Just(0), Just(u64::MAX), any::<u64>()];
+    let len = prop::sample::select(vec![1u8, 2, 4, 8]);
+    (any::<u32>(), address, len).prop_map(|(pid, addr, len)| WatchedWord {
+        pid: Pid(pid),
+        addr: addr - addr % u64::from(len),
+        len,
+    })
+}
+
+/// Counts small enough that sums do not overflow; 0 by a reason is not the same as no count of it.
+fn any_window() -> impl Strategy<Value = Window> {
+    let count = || prop_oneof![Just(0u64), 0..u64::from(u32::MAX)];
+    let end = prop::sample::select(vec![
+        WindowEnd::Hits,
+        WindowEnd::Time,
+        WindowEnd::Asked,
+        WindowEnd::Gone,
+    ]);
+    let reason = prop::sample::select(Unresolved::ALL.to_vec());
+    (
+        (any::<u64>(), any::<u64>(), count()),
+        (count(), count(), count(), count()),
+        (vec(any_word(), 0..=4), any::<bool>(), end),
+        prop::collection::btree_map(reason, count(), 0..5),
+    )
+        .prop_map(
+            |(
+                (number, open_ns, time_ns),
+                (hits, lost, inferred, cost_ns),
+                (words, cpus, end),
+                unresolved,
+            )| Window {
+                number,
+                open_ns,
+                end_ns: open_ns.saturating_add(time_ns),
+                words,
+                hits,
+                lost,
+                unresolved,
+                inferred,
+                cost_ns,
+                breadth: if cpus {
+                    Breadth::Cpus
+                } else {
+                    Breadth::Threads
+                },
+                end,
+            },
+        )
+}
+
 /// A batch in the order that a source promises.
 fn any_batch() -> impl Strategy<Value = Batch> {
     (
         vec(any_access(), 0..40),
         vec(any_context(), 0..20),
+        prop_oneof![Just(Vec::new()), vec(any_window(), 0..6)],
         prop_oneof![Just(Tally::default()), any_tally()],
     )
-        .prop_map(|(mut accesses, mut context, tally)| {
+        .prop_map(|(mut accesses, mut context, mut windows, tally)| {
             accesses.sort_by_key(|access| access.time_ns);
             context.sort_by_key(|context| context.time_ns);
+            windows.sort_by_key(|window| window.end_ns);
             Batch {
                 accesses,
                 context,
-                windows: Vec::new(),
+                windows,
                 tally,
             }
         })
 }
 
-/// Context and accesses in the order in which a reader of the stream applies them: context first at equal
-/// times within a batch, batch after batch.
+/// Context, accesses and windows in the order in which a reader of the stream applies them: context first at
+/// equal times within a batch, windows last, batch after batch.
 fn applied(batches: &[Batch]) -> Vec<String> {
     let mut order = Vec::new();
     for batch in batches {
@@ -155,6 +214,7 @@ fn applied(batches: &[Batch]) -> Vec<String> {
             order.push(format!("{access:?}"));
         }
         order.extend(context.map(|event| format!("{event:?}")));
+        order.extend(batch.windows.iter().map(|window| format!("{window:?}")));
     }
     order
 }

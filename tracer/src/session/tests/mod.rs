@@ -6,13 +6,17 @@ mod disk_full;
 mod hostile;
 mod identity;
 mod unfinished;
+mod windows;
 
 use std::{path::Path, sync::Arc};
 
 use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
 use crate::{
     access::{Access, Basis, Cpu, Op, Pid, Tid},
-    event::{Batch, Context, ContextKind, Mapping, Tally, Unresolved},
+    event::{
+        Batch, Breadth, Context, ContextKind, Mapping, Tally, Unresolved, WatchedWord, Window,
+        WindowEnd,
+    },
 };
 
 /// Batch `n` of a small stream with every table and a tally.
@@ -28,7 +32,12 @@ fn batch(n: u64) -> Batch {
         cpu: Cpu((k % 2) as u32),
         size: 8,
         op: [Op::Load, Op::Store, Op::Rmw, Op::Prefetch][(k % 4) as usize],
-        basis: [Basis::Stalled, Basis::Decoded, Basis::Harvested][(k % 3) as usize],
+        basis: [
+            Basis::Stalled,
+            Basis::Decoded,
+            Basis::Harvested,
+            Basis::Trapped,
+        ][(k % 4) as usize],
         locked: k % 4 == 2,
         kernel: false,
     };
@@ -59,7 +68,7 @@ fn batch(n: u64) -> Batch {
                 exec: n == 0,
             }),
         ],
-        windows: Vec::new(),
+        windows: vec![window(n)],
         tally: Tally {
             produced: 11,
             samples: 10,
@@ -71,10 +80,37 @@ fn batch(n: u64) -> Batch {
     }
 }
 
+/// The window of batch `n`.
+fn window(n: u64) -> Window {
+    let word = |at: u64| WatchedWord {
+        pid: Pid(100),
+        addr: 0x7f00_0000_0000 + 8 * at,
+        len: 8,
+    };
+    Window {
+        number: n,
+        open_ns: n * 1000,
+        end_ns: n * 1000 + 19,
+        words: (0..n % 5).map(word).collect(),
+        hits: 7,
+        lost: 1,
+        unresolved: [(Unresolved::NoCoveringAccess, 2), (Unresolved::NoModule, 0)].into(),
+        inferred: 3,
+        cost_ns: 70_000,
+        breadth: [Breadth::Cpus, Breadth::Threads][(n % 2) as usize],
+        end: [
+            WindowEnd::Hits,
+            WindowEnd::Time,
+            WindowEnd::Asked,
+            WindowEnd::Gone,
+        ][(n % 4) as usize],
+    }
+}
+
 /// A segment per [`batch`].
 fn segment_per_batch() -> WriterOptions {
     WriterOptions {
-        segment_rows: 22,
+        segment_rows: 23,
         ..WriterOptions::default()
     }
 }
@@ -112,6 +148,7 @@ fn read(path: &Path) -> Result<(Batch, Vec<String>), SessionError> {
 fn join(whole: &mut Batch, batch: &Batch) {
     whole.accesses.extend_from_slice(&batch.accesses);
     whole.context.extend_from_slice(&batch.context);
+    whole.windows.extend_from_slice(&batch.windows);
     whole.tally.add(&batch.tally);
 }
 

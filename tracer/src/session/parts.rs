@@ -1,0 +1,242 @@
+//! A segment's parts as bytes, and what their footers say of each other.
+
+use parquet::errors::ParquetError;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    access_table,
+    context_tables::{self, Placed, Row, text_bytes},
+    error::Damage,
+    part_reader::read_part,
+    part_writer::{ColumnSink, write_part},
+    schema::{ACCESSES, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table, WINDOWS},
+    segment::{Position, Segment},
+    tally_record::TallyRecord,
+    window_table,
+};
+use crate::{
+    access::Access,
+    event::{Context, Window},
+};
+
+/// A segment's parts; `None` for a table without rows.
+pub(super) struct Parts {
+    pub accesses: Vec<u8>,
+    pub mappings: Option<Vec<u8>>,
+    pub tasks: Option<Vec<u8>>,
+    pub windows: Option<Vec<u8>>,
+}
+
+/// The footer's JSON in each part.
+#[derive(Debug, Serialize, Deserialize)]
+struct Facts {
+    segment: u32,
+    /// In `accesses` only, the part that makes the segment whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<Whole>,
+}
+
+/// What a whole segment has.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Whole {
+    pub accesses: u64,
+    pub mappings: u64,
+    pub tasks: u64,
+    /// Version 1 had none and does not say so.
+    #[serde(default)]
+    pub windows: u64,
+    pub tally: TallyRecord,
+}
+
+impl Segment {
+    /// The parts of segment `number`, whose first rows have the numbers of `first`.
+    pub(super) fn encode(&self, number: u32, first: Position) -> Result<Parts, ParquetError> {
+        let names: usize = self
+            .context
+            .iter()
+            .map(|event| text_bytes(&event.kind))
+            .sum();
+        if names > MAX_SEGMENT_TEXT_BYTES {
+            // The writer cuts segments below this, so it is a single name; no reader would take it.
+            return Err(ParquetError::General(format!("a name has {names} bytes")));
+        }
+        let access_batches = self.batch_of_each_row(|bound| bound.accesses_end);
+        let context_batches = self.batch_of_each_row(|bound| bound.context_end);
+        let window_batches = self.batch_of_each_row(|bound| bound.windows_end);
+        let mut mappings = Vec::new();
+        let mut tasks = Vec::new();
+        for ((context, seq), batch) in self
+            .context
+            .iter()
+            .zip(first.context..)
+            .zip(context_batches)
+        {
+            let time_ns = context.time_ns;
+            match Row::of(&context.kind) {
+                Row::Mapping(row) => mappings.push(Placed {
+                    seq,
+                    batch,
+                    time_ns,
+                    row,
+                }),
+                Row::Task(row) => tasks.push(Placed {
+                    seq,
+                    batch,
+                    time_ns,
+                    row,
+                }),
+            }
+        }
+        let whole = Whole {
+            accesses: self.accesses.len() as u64,
+            mappings: mappings.len() as u64,
+            tasks: tasks.len() as u64,
+            windows: self.windows.len() as u64,
+            tally: TallyRecord::from(&self.tally),
+        };
+        Ok(Parts {
+            accesses: write_part(
+                &ACCESSES,
+                self.accesses.len(),
+                facts(number, Some(whole))?,
+                |sink| access_table::encode(&self.accesses, first.access, &access_batches, sink),
+            )?,
+            mappings: part_of_rows(&MAPPINGS, mappings.len(), number, |sink| {
+                context_tables::encode_mappings(&mappings, sink)
+            })?,
+            tasks: part_of_rows(&TASKS, tasks.len(), number, |sink| {
+                context_tables::encode_tasks(&tasks, sink)
+            })?,
+            windows: part_of_rows(&WINDOWS, self.windows.len(), number, |sink| {
+                window_table::encode(&self.windows, first.window, &window_batches, sink)
+            })?,
+        })
+    }
+}
+
+/// A part that is only there if it has rows.
+fn part_of_rows(
+    table: &'static Table,
+    rows: usize,
+    number: u32,
+    fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
+) -> Result<Option<Vec<u8>>, ParquetError> {
+    if rows == 0 {
+        return Ok(None);
+    }
+    write_part(table, rows, facts(number, None)?, fill).map(Some)
+}
+
+fn facts(segment: u32, whole: Option<Whole>) -> Result<String, ParquetError> {
+    serde_json::to_string(&Facts { segment, whole })
+        .map_err(|error| ParquetError::General(error.to_string()))
+}
+
+/// The accesses of a segment, which know what else it has.
+pub(super) struct DecodedAccesses {
+    pub accesses: Vec<Access>,
+    pub batches: Vec<u64>,
+    pub whole: Whole,
+}
+
+/// The windows of a segment.
+#[derive(Default)]
+pub(super) struct DecodedWindows {
+    pub windows: Vec<Window>,
+    pub batches: Vec<u64>,
+}
+
+/// Decodes `accesses` of segment `number`; `first` are the numbers its rows must start with.
+pub(super) fn decode_accesses(
+    part: Vec<u8>,
+    number: u32,
+    first: Position,
+) -> Result<DecodedAccesses, Damage> {
+    read_part(&ACCESSES, part, |facts, source| {
+        let whole = check_facts(facts, number)?
+            .whole
+            .ok_or(Damage::Meta("its footer does not count its segment"))?;
+        check_count("accesses", source.rows(), whole.accesses)?;
+        let total = whole.tally.total();
+        if total.and_then(|n| n.checked_add(first.counted)).is_none() {
+            return Err(Damage::Meta("its tally overflows"));
+        }
+        let (accesses, batches) = access_table::decode(source, first.access)?;
+        Ok(DecodedAccesses {
+            accesses,
+            batches,
+            whole,
+        })
+    })
+}
+
+/// Decodes `mappings` of segment `number`, which must have `rows` of them.
+pub(super) fn decode_mappings(
+    part: Vec<u8>,
+    number: u32,
+    rows: u64,
+) -> Result<Vec<Placed<Context>>, Damage> {
+    read_part(&MAPPINGS, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("mappings", source.rows(), rows)?;
+        context_tables::decode_mappings(source)
+    })
+}
+
+/// Decodes `tasks` of segment `number`, which must have `rows` of them.
+pub(super) fn decode_tasks(
+    part: Vec<u8>,
+    number: u32,
+    rows: u64,
+) -> Result<Vec<Placed<Context>>, Damage> {
+    read_part(&TASKS, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("tasks", source.rows(), rows)?;
+        context_tables::decode_tasks(source)
+    })
+}
+
+/// Decodes `windows` of segment `number`, which must have as many as `whole` says; `first` are the numbers its
+/// rows must start with.
+pub(super) fn decode_windows(
+    part: Vec<u8>,
+    number: u32,
+    whole: &Whole,
+    first: Position,
+) -> Result<DecodedWindows, Damage> {
+    read_part(&WINDOWS, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("windows", source.rows(), whole.windows)?;
+        let (windows, batches) = window_table::decode(source, first)?;
+        let before = whole.tally.total();
+        let before = before.and_then(|total| total.checked_add(first.counted));
+        let sum = windows.iter().fold(before, |sum, window| {
+            sum?.checked_add(window_table::total(window)?)
+        });
+        if sum.is_none() {
+            return Err(Damage::Meta("its counts overflow"));
+        }
+        Ok(DecodedWindows { windows, batches })
+    })
+}
+
+fn check_facts(facts: &str, number: u32) -> Result<Facts, Damage> {
+    let facts: Facts = serde_json::from_str(facts)?;
+    if facts.segment == number {
+        Ok(facts)
+    } else {
+        Err(Damage::Meta("it belongs to another segment"))
+    }
+}
+
+fn check_count(what: &'static str, found: usize, expected: u64) -> Result<(), Damage> {
+    if found as u64 == expected {
+        Ok(())
+    } else {
+        Err(Damage::Rows {
+            what,
+            found: found as u64,
+            expected,
+        })
+    }
+}
