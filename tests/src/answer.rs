@@ -15,6 +15,10 @@ pub enum Variant {
     Plain,
     /// The same source with what is written apart on lines of its own.
     Padded,
+    /// The same source without the store that makes a pair of a load, or without the load; the line is still shared.
+    Unpaired,
+    /// The same source with each read-modify-write as a load, an addition and a store.
+    Split,
 }
 
 impl Variant {
@@ -23,6 +27,8 @@ impl Variant {
         match self {
             Variant::Plain => "plain",
             Variant::Padded => "padded",
+            Variant::Unpaired => "unpaired",
+            Variant::Split => "split",
         }
     }
 }
@@ -52,6 +58,14 @@ pub struct Answer {
     /// Globals whose line is shared too rarely to be a finding. Says why `findings` is empty.
     #[serde(default)]
     pub insignificant: Vec<String>,
+    /// Read-then-write pairs that must be listed; no other pair may have a hint. Other pairs without one are free.
+    #[serde(default)]
+    pub pairs: Vec<ExpectedPair>,
+    /// Tags of loads that no pair may begin with, hint or not.
+    #[serde(default)]
+    pub no_pair: Vec<String>,
+    /// Why a window may leave a finding unconfirmed, where one may.
+    pub unconfirmed_because: Option<String>,
 }
 
 fn one() -> usize {
@@ -103,6 +117,48 @@ pub struct ExpectedField {
     pub thread: Option<String>,
 }
 
+/// A load that is followed by a store to its line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedPair {
+    /// The load: the only half of the pair that a hint can change.
+    pub load: ExpectedCode,
+    /// The next access to the line by the same CPU.
+    pub store: ExpectedCode,
+    /// What the store is: `store`, or `rmw` as in a compare-and-swap.
+    pub op: String,
+    /// Whether one instruction does both.
+    #[serde(default)]
+    pub same_instruction: bool,
+    /// Whether fetching the line for ownership is advised.
+    pub hint: bool,
+}
+
+/// Code that touches a field.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedCode {
+    /// The function that was compiled.
+    pub function: String,
+    /// The function that was inlined into it and touches the field.
+    pub inlined: Option<String>,
+    /// The tag; see [`tagged_line`].
+    pub line: String,
+    /// Path from the variable. None where nothing can name it.
+    pub field: Option<String>,
+}
+
+impl From<&ExpectedField> for ExpectedCode {
+    fn from(field: &ExpectedField) -> ExpectedCode {
+        ExpectedCode {
+            function: field.function.clone(),
+            inlined: field.inlined.clone(),
+            line: field.line.clone(),
+            field: field.field.clone(),
+        }
+    }
+}
+
 /// The answers in a source's leading comment.
 pub fn answers(source: &str) -> anyhow::Result<Vec<Answer>> {
     let comment: String = source
@@ -117,8 +173,8 @@ pub fn answers(source: &str) -> anyhow::Result<Vec<Answer>> {
             .next()
             .context("nothing after ANSWER:")?
             .with_context(|| format!("in the answer {}", json.trim()))?;
-        for field in answer.findings.iter().flat_map(|f| &f.fields) {
-            tagged_line(source, &field.line)?;
+        for tag in tags(&answer) {
+            tagged_line(source, tag)?;
         }
         answers.push(answer);
     }
@@ -126,6 +182,16 @@ pub fn answers(source: &str) -> anyhow::Result<Vec<Answer>> {
         bail!("no ANSWER: in the leading comment");
     }
     Ok(answers)
+}
+
+/// Every tag that an answer names.
+fn tags(answer: &Answer) -> impl Iterator<Item = &String> {
+    let fields = answer.findings.iter().flat_map(|finding| &finding.fields);
+    let pairs = answer.pairs.iter();
+    fields
+        .map(|field| &field.line)
+        .chain(pairs.flat_map(|pair| [&pair.load.line, &pair.store.line]))
+        .chain(&answer.no_pair)
 }
 
 /// Number of the one line that ends in the comment `// @tag`, from 1.
@@ -177,6 +243,29 @@ void f() {
         assert_eq!(tagged_line(&format!("\n{SOURCE}"), "@a").unwrap(), 11);
         assert!(tagged_line(SOURCE, "@b").is_err());
         assert!(tagged_line(&SOURCE.replace('}', "// @a"), "@a").is_err());
+    }
+
+    #[test]
+    fn pairs_are_read_and_their_lines_anchored() {
+        let pair = r#""findings": [], "no_pair": ["@a"], "pairs": [{"hint": true, "op": "store",
+//   "load": {"function": "f", "line": "@a", "field": "c.a"}, "store": {"function": "f", "line": "@a"}}]}"#;
+        let source = SOURCE.replace("\"findings\": []}", pair);
+        assert_ne!(source, SOURCE);
+        let padded = &answers(&source).unwrap()[1];
+        assert_eq!(padded.pairs[0].load.field.as_deref(), Some("c.a"));
+        assert!(padded.pairs[0].hint && !padded.pairs[0].same_instruction);
+        for (from, to) in [
+            (
+                "\"load\": {\"function\": \"f\", \"line\": \"@a\"",
+                "\"load\": {\"function\": \"f\", \"line\": \"@b\"",
+            ),
+            ("[\"@a\"]", "[\"@b\"]"),
+            ("\"hint\": true, ", ""),
+        ] {
+            let broken = source.replace(from, to);
+            assert_ne!(broken, source);
+            assert!(answers(&broken).is_err(), "{to} was taken");
+        }
     }
 
     #[test]

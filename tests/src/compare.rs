@@ -1,17 +1,24 @@
 //! Compares a report with a workload's answer.
 //!
-//! Every expected finding must be there with all its accesses, and nothing may be there besides. What is not
-//! named in the answer (counts, shares, further accesses to the same line) is free.
+//! Every expected finding must be there with all its accesses, confirmed where the run watched, and nothing may be
+//! there besides. The same holds for pairs with a hint. What is not named in the answer (counts, shares, further
+//! accesses to the same line, pairs without a hint) is free.
+
+mod pairs;
+mod place;
+mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write,
+    fmt::{self, Write},
     ops::Range,
-    path::Path,
 };
 
+use place::{is_at_line, is_in_function};
+use words::{describe, describe_expected, describe_field};
+
 use crate::{
-    answer::{Answer, ExpectedField, ExpectedFinding, tagged_line},
+    answer::{Answer, ExpectedCode, ExpectedField, ExpectedFinding},
     naming::{same_field, same_name, without_keyword},
     report::{Access, Finding, Report},
     workload::Workload,
@@ -20,6 +27,38 @@ use crate::{
 /// Code of a program by function, for programs that cannot be asked for their symbols.
 pub type FunctionRanges = BTreeMap<String, Range<u64>>;
 
+/// One way in which a report is not the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// For people.
+    pub text: String,
+    /// Something that is true was not seen, which may be the chance of one run. Else, something that is not true was
+    /// said, and no chance excuses that.
+    pub by_chance: bool,
+}
+
+impl Difference {
+    fn missed(text: String) -> Difference {
+        Difference {
+            text,
+            by_chance: true,
+        }
+    }
+
+    fn wrong(text: String) -> Difference {
+        Difference {
+            text,
+            by_chance: false,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// Explains each difference; empty when the report is the answer. `stripped` holds the functions of a program
 /// whose symbols the tool could not see: then module and instruction address are compared instead of names.
 pub fn differences(
@@ -27,13 +66,40 @@ pub fn differences(
     answer: &Answer,
     report: &Report,
     stripped: Option<&FunctionRanges>,
-) -> Vec<String> {
+) -> Vec<Difference> {
+    let mut differences = findings(workload, answer, report, stripped);
+    differences.extend(pairs::differences(workload, answer, report));
+    if let Some(watch) = &report.watch
+        && !watch.unresolved.is_empty()
+    {
+        differences.push(Difference::wrong(format!(
+            "trapped accesses that could not be told: {:?} of {} hits",
+            watch.unresolved, watch.hits
+        )));
+    }
+    differences
+}
+
+fn findings(
+    workload: &Workload,
+    answer: &Answer,
+    report: &Report,
+    stripped: Option<&FunctionRanges>,
+) -> Vec<Difference> {
+    let watched = report.watch.is_some();
     let mut left: Vec<&Finding> = report.findings.iter().collect();
     let mut differences = Vec::new();
     for expected in &answer.findings {
         let judged: Vec<Vec<String>> = left
             .iter()
-            .map(|got| mismatches(workload, answer, expected, got, stripped))
+            .map(|got| {
+                let mut reasons = mismatches(workload, answer, expected, got, stripped);
+                if watched && answer.unconfirmed_because.is_none() && got.confidence != "confirmed"
+                {
+                    reasons.push(format!("it is {}, not confirmed", got.confidence));
+                }
+                reasons
+            })
             .collect();
         if let Some(exact) = judged.iter().position(Vec::is_empty) {
             left.remove(exact);
@@ -55,22 +121,22 @@ pub fn differences(
         } else {
             text.push_str("and no finding is left that could be it\n");
         }
-        differences.push(text);
+        differences.push(Difference::missed(text));
     }
     for name in &answer.insignificant {
         if !report.insignificant.contains(name) {
-            differences.push(format!(
+            differences.push(Difference::missed(format!(
                 "{name} is not listed among the insignificant lines: {:?}",
                 report.insignificant
-            ));
+            )));
         }
     }
     if differences.is_empty() {
         for got in left {
-            differences.push(format!(
+            differences.push(Difference::wrong(format!(
                 "found, not expected (a false positive):\n{}",
                 describe(got)
-            ));
+            )));
         }
     }
     differences
@@ -168,126 +234,9 @@ fn is_expected(
         .is_none_or(|want| got.threads.iter().any(|t| t.comm.as_ref() == Some(want)));
     let code_right = match stripped {
         Some(functions) => is_in_function(got, finding, functions, &field.function, workload),
-        None => is_at_line(workload, field, got),
+        None => is_at_line(workload, &ExpectedCode::from(field), &got.code),
     };
     path_right && offset_right && thread_right && code_right && got.op == field.op
-}
-
-fn is_at_line(workload: &Workload, field: &ExpectedField, got: &Access) -> bool {
-    let Ok(line) = tagged_line(&workload.text, &field.line) else {
-        return false;
-    };
-    let mut functions = got.symbol.iter().chain(&got.inlined);
-    let function_right = functions.any(|name| same_name(name, &field.function));
-    let inlined_right = field
-        .inlined
-        .as_ref()
-        .is_none_or(|want| got.inlined.iter().any(|name| same_name(name, want)));
-    let line_right = got.places.iter().any(|(file, got)| {
-        Path::new(file).file_name() == workload.source.file_name() && *got == line
-    });
-    function_right && inlined_right && line_right
-}
-
-/// Whether the access is in the program's own module, inside the function. The address may be the file's own, or
-/// that of the running program: then the difference is whole pages, the same for the finding's first access.
-fn is_in_function(
-    got: &Access,
-    finding: &Finding,
-    functions: &FunctionRanges,
-    function: &str,
-    workload: &Workload,
-) -> bool {
-    let module_right = got
-        .module
-        .as_ref()
-        .is_some_and(|module| Path::new(module).file_stem() == workload.source.file_stem());
-    let (Some(ip), Some(range)) = (got.ip, functions.get(function)) else {
-        return false;
-    };
-    let first = finding
-        .accesses
-        .iter()
-        .filter_map(|access| access.ip)
-        .min()
-        .unwrap_or(ip);
-    let lowest = functions
-        .values()
-        .map(|range| range.start)
-        .min()
-        .unwrap_or(0);
-    let bases =
-        (0..16).map(|pages| (first & !0xfff).wrapping_sub((lowest & !0xfff) + pages * 0x1000));
-    module_right
-        && [0]
-            .into_iter()
-            .chain(bases)
-            .any(|base| range.contains(&ip.wrapping_sub(base)))
-}
-
-fn describe_expected(workload: &Workload, expected: &ExpectedFinding) -> String {
-    let object = &expected.object;
-    let mut text = format!(
-        "  {} of {} {}\n",
-        expected.kind,
-        object.kind,
-        object.name.as_deref().unwrap_or("(any name)")
-    );
-    for field in &expected.fields {
-        let _ = writeln!(text, "    {}", describe_field(workload, field));
-    }
-    text
-}
-
-fn describe_field(workload: &Workload, field: &ExpectedField) -> String {
-    let what = field
-        .field
-        .clone()
-        .unwrap_or_else(|| format!("+{}", field.offset.unwrap_or(0)));
-    let file = workload
-        .source
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let line = tagged_line(&workload.text, &field.line).unwrap_or(0);
-    let mut text = format!("{what}  {}  {}", field.op, field.function);
-    for (word, name) in [("inlined", &field.inlined), ("thread", &field.thread)] {
-        if let Some(name) = name {
-            let _ = write!(text, "  ({word} {name})");
-        }
-    }
-    let _ = write!(text, "  {file}:{line}");
-    text
-}
-
-fn describe(finding: &Finding) -> String {
-    let mut text = format!(
-        "  {} of {} {} at {}\n",
-        finding.kind,
-        finding.object_kind,
-        finding.object_name.as_deref().unwrap_or("(no name)"),
-        finding.line_key
-    );
-    for access in &finding.accesses {
-        let comms: BTreeSet<&str> = access
-            .threads
-            .iter()
-            .filter_map(|t| t.comm.as_deref())
-            .collect();
-        let _ = writeln!(
-            text,
-            "    +{} {}  {}  {}  inlined {:?}  threads {comms:?}  at {:?}  ip {:x?}  {}x",
-            access.offset,
-            access.field.as_deref().unwrap_or("(no field)"),
-            access.op,
-            access.symbol.as_deref().unwrap_or("(no symbol)"),
-            access.inlined,
-            access.places,
-            access.ip,
-            access.count,
-        );
-    }
-    text
 }
 
 #[cfg(test)]
@@ -317,7 +266,7 @@ mod tests {
         }
     }
 
-    fn check(change: impl Fn(&mut Workload), report: &str) -> Vec<String> {
+    fn check(change: impl Fn(&mut Workload), report: &str) -> Vec<Difference> {
         let mut workload = workload();
         change(&mut workload);
         let report = Report::parse(report).unwrap();
@@ -326,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_right_report_is_the_answer() {
-        assert_eq!(check(|_| {}, TWO_COUNTERS), Vec::<String>::new());
+        assert_eq!(check(|_| {}, TWO_COUNTERS), []);
     }
 
     #[test]
@@ -355,7 +304,8 @@ mod tests {
         let report = Report::parse(TWO_COUNTERS).unwrap();
         let workload = workload();
         let differences = differences(&workload, &workload.answers[1], &report, None);
-        assert!(differences[0].contains("false positive"), "{differences:?}");
+        assert!(differences[0].text.contains("false positive"));
+        assert!(!differences[0].by_chance, "a false alarm was excused");
     }
 
     #[test]
@@ -364,7 +314,39 @@ mod tests {
         let again = json["findings"][0].clone();
         json["findings"].as_array_mut().unwrap().push(again);
         let differences = check(|_| {}, &json.to_string());
-        assert!(differences[0].contains("false positive"), "{differences:?}");
+        assert!(differences[0].text.contains("false positive"));
+    }
+
+    /// What is added to a run that had watch windows.
+    const WATCH: &str = r#""run": {"watch": {"windows": 30, "hits": 6000, "lost": 0, "unresolved": {"no_function": 0}}, "#;
+
+    #[test]
+    fn where_the_run_watched_a_finding_must_be_confirmed() {
+        let sampled = TWO_COUNTERS.replace("\"run\": {", WATCH);
+        let differences = check(|_| {}, &sampled);
+        assert!(
+            differences[0].text.contains("sampled, not confirmed"),
+            "{differences:?}"
+        );
+        assert!(differences[0].by_chance);
+        let confirmed = sampled.replace("\"sampled\"", "\"confirmed\"");
+        assert_eq!(check(|_| {}, &confirmed), []);
+        let excuse = |workload: &mut Workload| {
+            workload.answers[0].unconfirmed_because = Some("it is over too soon".into());
+        };
+        assert_eq!(check(excuse, &sampled), []);
+    }
+
+    #[test]
+    fn a_trapped_access_that_could_not_be_told_is_a_difference() {
+        let watch = WATCH.replace("\"no_function\": 0", "\"no_function\": 1");
+        let report = TWO_COUNTERS
+            .replace("\"run\": {", &watch)
+            .replace("\"sampled\"", "\"confirmed\"");
+        let differences = check(|_| {}, &report);
+        assert_eq!(differences.len(), 1, "{differences:?}");
+        assert!(differences[0].text.contains("no_function"));
+        assert!(!differences[0].by_chance);
     }
 
     #[test]

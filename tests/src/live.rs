@@ -1,15 +1,16 @@
 //! One live test: build a workload, run the tool on it, compare. Runs take turns, across test binaries too.
 
 use std::{
+    fmt::{self, Write as _},
     fs::{self, File},
-    io::Write,
+    io::Write as _,
     path::PathBuf,
     process::Command,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 
 use crate::{
     answer::{Answer, Variant},
@@ -103,7 +104,7 @@ fn cannot() -> Option<&'static str> {
 const LOOKS: u32 = 3;
 
 /// Runs the tool on a workload and panics with a readable difference unless it finds the answer and nothing else.
-/// Where nothing is to be found, the first look counts: a false alarm is never excused.
+/// A false alarm is never excused: the first look counts where nothing is to be found, and where more was found.
 pub fn check(name: &str, variant: Variant) {
     let Some(_turn) = ready() else { return };
     let looks = match Subject::new(name, variant) {
@@ -111,16 +112,46 @@ pub fn check(name: &str, variant: Variant) {
         _ => LOOKS,
     };
     for look in 1..=looks {
-        match observe(name, variant) {
+        match observe(name, variant, Windows::WherePossible) {
             Ok(()) => return,
-            Err(error) if look == looks => panic!("{error:#}"),
+            Err(error) if look == looks || !is_by_chance(&error) => panic!("{error:#}"),
             Err(error) => say(&format!("{name}: look {look} of {looks} missed: {error:#}")),
         }
     }
 }
 
+/// Why a report is not the answer.
+#[derive(Debug)]
+struct NotTheAnswer {
+    text: String,
+    /// Whether chance may be the reason for all of it; see [`crate::compare::Difference::by_chance`].
+    by_chance: bool,
+}
+
+impl fmt::Display for NotTheAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for NotTheAnswer {}
+
+fn is_by_chance(error: &anyhow::Error) -> bool {
+    let not = error.downcast_ref::<NotTheAnswer>();
+    not.is_none_or(|not| not.by_chance)
+}
+
+/// What a run must have had to give the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// Findings need not be confirmed in a run that could not watch and says so.
+    WherePossible,
+    /// A run that did not watch did not give the answer, if there was anything to watch.
+    Required,
+}
+
 /// What one run of the tool on a workload comes to: `Err` explains the difference from the answer.
-pub fn observe(name: &str, variant: Variant) -> anyhow::Result<()> {
+pub fn observe(name: &str, variant: Variant, windows: Windows) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
     let mut command = cohtrace(["attach", "--json", "--duration", "2"]);
     command
@@ -132,7 +163,14 @@ pub fn observe(name: &str, variant: Variant) -> anyhow::Result<()> {
     if ended.code() != 0 {
         bail!("cohtrace exits with {}\n{}", ended.code(), ended.said());
     }
-    subject.judge(&ended)
+    subject.judge(&ended)?;
+    if windows == Windows::Required && !subject.answer.findings.is_empty() {
+        let report = Report::parse(&ended.stdout)?;
+        if report.watch.is_none() {
+            bail!("the run had no watch windows: {:#?}", report.caveats);
+        }
+    }
+    Ok(())
 }
 
 /// A built workload with its answer.
@@ -168,13 +206,19 @@ impl Subject {
     pub fn judge(&self, ended: &Ended) -> anyhow::Result<()> {
         let kept = self.keep(&ended.stdout)?;
         let report = Report::parse(&ended.stdout).with_context(|| ended.said())?;
-        self.judge_report(&report).map_err(|error| {
-            anyhow!(
-                "{error:#}\nreport: {}\nstderr:\n{}",
-                kept.display(),
-                ended.stderr
-            )
-        })
+        self.judge_report(&report)
+            .map_err(|error| match error.downcast::<NotTheAnswer>() {
+                Ok(mut not) => {
+                    let _ = write!(
+                        not.text,
+                        "\nreport: {}\nstderr:\n{}",
+                        kept.display(),
+                        ended.stderr
+                    );
+                    not.into()
+                }
+                Err(error) => error,
+            })
     }
 
     /// Compares a report with the answer.
@@ -184,14 +228,20 @@ impl Subject {
         if differences.is_empty() {
             return Ok(());
         }
-        bail!(
+        let texts: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        let text = format!(
             "{} ({}): the report is not the answer\n\n{}\n\nrun: {}\ncaveats: {:#?}",
             self.workload.name,
             self.answer.variant.name(),
-            differences.join("\n"),
+            texts.join("\n"),
             report.json["run"],
             report.caveats
-        )
+        );
+        Err(NotTheAnswer {
+            text,
+            by_chance: differences.iter().all(|difference| difference.by_chance),
+        }
+        .into())
     }
 
     /// The functions of a stripped program, from its copy with symbols.

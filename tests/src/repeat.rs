@@ -1,6 +1,9 @@
 //! How often the tool is right: each workload run many times, hits counted.
 
-use crate::{answer::Variant, live};
+use crate::{
+    answer::Variant,
+    live::{self, Windows},
+};
 
 /// The outcome of many runs of one workload.
 #[derive(Clone, Debug)]
@@ -17,10 +20,11 @@ pub struct HitRate {
     pub misses: Vec<String>,
 }
 
-/// Runs the tool `runs` times on a workload. The caller holds the [`live::Turn`].
+/// Runs the tool `runs` times on a workload. A finding that no window confirmed is a miss. The caller holds the
+/// [`live::Turn`].
 pub fn hit_rate(name: &str, variant: Variant, runs: usize) -> HitRate {
     let misses: Vec<String> = (0..runs)
-        .filter_map(|_| live::observe(name, variant).err())
+        .filter_map(|_| live::observe(name, variant, Windows::Required).err())
         .map(|error| format!("{error:#}"))
         .collect();
     HitRate {

@@ -1,10 +1,21 @@
 //! The tool's JSON report as the tests read it, and the rules every report must keep.
 //!
-//! Only the documented interface is used (schema 1). What the tests do not compare is not parsed, so a report
+//! `code` reads instructions, `pair` read-then-write pairs, `watch` what windows did, and `rules` is what holds for all
+//! reports. Only the documented interface is used (schema 1). What the tests do not compare is not parsed, so a report
 //! may say more; what they do compare and is missing is an error that names the place.
+
+mod code;
+mod pair;
+mod rules;
+mod watch;
 
 use std::collections::BTreeSet;
 
+pub use self::{
+    code::Code,
+    pair::{Hint, Pair},
+    watch::Watch,
+};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
@@ -15,6 +26,10 @@ pub struct Report {
     pub json: Value,
     /// Lines that are shared.
     pub findings: Vec<Finding>,
+    /// Loads that a store follows.
+    pub pairs: Vec<Pair>,
+    /// What watch windows did; `None` where the run had none.
+    pub watch: Option<Watch>,
     /// Variables on lines that are shared, but not enough to be findings.
     pub insignificant: BTreeSet<String>,
     /// What the report says it could not see.
@@ -34,8 +49,23 @@ pub struct Finding {
     pub object_name: Option<String>,
     /// Its type.
     pub object_type: Option<String>,
+    /// `confirmed` by watch windows, or only `sampled`.
+    pub confidence: String,
+    /// Time from the start of sampling to when windows confirmed it, seconds; `None` when they did not.
+    pub confirmed_after_s: Option<f64>,
+    /// How often the line was seen to move from one CPU to another; `None` where nobody watched.
+    pub handoffs: Option<Handoffs>,
     /// Who touches it.
     pub accesses: Vec<Access>,
+}
+
+/// Moves of a line between CPUs, in watch windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Handoffs {
+    /// Seen.
+    pub observed: u64,
+    /// Of a second of windows; `None` where that is not known.
+    pub per_s: Option<f64>,
 }
 
 /// One instruction's accesses to a part of the line.
@@ -49,18 +79,12 @@ pub struct Access {
     pub op: String,
     /// How often it was seen.
     pub count: u64,
+    /// Of those, trapped in watch windows instead of sampled. `None` where the report does not tell.
+    pub trapped: Option<u64>,
     /// Who did it.
     pub threads: Vec<Thread>,
-    /// File that holds the code.
-    pub module: Option<String>,
-    /// Address of the instruction.
-    pub ip: Option<u64>,
-    /// Function that was compiled.
-    pub symbol: Option<String>,
-    /// Functions inlined into it at the access.
-    pub inlined: Vec<String>,
-    /// Source positions of the access and of the calls that were inlined: file and line.
-    pub places: Vec<(String, u32)>,
+    /// Where it is done.
+    pub code: Code,
 }
 
 /// A thread that takes part.
@@ -79,7 +103,7 @@ impl Report {
         if json["schema"] != 1 {
             bail!("the schema is {}, these tests read 1", json["schema"]);
         }
-        let broken = broken_rules(&json);
+        let broken = rules::broken(&json);
         if !broken.is_empty() {
             bail!("the report breaks its rules:\n  {}", broken.join("\n  "));
         }
@@ -88,6 +112,12 @@ impl Report {
             .enumerate()
             .map(|(n, finding)| self::finding(finding).with_context(|| format!("findings[{n}]")))
             .collect::<Result<_, _>>()?;
+        let pairs = list(&json, "pairs")?
+            .iter()
+            .enumerate()
+            .map(|(n, pair)| Pair::read(pair).with_context(|| format!("pairs[{n}]")))
+            .collect::<Result<_, _>>()?;
+        let watch = Watch::read(&json["run"]["watch"]).context("run.watch")?;
         let caveats = list(&json, "caveats")?.iter().map(text_of).collect();
         let insignificant = list(&json, "insignificant")?
             .iter()
@@ -96,6 +126,8 @@ impl Report {
         Ok(Report {
             json,
             findings,
+            pairs,
+            watch,
             insignificant,
             caveats,
         })
@@ -133,6 +165,14 @@ fn finding(json: &Value) -> anyhow::Result<Finding> {
         object_kind: required(object, "kind").context("object")?,
         object_name: text(object, "name"),
         object_type: text(object, "type"),
+        confidence: required(json, "confidence")?,
+        confirmed_after_s: json["confirmed_after_s"].as_f64(),
+        handoffs: json["handoffs"]["observed"]
+            .as_u64()
+            .map(|observed| Handoffs {
+                observed,
+                per_s: json["handoffs"]["per_s"].as_f64(),
+            }),
         accesses: list(json, "accesses")?
             .iter()
             .enumerate()
@@ -142,18 +182,6 @@ fn finding(json: &Value) -> anyhow::Result<Finding> {
 }
 
 fn access(json: &Value) -> anyhow::Result<Access> {
-    let code = &json["code"];
-    let mut places: Vec<(String, u32)> = place(code).into_iter().collect();
-    let mut inlined = Vec::new();
-    for frame in code["inlined"].as_array().into_iter().flatten() {
-        places.extend(place(frame));
-        inlined.extend(
-            ["symbol", "function", "name"]
-                .iter()
-                .find_map(|key| text(frame, key))
-                .or_else(|| frame.as_str().map(str::to_owned)),
-        );
-    }
     Ok(Access {
         offset: json["offset"].as_u64().context("offset is not a number")?,
         field: text(json, "field"),
@@ -170,19 +198,9 @@ fn access(json: &Value) -> anyhow::Result<Access> {
                 })
             })
             .collect::<anyhow::Result<_>>()?,
-        module: text(code, "module"),
-        ip: text(code, "ip").and_then(|ip| hex(&ip)),
-        symbol: text(code, "symbol"),
-        inlined,
-        places,
+        trapped: json["trapped"].as_u64(),
+        code: Code::read(&json["code"]),
     })
-}
-
-fn place(json: &Value) -> Option<(String, u32)> {
-    Some((
-        text(json, "file")?,
-        u32::try_from(json["line"].as_u64()?).ok()?,
-    ))
 }
 
 fn list<'a>(json: &'a Value, key: &str) -> anyhow::Result<&'a Vec<Value>> {
@@ -211,71 +229,6 @@ pub fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// Rules of every report: absent is null and never "", addresses are hex strings, at least two threads and one
-/// store in a finding, no padding for true sharing.
-fn broken_rules(json: &Value) -> Vec<String> {
-    let mut broken = Vec::new();
-    walk(json, "$", &mut broken);
-    for (n, finding) in json["findings"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let accesses = finding["accesses"].as_array().into_iter().flatten();
-        let mut tids = BTreeSet::new();
-        let mut stores = false;
-        for access in accesses {
-            stores |= access["op"] == "store" || access["op"] == "rmw";
-            for thread in access["threads"].as_array().into_iter().flatten() {
-                tids.insert(thread["tid"].as_u64());
-            }
-        }
-        if tids.len() < 2 {
-            broken.push(format!("findings[{n}] is made of {} thread(s)", tids.len()));
-        }
-        if !stores && finding["kind"] == "true-sharing" {
-            broken.push(format!("findings[{n}] is true sharing without a store"));
-        }
-        let advice = &finding["advice"];
-        let moves_apart = advice["fields"]
-            .as_array()
-            .is_some_and(|fields| !fields.is_empty())
-            || !matches!(
-                advice["kind"].as_str(),
-                None | Some("none" | "reduce-sharing")
-            );
-        if finding["kind"] == "true-sharing" && moves_apart {
-            broken.push(format!(
-                "findings[{n}] advises to pad a truly shared line: {advice}"
-            ));
-        }
-    }
-    broken
-}
-
-fn walk(json: &Value, path: &str, broken: &mut Vec<String>) {
-    match json {
-        Value::Object(members) => {
-            for (key, value) in members {
-                let path = format!("{path}.{key}");
-                let is_address = matches!(key.as_str(), "ip" | "address");
-                if is_address && !value.is_null() && value.as_str().and_then(hex).is_none() {
-                    broken.push(format!("{path} is {value}, not a hex string"));
-                }
-                walk(value, &path, broken);
-            }
-        }
-        Value::Array(items) => {
-            for (n, item) in items.iter().enumerate() {
-                walk(item, &format!("{path}[{n}]"), broken);
-            }
-        }
-        Value::String(text) if text.is_empty() => broken.push(format!("{path} is \"\", not null")),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -301,6 +254,64 @@ pub(crate) mod tests {
       "insignificant": [{"object": {"name": "report"}}],
       "pairs": [], "caveats": ["no snoop data"]}"#;
 
+    /// A report of a run that watched, with one confirmed finding and the pair that makes it.
+    pub(crate) const GET_SET: &str = r#"{
+      "schema": 1, "tool": "cohtrace 0.1.0",
+      "run": {"sources": ["timer", "watch"], "samples": 90, "produced": 90, "lost": {}, "unresolved": {},
+        "watch": {"windows": 12, "hits": 2400, "lost": 0, "unresolved": {"no_function": 0}, "spent_s": 0.03,
+                  "budget_share": 0.02, "spent_share": 0.015, "hit_cost_ns": 12500, "slots": 4, "breadth": "cpus"}},
+      "findings": [{"id": 1, "kind": "false-sharing", "confidence": "confirmed", "confirmed_after_s": 0.4,
+        "line": {"key": "private:0:0x4100", "address": "0x4100", "bytes": 64},
+        "object": {"kind": "global", "name": "gauges", "type": "gauges"},
+        "cost": {"share": 0.4, "samples": 80}, "handoffs": {"observed": 700, "per_s": 40000.5},
+        "accesses": [
+          {"offset": 0, "size": 8, "field": "gauges.left", "op": "load", "count": 40, "trapped": 600,
+           "threads": [{"pid": 7, "tid": 8, "comm": "left"}, {"pid": 7, "tid": 9, "comm": "right"}],
+           "code": {"module": "/bin/get_set", "ip": "0x12e0", "symbol": "get", "inlined": [],
+                    "file": "/src/get_set.c", "line": 37, "column": 12}}],
+        "advice": null}],
+      "insignificant": [],
+      "pairs": [{
+        "load": {"code": {"module": "/bin/get_set", "ip": "0x12e0", "symbol": "get", "inlined": [],
+                          "file": "/src/get_set.c", "line": 37, "column": 12}},
+        "store": {"code": {"module": "/bin/get_set", "ip": "0x12f0", "symbol": "set", "inlined": [],
+                           "file": "/src/get_set.c", "line": 41, "column": 12}},
+        "same_instruction": false, "line": {"key": "private:0:0x4100"}, "object": {"name": "gauges"},
+        "field": "gauges.left", "store_field": "gauges.left", "op_store": "store",
+        "count": 590, "global_count": 300, "executions": 600, "share_of_load": 0.983, "complete_order": true,
+        "taken": {"reads": 200, "writes": 290}, "left": {"dirty": 500, "clean": 0, "shared": 40, "own": 50},
+        "hint": {"kind": "fetch-for-ownership", "x86": "prefetchw", "aarch64": "prfm pstl1keep", "text": "fetch it"},
+        "no_hint_because": null}],
+      "caveats": []}"#;
+
+    #[test]
+    fn what_windows_saw_is_read() {
+        let report = Report::parse(GET_SET).unwrap();
+        let watch = report.watch.unwrap();
+        assert_eq!((watch.windows, watch.hits, watch.lost), (12, 2400, 0));
+        assert!(watch.unresolved.is_empty(), "a reason that never occurred");
+        assert_eq!(watch.spent_share, Some(0.015));
+        assert_eq!(watch.slots, Some(4));
+        let finding = &report.findings[0];
+        assert_eq!(finding.confidence, "confirmed");
+        assert_eq!(finding.confirmed_after_s, Some(0.4));
+        assert_eq!(finding.handoffs.map(|h| h.observed), Some(700));
+        assert_eq!(finding.accesses[0].trapped, Some(600));
+        let pair = &report.pairs[0];
+        assert_eq!((pair.load.ip, pair.store.ip), (Some(0x12e0), Some(0x12f0)));
+        assert_eq!(pair.store_field.as_deref(), Some("gauges.left"));
+        assert_eq!((pair.count, pair.share_of_load), (590, Some(0.983)));
+        assert!(pair.hint.is_some() && pair.no_hint_because.is_none());
+    }
+
+    #[test]
+    fn a_run_without_windows_tells_none_and_not_zero() {
+        let report = Report::parse(TWO_COUNTERS).unwrap();
+        assert_eq!(report.watch, None);
+        assert_eq!(report.findings[0].handoffs, None);
+        assert_eq!(report.findings[0].accesses[0].trapped, None);
+    }
+
     #[test]
     fn what_the_tests_compare_is_read() {
         let report = Report::parse(TWO_COUNTERS).unwrap();
@@ -308,9 +319,9 @@ pub(crate) mod tests {
         assert_eq!(finding.kind, "false-sharing");
         assert_eq!(finding.object_name.as_deref(), Some("counters"));
         assert_eq!(finding.accesses[1].offset, 8);
-        assert_eq!(finding.accesses[1].ip, Some(0x12f8));
+        assert_eq!(finding.accesses[1].code.ip, Some(0x12f8));
         assert_eq!(
-            finding.accesses[0].places,
+            finding.accesses[0].code.places,
             [("/src/two_counters.c".to_owned(), 23)]
         );
         assert_eq!(report.run_count("samples").unwrap(), 90);
@@ -338,5 +349,27 @@ pub(crate) mod tests {
         assert!(refused("\"0x12d8\"", "4824").contains("hex"));
         assert!(refused("\"tid\": 9", "\"tid\": 8").contains("1 thread"));
         assert!(refused("false-sharing", "true-sharing").contains("pad"));
+        assert!(refused("\"sampled\"", "\"confirmed\"").contains("watch is null"));
+        assert!(refused("\"sampled\"", "\"likely\"").contains("likely"));
+    }
+
+    #[test]
+    fn a_report_whose_pairs_break_a_rule_is_refused() {
+        let refused = |from: &str, to: &str| {
+            let text = GET_SET.replacen(from, to, 1);
+            assert_ne!(text, GET_SET, "the case changes nothing");
+            Report::parse(&text).unwrap_err().to_string()
+        };
+        let nothing = "\"no_hint_because\": null";
+        assert!(refused(nothing, "\"no_hint_because\": \"rare\"").contains("not one of"));
+        assert!(
+            refused("\"same_instruction\": false", "\"same_instruction\": true").contains("one")
+        );
+        assert!(refused("\"count\": 590", "\"count\": 601").contains("more often than its load"));
+        assert!(refused("\"count\": 590", "\"count\": 0").contains("never seen"));
+        assert!(refused("\"count\": 590", "\"count\": 299").contains("among all CPUs"));
+        assert!(refused("0.983", "1.1").contains("than always"));
+        let unwatched = refused("\"watch\": {", "\"watch\": null, \"was\": {");
+        assert!(unwatched.contains("did not watch"), "{unwatched}");
     }
 }

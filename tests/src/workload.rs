@@ -151,7 +151,7 @@ impl Workload {
                         "-O",
                         "-g",
                         "-Dwarnings",
-                        "--check-cfg=cfg(padded)",
+                        "--check-cfg=cfg(padded, unpaired)",
                     ],
                 ),
                 _ => bail!("{} is neither C, C++ nor Rust", self.source.display()),

@@ -75,7 +75,7 @@ fn functions(finding: &Finding) -> Vec<&str> {
     finding
         .accesses
         .iter()
-        .filter_map(|access| access.symbol.as_deref())
+        .filter_map(|access| access.code.symbol.as_deref())
         .collect()
 }
 

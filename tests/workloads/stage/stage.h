@@ -85,6 +85,17 @@ static inline int same_line(const volatile void *a, const volatile void *b) {
     return (uintptr_t)a / 64 == (uintptr_t)b / 64;
 }
 
+// A function that the compiler knows nothing of where it is called, as if it were in another library.
+#ifdef __clang__
+#define OUT_OF_LINE __attribute__((noinline, optnone))
+#else
+#define OUT_OF_LINE __attribute__((noipa))
+#endif
+
+// Waits until the stores so far are done. A store alone is buffered and costs its thread next to nothing: the line
+// would move without anybody being seen to wait for it.
+static inline void publish(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
 // Exit status: 0 when the counts came out right and the layout is what the answer says.
 static inline int verdict(int counts_right, int layout_right) { return !counts_right ? 1 : !layout_right ? 2 : 0; }
 
