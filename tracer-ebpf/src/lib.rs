@@ -14,6 +14,8 @@ pub const SAMPLE_KERNEL: u32 = 1 << 0;
 pub const SAMPLE_FS_BASE: u32 = 1 << 1;
 /// `SampleRecord::flags`: the thread ran 32-bit code (x86 compatibility mode, AArch32).
 pub const SAMPLE_32BIT: u32 = 1 << 2;
+/// `SampleRecord::flags` of a [`WatchRecord`]: `stack_top` was read; otherwise it is meaningless.
+pub const SAMPLE_STACK_TOP: u32 = 1 << 3;
 
 /// Number of general registers in [`SampleRecord::regs`] on x86-64.
 pub const X86_64_GPRS: usize = 16;
@@ -26,7 +28,7 @@ pub const GPRS: usize = X86_64_GPRS;
 #[cfg(any(target_arch = "aarch64", bpf_target_arch = "aarch64"))]
 pub const GPRS: usize = 32;
 
-/// One timer sample: where a thread was, and its registers.
+/// Where a thread was, and its registers: a timer sample, or a part of a [`WatchRecord`].
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SampleRecord {
@@ -70,6 +72,90 @@ pub struct Stats {
 
 const _: () = assert!(size_of::<Stats>() == 48);
 
+/// One hit of a data breakpoint. On x86-64 the trap comes after the access: the ip is that of the next
+/// instruction, and the registers are what the access left.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct WatchRecord {
+    /// Where the thread was.
+    pub sample: SampleRecord,
+    /// The breakpoint's address, not that of the accessed bytes.
+    pub watched_addr: u64,
+    /// The eight bytes at the user stack pointer, valid with [`SAMPLE_STACK_TOP`]; never for kernel code.
+    pub stack_top: u64,
+    /// Low 32 bits of the window's number.
+    pub window: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+const _: () = assert!(size_of::<WatchRecord>() == size_of::<SampleRecord>() + 24);
+
+/// Watched words at once: as many as x86-64 has address registers for breakpoints.
+pub const WATCH_SLOTS: usize = 4;
+
+/// What counts as a hit, in [`WATCH_CONTROL`]. User space stores single words through `mmap`; the kernel
+/// half only adds to `hits`.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct WatchControl {
+    /// 0 while no window is open, otherwise one more than its number. Stored when all else but the
+    /// deadline is in place, and first when the window closes.
+    pub open: u64,
+    /// From this CLOCK_MONOTONIC time on, hits are skipped, nanoseconds. Stored once the window is open.
+    pub deadline_ns: u64,
+    /// From this many hits on, hits are skipped.
+    pub hit_limit: u64,
+    /// Hits of this window, on all CPUs. Several CPUs may pass the limit at once: at most the limit and
+    /// one for each other CPU.
+    pub hits: u64,
+    /// The watched words; unused ones have address 0.
+    pub slots: [WatchSlot; WATCH_SLOTS],
+}
+
+const _: () = assert!(size_of::<WatchControl>() == 32 + 16 * WATCH_SLOTS);
+
+/// One watched word of one process. Two of the same address share a breakpoint.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct WatchSlot {
+    /// The breakpoint's address.
+    pub addr: u64,
+    /// Whose hits are taken; 0: every target's.
+    pub pid: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// Per-CPU counters of the watch program (map [`WATCH_STATS`]). The counts only grow within one run.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct WatchStats {
+    /// Hits of watched words in open windows: `hits == emitted + dropped`.
+    pub hits: u64,
+    /// Records handed to user space.
+    pub emitted: u64,
+    /// Records that found no room in the ring.
+    pub dropped: u64,
+    /// Hits after the limit or the deadline of the open window.
+    pub skipped: u64,
+    /// Hits by others than whose word it is.
+    pub foreign: u64,
+    /// Hits while no window was open: breakpoints are armed before, and taken off after.
+    pub outside: u64,
+    /// The window that the next fields are of, as in [`WatchControl::open`].
+    pub window: u64,
+    /// When this CPU's first hit of that window was, CLOCK_MONOTONIC, nanoseconds; 0: none yet.
+    pub first_hit_ns: u64,
+    /// When this CPU skipped its first hit of that window, as above.
+    pub first_skipped_ns: u64,
+    /// Bit n: in that window, a hit of slot n was skipped on this CPU, and the kernel was asked to
+    /// disable the event if it has an event limit.
+    pub fired: u64,
+}
+
+const _: () = assert!(size_of::<WatchStats>() == 80);
+
 /// Bytes of one chunk of the [`TARGETS`] map.
 pub const TARGET_CHUNK: usize = 64;
 
@@ -82,6 +168,8 @@ pub mod programs {
     /// raw tracepoint, never attached, run on demand with (address, length): copies kernel text into
     /// [`super::KERNEL_TEXT`]; returns 0 or a negative errno.
     pub const READ_KERNEL: &str = "read_kernel";
+    /// perf_event program on data breakpoints; returns 1 to have the event's limit counted down, else 0.
+    pub const WATCH: &str = "watch";
 }
 
 /// Perf event array: one ring per CPU that carries [`SampleRecord`]s.
@@ -92,6 +180,12 @@ pub const SAMPLES: &str = "SAMPLES";
 pub const TARGETS: &str = "TARGETS";
 /// Per-CPU array with one [`Stats`].
 pub const STATS: &str = "STATS";
+/// Perf event array: one ring per CPU that carries [`WatchRecord`]s.
+pub const HITS: &str = "HITS";
+/// Array with one [`WatchControl`].
+pub const WATCH_CONTROL: &str = "WATCH_CONTROL";
+/// Per-CPU array with one [`WatchStats`].
+pub const WATCH_STATS: &str = "WATCH_STATS";
 /// Array with one slot that `read_kernel` fills.
 pub const KERNEL_TEXT: &str = "KERNEL_TEXT";
 /// Bytes that one run of `read_kernel` copies at most.

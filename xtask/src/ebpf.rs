@@ -209,7 +209,9 @@ fn strip(linked: &[u8]) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-    use tracer_ebpf::{KERNEL_TEXT, SAMPLES, STATS, TARGETS, globals, programs};
+    use tracer_ebpf::{
+        HITS, KERNEL_TEXT, SAMPLES, STATS, TARGETS, WATCH_CONTROL, WATCH_STATS, globals, programs,
+    };
 
     use super::*;
 
@@ -228,7 +230,15 @@ mod tests {
                 let section = object.section_by_index(symbol.section_index().unwrap());
                 section.unwrap().name().unwrap().to_owned()
             };
-            for map in [KERNEL_TEXT, SAMPLES, STATS, TARGETS] {
+            for map in [
+                HITS,
+                KERNEL_TEXT,
+                SAMPLES,
+                STATS,
+                TARGETS,
+                WATCH_CONTROL,
+                WATCH_STATS,
+            ] {
                 assert_eq!(section_of(map), "maps", "{map}");
             }
             for global in [
@@ -240,6 +250,7 @@ mod tests {
                 assert_eq!(section_of(global), ".rodata", "{global}");
             }
             assert_eq!(section_of(programs::SAMPLE), "perf_event");
+            assert_eq!(section_of(programs::WATCH), "perf_event");
             assert_eq!(section_of(programs::TASK_FORK), "raw_tp");
             assert_eq!(section_of(programs::READ_KERNEL), "raw_tp");
             let license = object.section_by_name("license").unwrap();

@@ -1,9 +1,11 @@
 //! The programs, one file per attach point. They copy and filter; every decision is user space's.
 
 mod read_kernel;
+mod registers;
 mod sample;
 mod targets;
 mod task;
+mod watch;
 
 /// The kernel lends `bpf_probe_read_kernel` and `bpf_perf_event_output` to GPL-compatible programs only.
 #[unsafe(no_mangle)]

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Whether this user may use BPF here; prints why not.
-fn can_run(test: &str) -> bool {
+pub(super) fn can_run(test: &str) -> bool {
     // SAFETY: the call has no precondition.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
@@ -34,7 +34,7 @@ fn can_run(test: &str) -> bool {
     root
 }
 
-fn online_cpus() -> Vec<Cpu> {
+pub(super) fn online_cpus() -> Vec<Cpu> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     text.trim()
         .split(',')
@@ -46,7 +46,7 @@ fn online_cpus() -> Vec<Cpu> {
         .collect()
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     let offsets = TaskOffsets::of_running_kernel().unwrap_or_default();
     Options {
         tgid_offset: offsets.tgid,

@@ -8,11 +8,17 @@
 )]
 
 pub mod bpf;
+mod breakpoint_cost;
+mod breakpoint_slots;
+#[cfg(test)]
+mod breakpoint_turn;
+pub mod breakpoints;
 pub mod clock;
 pub mod launch;
 #[cfg(test)]
 mod live_tests;
 pub mod map_file;
+pub mod map_memory;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;
@@ -21,3 +27,6 @@ pub mod process_memory;
 pub mod ring;
 pub mod target_table;
 pub mod terminate;
+pub mod watch_control;
+#[cfg(test)]
+mod watch_tests;

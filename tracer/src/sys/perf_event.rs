@@ -17,7 +17,7 @@ use crate::access::Cpu;
 pub struct Attributes {
     /// `PERF_TYPE_*`.
     pub kind: u32,
-    /// Bytes of this struct; [`open`] sets it.
+    /// Bytes of this struct; set when it is handed to the kernel.
     pub size: u32,
     /// Which event of the kind.
     pub config: u64,
@@ -57,6 +57,15 @@ pub struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == 112);
 
+impl Attributes {
+    fn sized(&self) -> Attributes {
+        Attributes {
+            size: size_of::<Attributes>() as u32,
+            ..*self
+        }
+    }
+}
+
 /// Bits of [`Attributes::flags`], by their position in the header's bit-field.
 pub mod flag {
     /// Starts switched off.
@@ -84,6 +93,9 @@ pub mod flag {
 }
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_TYPE_BREAKPOINT: u32 = 5;
+/// include/uapi/linux/hw_breakpoint.h; x86-64 has no breakpoint on reads alone.
+const HW_BREAKPOINT_RW: u32 = 3;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_COUNT_SW_BPF_OUTPUT: u64 = 10;
@@ -91,6 +103,7 @@ const PERF_COUNT_SW_BPF_OUTPUT: u64 = 10;
 const PERF_SAMPLE_IP: u64 = 1 << 0;
 const PERF_SAMPLE_TID: u64 = 1 << 1;
 const PERF_SAMPLE_TIME: u64 = 1 << 2;
+const PERF_SAMPLE_ADDR: u64 = 1 << 3;
 const PERF_SAMPLE_CPU: u64 = 1 << 7;
 const PERF_SAMPLE_RAW: u64 = 1 << 10;
 
@@ -149,6 +162,23 @@ pub fn bpf_output(wakeup_bytes: u32) -> Attributes {
     }
 }
 
+/// A data breakpoint: a sample on each load and store that touches one of the `len` bytes (1, 2, 4 or 8) at
+/// `addr`, a multiple of `len`; off at first. System calls that touch them are seen too.
+///
+/// A CPU has few registers for these (four on x86-64), and an open event holds one, on or off.
+pub fn data_breakpoint(addr: u64, len: u8) -> Attributes {
+    Attributes {
+        kind: PERF_TYPE_BREAKPOINT,
+        sample_period: 1,
+        sample_type: PERF_SAMPLE_IP | PERF_SAMPLE_ADDR,
+        flags: flag::DISABLED,
+        breakpoint_type: HW_BREAKPOINT_RW,
+        config1: addr,
+        config2: u64::from(len),
+        ..Attributes::default()
+    }
+}
+
 /// Why an event could not be opened, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -183,6 +213,23 @@ pub enum OpenError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Every breakpoint register is taken.
+    #[error(
+        "no breakpoint register left for CPU {cpu}: a debugger's watchpoints or another tracer hold them; \
+         end it, or delete its watchpoints (gdb: `delete`)"
+    )]
+    NoSlot {
+        /// Which CPU, or `any`.
+        cpu: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The thread ended, or never was.
+    #[error("the thread has ended")]
+    NoThread {
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// Anything else: the event is not known here.
     #[error("the kernel refused the event on CPU {cpu}: is it built with CONFIG_PERF_EVENTS?")]
     Refused {
@@ -210,10 +257,7 @@ pub enum Scope {
 pub fn open(attributes: &Attributes, scope: Scope) -> Result<PerfEvent, OpenError> {
     const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
     const NO_GROUP: RawFd = -1;
-    let attributes = Attributes {
-        size: size_of::<Attributes>() as u32,
-        ..*attributes
-    };
+    let attributes = attributes.sized();
     let (pid, cpu) = match scope {
         Scope::Cpu(cpu) => (-1, cpu.0 as i32),
         Scope::Thread(tid) => (tid.0 as i32, -1),
@@ -250,14 +294,19 @@ fn open_error(source: io::Error, scope: Scope) -> OpenError {
         },
         Some(libc::EMFILE | libc::ENFILE) => OpenError::TooManyFiles { cpu, source },
         Some(libc::ENODEV) => OpenError::NoCpu { cpu, source },
+        Some(libc::ENOSPC) => OpenError::NoSlot { cpu, source },
+        Some(libc::ESRCH) => OpenError::NoThread { source },
         _ => OpenError::Refused { cpu, source },
     }
 }
 
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
+const IOC_REFRESH: libc::c_ulong = 0x2402;
+const IOC_PERIOD: libc::c_ulong = 0x4008_2404;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+const IOC_MODIFY_ATTRIBUTES: libc::c_ulong = 0x4008_240b;
 
 impl PerfEvent {
     /// Starts counting and sampling.
@@ -268,6 +317,40 @@ impl PerfEvent {
     /// Stops. When it returns, no sample of this event is under way on any CPU.
     pub fn disable(&self) -> io::Result<()> {
         self.ioctl(IOC_DISABLE, 0)
+    }
+
+    /// Raises the event's limit by `overflows`, and starts it. When the limit has been counted down to 0,
+    /// the kernel disables the event. See the kernel half's `watch` for what counts down.
+    pub fn refresh(&self, overflows: u32) -> io::Result<()> {
+        self.ioctl(IOC_REFRESH, libc::c_ulong::from(overflows))
+    }
+
+    /// Sets the events between samples, at least 1; of a running event, this stops and starts the counter.
+    pub fn set_period(&self, period: u64) -> io::Result<()> {
+        // SAFETY: the number is live; the kernel only reads it.
+        let status = unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_PERIOD, &raw const period) };
+        if status < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Moves a breakpoint, and leaves it off. Its address and length may be others than before, nothing
+    /// else.
+    pub fn modify(&self, attributes: &Attributes) -> io::Result<()> {
+        let attributes = attributes.sized();
+        // SAFETY: `attributes` is live and says its own size; the kernel only reads it.
+        let status = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                IOC_MODIFY_ATTRIBUTES,
+                &raw const attributes,
+            )
+        };
+        if status < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// Runs a BPF program on each overflow, for as long as the event is open. One per event.

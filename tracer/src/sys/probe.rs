@@ -344,20 +344,16 @@ mod tests {
     use std::{
         fs,
         path::Path,
-        sync::Mutex,
         thread,
         time::{Duration, Instant},
     };
 
     use super::*;
-    use crate::machine::Capability;
-
-    /// Breakpoint registers are shared by all threads: tests that count them take turns.
-    static TURN: Mutex<()> = Mutex::new(());
+    use crate::{machine::Capability, sys::breakpoint_turn};
 
     #[test]
     fn a_breakpoint_that_is_held_is_missing_from_the_free_ones() {
-        let _turn = TURN.lock();
+        let _turn = breakpoint_turn::take();
         let (free, end) = count_breakpoints(Scope::OwnThread);
         if free == 0 {
             // Not allowed, or a debugger has them all: then the probe must say which.
@@ -382,7 +378,7 @@ mod tests {
 
     #[test]
     fn attempts_agree_with_the_rights_of_this_process() {
-        let _turn = TURN.lock();
+        let _turn = breakpoint_turn::take();
         let machine = Machine::probe(Path::new("/"));
         let live = probe(&machine);
         let rights = &machine.privileges;
@@ -432,7 +428,7 @@ mod tests {
 
     #[test]
     fn the_probe_leaves_nothing_open() {
-        let _turn = TURN.lock();
+        let _turn = breakpoint_turn::take();
         let open_events = || {
             fs::read_dir("/proc/self/fd")
                 .unwrap()

@@ -5,44 +5,21 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd as _, BorrowedFd},
-    ptr::{self, NonNull},
+    os::fd::BorrowedFd,
     sync::atomic::{AtomicU8, Ordering},
 };
 
+use super::map_memory::MapMemory;
 use crate::access::Pid;
 
 /// The mapped table.
 #[derive(Debug)]
-pub struct TargetTable {
-    base: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the mapping belongs to the value alone and is not tied to a thread.
-unsafe impl Send for TargetTable {}
-// SAFETY: all access is by atomics.
-unsafe impl Sync for TargetTable {}
+pub struct TargetTable(MapMemory);
 
 impl TargetTable {
     /// Maps the first `len` bytes of an array map made with `BPF_F_MMAPABLE`.
     pub fn map(fd: BorrowedFd<'_>, len: usize) -> io::Result<TargetTable> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(TargetTable { base, len })
+        MapMemory::map(fd, len).map(TargetTable)
     }
 
     /// Says whether the process is a target; `false` when the table has no place for its pid.
@@ -60,20 +37,8 @@ impl TargetTable {
     }
 
     fn byte(&self, pid: Pid) -> Option<&AtomicU8> {
-        let index = pid.0 as usize;
-        if index >= self.len {
-            return None;
-        }
-        // SAFETY: `index` is inside the mapping.
-        let byte = unsafe { self.base.add(index) };
+        let byte = self.0.at(pid.0 as usize, 1)?;
         // SAFETY: mapped as long as `self`; the kernel half too stores whole bytes only.
         Some(unsafe { AtomicU8::from_ptr(byte.as_ptr()) })
-    }
-}
-
-impl Drop for TargetTable {
-    fn drop(&mut self) {
-        // SAFETY: the whole mapping, made in `map`; no reference into it outlives the value.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

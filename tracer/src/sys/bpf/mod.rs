@@ -3,13 +3,17 @@
 //! Programs, maps and links are held by descriptors alone (nothing is pinned), so the kernel drops
 //! them when the process ends, however it ends.
 
+mod error;
+mod memory_lock;
+mod watch;
+
 use std::{
     io,
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
 };
 
 use aya::{
-    Ebpf, EbpfError, EbpfLoader,
+    Ebpf, EbpfLoader,
     maps::{Array, Map, MapData, MapError, PerCpuArray},
     programs::{
         PerfEvent as SampleProgram, ProgramError, RawTracePoint, RawTracePointRunOptions,
@@ -20,15 +24,20 @@ use tracer_ebpf::{
     KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK, TARGETS, globals, programs,
 };
 
+pub use self::{error::BpfError, watch::Watch};
+use self::{
+    error::{map_error, object_error, program_error},
+    memory_lock::MemoryLockLimit,
+};
 use super::{perf_event::PerfEvent, target_table::TargetTable};
 use crate::access::{Cpu, Pid};
 
 #[cfg(target_arch = "x86_64")]
 static OBJECT: &[u8] =
-    aya::include_bytes_aligned!("../../../tracer-ebpf/prebuilt/cohtrace-x86_64.bpf.o");
+    aya::include_bytes_aligned!("../../../../tracer-ebpf/prebuilt/cohtrace-x86_64.bpf.o");
 #[cfg(target_arch = "aarch64")]
 static OBJECT: &[u8] =
-    aya::include_bytes_aligned!("../../../tracer-ebpf/prebuilt/cohtrace-aarch64.bpf.o");
+    aya::include_bytes_aligned!("../../../../tracer-ebpf/prebuilt/cohtrace-aarch64.bpf.o");
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("there is a kernel half for x86_64 and aarch64 only; see `cargo xtask ebpf`");
 
@@ -47,63 +56,6 @@ pub struct Options {
     /// Byte offset of the user thread pointer in `task_struct` (x86-64 `thread.fsbase`, aarch64
     /// `thread.uw.tp_value`); samples come without it when unknown.
     pub thread_pointer_offset: Option<u32>,
-}
-
-/// Why the kernel half cannot run, and what to do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BpfError {
-    /// Not allowed.
-    #[error(
-        "the kernel does not let this user load BPF programs: run as root (sudo), or grant the binary \
-         `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; in a container, \
-         its seccomp profile must allow bpf and perf_event_open too; before Linux 5.11, `ulimit -l` \
-         must allow some megabytes"
-    )]
-    NotPermitted(#[source] io::Error),
-    /// No BPF here.
-    #[error("this kernel has no BPF: it needs CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS")]
-    NoBpf(#[source] io::Error),
-    /// The verifier, or the lack of a helper, refused a program.
-    #[error(
-        "the kernel refused the BPF program `{program}`; kernels from 5.8 on are supported, and \
-         lockdown=confidentiality must be off. The verifier's last words:\n{log}"
-    )]
-    Rejected {
-        /// Which program.
-        program: &'static str,
-        /// The last lines of the verifier's log.
-        log: String,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The embedded object does not load; a defect of the build.
-    #[error("the embedded BPF object does not load; rebuild it with `cargo xtask ebpf`")]
-    Object(#[source] Box<EbpfError>),
-    /// A call on a loaded program failed.
-    #[error("the BPF program `{program}` could not be used")]
-    Program {
-        /// Which program.
-        program: &'static str,
-        /// aya's answer.
-        source: Box<ProgramError>,
-    },
-    /// A call on a map failed.
-    #[error("the BPF map `{map}` could not be used")]
-    Map {
-        /// Which map.
-        map: &'static str,
-        /// aya's answer.
-        source: Box<MapError>,
-    },
-    /// A plain system call on behalf of the programs failed.
-    #[error("{action} failed")]
-    Call {
-        /// What was tried.
-        action: String,
-        /// The kernel's answer.
-        source: io::Error,
-    },
 }
 
 /// The loaded kernel half.
@@ -208,19 +160,16 @@ impl KernelHalf {
     /// The kernel half's own counts, per possible CPU. Exact once the cpu-clock events are disabled;
     /// before, a sample under way may be produced and not yet emitted or dropped.
     pub fn stats(&self) -> Result<Vec<(Cpu, Stats)>, BpfError> {
-        let failed = |source: MapError| BpfError::Map {
-            map: STATS,
-            source: Box::new(source),
-        };
+        let failed = |error| map_error(STATS, error);
         let map = self
             .ebpf
             .map(STATS)
             .ok_or_else(|| failed(MapError::ElementNotFound))?;
         let stats: PerCpuArray<_, [u64; STATS_WORDS]> = map.try_into().map_err(failed)?;
-        let per_cpu = stats.get(&0, 0).map_err(failed)?;
+        let words = stats.get(&0, 0).map_err(failed)?;
         Ok((0..)
             .map(Cpu)
-            .zip(per_cpu.iter().map(|words| zerocopy::transmute!(*words)))
+            .zip(words.iter().map(|words| zerocopy::transmute!(*words)))
             .collect())
     }
 
@@ -244,10 +193,7 @@ impl KernelHalf {
                 source: io::Error::from_raw_os_error(-status),
             });
         }
-        let failed = |source: MapError| BpfError::Map {
-            map: KERNEL_TEXT,
-            source: Box::new(source),
-        };
+        let failed = |error| map_error(KERNEL_TEXT, error);
         let map = self
             .ebpf
             .map(KERNEL_TEXT)
@@ -273,99 +219,9 @@ fn raw_tracepoint<'a>(
 
 fn map_data<'a>(ebpf: &'a Ebpf, name: &'static str) -> Result<&'a MapData, BpfError> {
     match ebpf.map(name) {
-        Some(Map::Array(data) | Map::PerfEventArray(data)) => Ok(data),
-        _ => Err(BpfError::Map {
-            map: name,
-            source: Box::new(MapError::ElementNotFound),
-        }),
+        Some(Map::Array(data) | Map::PerCpuArray(data) | Map::PerfEventArray(data)) => Ok(data),
+        _ => Err(map_error(name, MapError::ElementNotFound)),
     }
-}
-
-fn program_error(program: &'static str, error: ProgramError) -> BpfError {
-    /// Lines of the verifier's log worth showing: the refused instruction and the summary.
-    const LOG_LINES: usize = 12;
-    match error {
-        ProgramError::LoadError {
-            io_error,
-            verifier_log,
-        } => {
-            // Loading without the privilege is EPERM with an empty log; a program that the verifier
-            // finds unsafe may be EPERM or EACCES too, with its reasons.
-            let log = verifier_log.to_string();
-            if log.trim().is_empty()
-                && let Some(error) = not_available(&io_error)
-            {
-                return error;
-            }
-            let lines: Vec<&str> = log.trim_end().lines().collect();
-            BpfError::Rejected {
-                program,
-                log: lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
-                source: io_error,
-            }
-        }
-        ProgramError::SyscallError(error) if not_available(&error.io_error).is_some() => {
-            BpfError::NotPermitted(error.io_error)
-        }
-        other => BpfError::Program {
-            program,
-            source: Box::new(other),
-        },
-    }
-}
-
-fn object_error(error: EbpfError) -> BpfError {
-    let answer = match &error {
-        EbpfError::MapError(MapError::CreateError { io_error, .. }) => not_available(io_error),
-        EbpfError::MapError(MapError::SyscallError(call)) => not_available(&call.io_error),
-        _ => None,
-    };
-    answer.unwrap_or_else(|| BpfError::Object(Box::new(error)))
-}
-
-/// The two answers that mean no BPF at all for this user or this kernel.
-fn not_available(error: &io::Error) -> Option<BpfError> {
-    let errno = error.raw_os_error()?;
-    let again = io::Error::from_raw_os_error(errno);
-    match errno {
-        libc::EPERM | libc::EACCES => Some(BpfError::NotPermitted(again)),
-        libc::ENOSYS => Some(BpfError::NoBpf(again)),
-        _ => None,
-    }
-}
-
-/// Before 5.11 the kernel counts maps as locked memory. The limit is lifted while they are made, and
-/// put back for the sake of the programs we start. Where it cannot be lifted, the map's own creation
-/// says so.
-struct MemoryLockLimit(Option<libc::rlimit>);
-
-impl MemoryLockLimit {
-    fn lift() -> MemoryLockLimit {
-        let mut before = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        // SAFETY: the struct is live, and the call fills it.
-        let status = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut before) };
-        let unlimited = libc::rlimit {
-            rlim_cur: libc::RLIM_INFINITY,
-            rlim_max: libc::RLIM_INFINITY,
-        };
-        MemoryLockLimit((status == 0 && set_memory_lock_limit(&unlimited)).then_some(before))
-    }
-}
-
-impl Drop for MemoryLockLimit {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            set_memory_lock_limit(before);
-        }
-    }
-}
-
-fn set_memory_lock_limit(limit: &libc::rlimit) -> bool {
-    // SAFETY: the struct is live, and the call only reads it.
-    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, limit) == 0 }
 }
 
 /// `bpf(BPF_MAP_UPDATE_ELEM)` of a u32 by a u32: aya opens its own events for a perf event array and

@@ -1,0 +1,105 @@
+//! The part of the kernel half that runs on data breakpoints.
+
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+
+use aya::{
+    maps::{Map, MapData, PerCpuArray},
+    programs::{PerfEvent as WatchProgram, ProgramError},
+};
+use tracer_ebpf::{HITS, WATCH_CONTROL, WATCH_STATS, WatchStats, programs};
+
+use super::{BpfError, KernelHalf, map_data, map_error, program_error, update_element};
+use crate::{
+    access::Cpu,
+    sys::{perf_event::PerfEvent, watch_control::ControlMemory},
+};
+
+/// [`WatchStats`] as aya can read it.
+const STATS_WORDS: usize = size_of::<WatchStats>() / size_of::<u64>();
+
+/// The loaded watch program and its maps. There is one control for all of a [`KernelHalf`]'s: only one
+/// may be used at a time.
+#[derive(Debug)]
+pub struct Watch {
+    program: OwnedFd,
+    /// What counts as a hit.
+    pub control: ControlMemory,
+    stats: Map,
+}
+
+impl KernelHalf {
+    /// Loads the watch program, if that was not done yet.
+    pub fn watch(&mut self) -> Result<Watch, BpfError> {
+        let failed = |error| program_error(programs::WATCH, error);
+        let program: &mut WatchProgram = self
+            .ebpf
+            .program_mut(programs::WATCH)
+            .ok_or(ProgramError::UnexpectedProgramType)
+            .and_then(TryInto::try_into)
+            .map_err(failed)?;
+        if program.fd().is_err() {
+            program.load().map_err(failed)?;
+        }
+        let own = |what: &str, source| BpfError::Call {
+            action: format!("duplicating the descriptor of {what}"),
+            source,
+        };
+        let program = program.fd().map_err(failed)?.as_fd();
+        let program = program
+            .try_clone_to_owned()
+            .map_err(|error| own(programs::WATCH, error))?;
+        let control = map_data(&self.ebpf, WATCH_CONTROL)?.fd().as_fd();
+        let control = ControlMemory::map(control).map_err(|source| BpfError::Call {
+            action: "mapping the control of watch windows".to_owned(),
+            source,
+        })?;
+        let stats = map_data(&self.ebpf, WATCH_STATS)?.fd().as_fd();
+        let stats = stats
+            .try_clone_to_owned()
+            .map_err(|error| own(WATCH_STATS, error))?;
+        let stats = MapData::from_fd(stats)
+            .and_then(Map::from_map_data)
+            .map_err(|error| map_error(WATCH_STATS, error))?;
+        Ok(Watch {
+            program,
+            control,
+            stats,
+        })
+    }
+
+    /// Sends the hits on a CPU to the ring of a `bpf_output` event of the same CPU. Without one, the
+    /// hits of that CPU count as dropped.
+    pub fn set_hits_ring(&self, cpu: Cpu, event: &PerfEvent) -> Result<(), BpfError> {
+        let hits = map_data(&self.ebpf, HITS)?;
+        update_element(hits.fd().as_fd(), cpu.0, event.as_fd().as_raw_fd()).map_err(|source| {
+            BpfError::Call {
+                action: format!("giving CPU {} its ring of hits", cpu.0),
+                source,
+            }
+        })
+    }
+}
+
+impl Watch {
+    /// Runs the program on each hit of a breakpoint, for as long as the event is open.
+    pub fn attach(&self, event: &PerfEvent) -> Result<(), BpfError> {
+        event
+            .set_bpf(self.program.as_fd())
+            .map_err(|source| BpfError::Call {
+                action: "attaching the watch program to a breakpoint".to_owned(),
+                source,
+            })
+    }
+
+    /// The program's own counts, per possible CPU. Exact once the breakpoints are disabled; before, a hit
+    /// under way may be counted and not yet emitted or dropped.
+    pub fn stats(&self) -> Result<Vec<(Cpu, WatchStats)>, BpfError> {
+        let failed = |error| map_error(WATCH_STATS, error);
+        let stats: PerCpuArray<_, [u64; STATS_WORDS]> = (&self.stats).try_into().map_err(failed)?;
+        let words = stats.get(&0, 0).map_err(failed)?;
+        Ok((0..)
+            .map(Cpu)
+            .zip(words.iter().map(|words| zerocopy::transmute!(*words)))
+            .collect())
+    }
+}

@@ -1,0 +1,461 @@
+//! Data breakpoints for watch windows: slots that stay reserved, and are armed for one window at a time.
+//!
+//! ```text
+//!   open ──► idle ──arm──► words move in, breakpoints on, control opens ──► window
+//!             ▲                                                                │
+//!             └── breakpoints off, control closed ◄──────────disarm───────────┘
+//! ```
+//!
+//! A window opens only when every breakpoint is on and closes before the first is taken off, so that its
+//! order is complete on all CPUs.
+
+use std::io;
+
+use tracer_ebpf::{WATCH_SLOTS, WatchStats};
+
+use super::{
+    bpf::{BpfError, KernelHalf, Watch},
+    breakpoint_cost::{self, HitCost},
+    breakpoint_slots::{Slots, idle},
+    clock::monotonic_ns,
+    perf_event::{self, Attributes, OpenError},
+    watch_control::open_value,
+};
+use crate::{
+    access::{Cpu, Tid},
+    event::{Breadth, WatchedWord, WindowEnd},
+};
+
+/// Why words cannot be watched, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BreakpointError {
+    /// A breakpoint could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The kernel half refused.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// The window's plan cannot be.
+    #[error("the watch window cannot be: {0}")]
+    Plan(&'static str),
+    /// None of the threads to watch is there any more.
+    #[error("the threads to watch have ended")]
+    NoThread,
+    /// A system call on an open breakpoint failed.
+    #[error("{what} failed")]
+    System {
+        /// What was done.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// What a window shall be.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowPlan<'a> {
+    /// Its number in the run, from 0.
+    pub number: u64,
+    /// What to watch, at most [`WATCH_SLOTS`] words at no more than [`Breakpoints::slots`] addresses. Words
+    /// of the same address share a slot. Pid 0: the hits of every target.
+    pub words: &'a [WatchedWord],
+    /// Whom to watch where breakpoints cannot be on CPUs; ignored elsewhere.
+    pub threads: &'a [Tid],
+    /// Ends after this many hits, at least 1.
+    pub hit_limit: u64,
+    /// Ends after this time, nanoseconds, at least 1.
+    pub duration_ns: u64,
+}
+
+/// A window that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closed {
+    /// From here on every hit was recorded; CLOCK_MONOTONIC, nanoseconds. May be a little before what
+    /// [`Breakpoints::arm`] returned.
+    pub open_ns: u64,
+    /// Up to here every hit was recorded or counted in `dropped`; not before `open_ns`.
+    pub end_ns: u64,
+    /// Hits, on all CPUs.
+    pub hits: u64,
+    /// Of those, hits that found no room in their CPU's ring.
+    pub dropped: u64,
+    /// Traps that are no hits: others' at the same address, while arming and disarming, and after the end.
+    /// They cost the threads that made them as much as a hit.
+    pub other_traps: u64,
+    /// Why it ended. The caller knows better when it is [`WindowEnd::Asked`].
+    pub end: WindowEnd,
+}
+
+/// What watching costs here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Costs {
+    /// Time that one hit takes from the thread that made it, nanoseconds.
+    pub hit_ns: u64,
+    /// Time that arming took the last time, nanoseconds.
+    pub arm_ns: u64,
+    /// Time that disarming took the last time, nanoseconds.
+    pub disarm_ns: u64,
+}
+
+/// The reserved breakpoints. Everything is held by descriptors: when the value or the process goes, the
+/// slots are free.
+#[derive(Debug)]
+pub struct Breakpoints {
+    watch: Watch,
+    slots: Slots,
+    /// A skipped hit disables its event by itself; see [`breakpoint_cost::HitCost::limit_by_program`].
+    limit_by_program: bool,
+    costs: Costs,
+    /// The kernel half's counts when nothing was armed last.
+    seen: Vec<(Cpu, WatchStats)>,
+    window: Option<OpenWindow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenWindow {
+    number: u64,
+    open_ns: u64,
+    deadline_ns: u64,
+    hit_limit: u64,
+}
+
+impl Breakpoints {
+    /// Reserves up to `wanted` slots on all the CPUs, as many as there are: what debuggers hold is not to
+    /// be had. Where there is none, or CPUs may not be watched, falls back to threads, as
+    /// [`Self::open_on_threads`]. Measures the costs first, which takes some 10 ms.
+    ///
+    /// At most one value of a [`KernelHalf`] may be in use.
+    pub fn open(
+        kernel: &mut KernelHalf,
+        cpus: &[Cpu],
+        wanted: usize,
+    ) -> Result<Breakpoints, BreakpointError> {
+        let watch = kernel.watch()?;
+        let hit = breakpoint_cost::measure(&watch)?;
+        let wanted = wanted.min(WATCH_SLOTS);
+        let slots = match Slots::on_cpus(&watch, cpus, wanted)? {
+            Some(slots) => slots,
+            None => Slots::on_threads(wanted)?,
+        };
+        Breakpoints::with(watch, slots, hit)
+    }
+
+    /// Watches single threads instead of CPUs: each window opens its breakpoints anew, and threads that are
+    /// born in it are not seen. Reserves nothing; there are as many slots as our own thread could have.
+    pub fn open_on_threads(
+        kernel: &mut KernelHalf,
+        wanted: usize,
+    ) -> Result<Breakpoints, BreakpointError> {
+        let watch = kernel.watch()?;
+        let hit = breakpoint_cost::measure(&watch)?;
+        Breakpoints::with(watch, Slots::on_threads(wanted.min(WATCH_SLOTS))?, hit)
+    }
+
+    /// Arms and disarms once, where nobody touches anything, for the costs.
+    fn with(watch: Watch, slots: Slots, hit: HitCost) -> Result<Breakpoints, BreakpointError> {
+        let mut breakpoints = Breakpoints {
+            seen: watch.stats()?,
+            watch,
+            slots,
+            limit_by_program: hit.limit_by_program,
+            costs: Costs {
+                hit_ns: hit.hit_ns,
+                arm_ns: 0,
+                disarm_ns: 0,
+            },
+            window: None,
+        };
+        let places = vec![idle(); breakpoints.slots()];
+        let own_thread = [Tid(0)];
+        let start = monotonic_ns();
+        breakpoints.arm_slots(&places, &own_thread)?;
+        let armed = monotonic_ns();
+        breakpoints.slots.disarm()?;
+        breakpoints.costs.arm_ns = armed - start;
+        breakpoints.costs.disarm_ns = monotonic_ns() - armed;
+        Ok(breakpoints)
+    }
+
+    /// Addresses that can be watched at once, at least 1.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Where breakpoints are armed.
+    pub fn breadth(&self) -> Breadth {
+        self.slots.breadth()
+    }
+
+    /// What watching costs here.
+    pub fn costs(&self) -> Costs {
+        self.costs
+    }
+
+    /// Whether a breakpoint goes off by itself when its window is over. Otherwise (before about Linux 6.10)
+    /// each further touch costs a trap until [`Self::disarm`].
+    pub fn end_by_themselves(&self) -> bool {
+        self.limit_by_program
+    }
+
+    /// Opens a window and returns since when it is open, at the latest; CLOCK_MONOTONIC, nanoseconds.
+    ///
+    /// [`BreakpointError::Open`] with [`OpenError::NoSlot`] when a debugger holds a slot of one of the
+    /// threads: fewer words may do. After an error nothing is armed.
+    pub fn arm(&mut self, plan: &WindowPlan<'_>) -> Result<u64, BreakpointError> {
+        if self.window.is_some() {
+            return Err(BreakpointError::Plan("another one is open"));
+        }
+        if plan.hit_limit == 0 || plan.duration_ns == 0 {
+            return Err(BreakpointError::Plan("it has no hit or no time to live"));
+        }
+        let (words, places) = placed(plan.words, self.slots())?;
+        let start = monotonic_ns();
+        self.watch.control.prepare(&words, plan.hit_limit);
+        self.arm_slots(&places, plan.threads)?;
+        let open_ns = self.watch.control.open(plan.number, plan.duration_ns);
+        self.costs.arm_ns = open_ns - start;
+        self.window = Some(OpenWindow {
+            number: plan.number,
+            open_ns,
+            deadline_ns: open_ns.saturating_add(plan.duration_ns),
+            hit_limit: plan.hit_limit,
+        });
+        Ok(open_ns)
+    }
+
+    /// Whether the open window has come to its end; from then on it only waits to be disarmed. `None` also
+    /// when none is open.
+    pub fn over(&self) -> Option<WindowEnd> {
+        let window = self.window?;
+        if self.watch.control.hits() >= window.hit_limit {
+            return Some(WindowEnd::Hits);
+        }
+        (monotonic_ns() >= window.deadline_ns).then_some(WindowEnd::Time)
+    }
+
+    /// Closes the open window, and takes its breakpoints off; the slots stay reserved. When it returns, all
+    /// its hits are in the rings. After an error the window is closed too, and its hits are unknown.
+    pub fn disarm(&mut self) -> Result<Closed, BreakpointError> {
+        let Some(window) = self.window.take() else {
+            return Err(BreakpointError::Plan("none is open"));
+        };
+        let still_open_ns = self.watch.control.close();
+        let disarmed = self.slots.disarm();
+        self.costs.disarm_ns = monotonic_ns() - still_open_ns;
+        let stats = self.watch.stats()?;
+        for (cpu, now) in &stats {
+            if now.window == open_value(window.number) {
+                self.slots.limit_reached(*cpu, now.fired);
+            }
+        }
+        let before = std::mem::replace(&mut self.seen, stats);
+        disarmed?;
+        Ok(closed(window, still_open_ns, &before, &self.seen))
+    }
+
+    fn arm_slots(&mut self, places: &[Attributes], threads: &[Tid]) -> Result<(), BreakpointError> {
+        let armed = self
+            .slots
+            .arm(&self.watch, places, threads, self.limit_by_program);
+        if armed.is_err() {
+            // What is on goes off; why it could not all go on is the answer.
+            let _ = self.slots.disarm();
+        }
+        armed
+    }
+}
+
+impl Drop for Breakpoints {
+    fn drop(&mut self) {
+        self.watch.control.close();
+    }
+}
+
+/// What the kernel half counted between two moments when nothing was armed.
+fn closed(
+    window: OpenWindow,
+    still_open_ns: u64,
+    before: &[(Cpu, WatchStats)],
+    after: &[(Cpu, WatchStats)],
+) -> Closed {
+    let mut closed = Closed {
+        open_ns: window.open_ns,
+        // At the deadline itself a hit is skipped already.
+        end_ns: still_open_ns.min(window.deadline_ns - 1),
+        hits: 0,
+        dropped: 0,
+        other_traps: 0,
+        end: WindowEnd::Asked,
+    };
+    for ((_, before), (_, after)) in before.iter().zip(after) {
+        closed.hits += after.hits - before.hits;
+        closed.dropped += after.dropped - before.dropped;
+        let others = |stats: &WatchStats| stats.skipped + stats.foreign + stats.outside;
+        closed.other_traps += others(after) - others(before);
+        if after.window != open_value(window.number) {
+            continue;
+        }
+        // A hit that was recorded proves that the window was open before our clock said so: every later
+        // hit was recorded too.
+        if after.first_hit_ns != 0 {
+            closed.open_ns = closed.open_ns.min(after.first_hit_ns);
+        }
+        if after.first_skipped_ns != 0 {
+            closed.end_ns = closed.end_ns.min(after.first_skipped_ns - 1);
+        }
+    }
+    closed.end_ns = closed.end_ns.max(closed.open_ns);
+    if closed.hits >= window.hit_limit {
+        closed.end = WindowEnd::Hits;
+    } else if still_open_ns >= window.deadline_ns {
+        closed.end = WindowEnd::Time;
+    }
+    closed
+}
+
+/// The words in the order of the kernel half's slots, and the breakpoints of the first of them: one for
+/// each address.
+fn placed(
+    words: &[WatchedWord],
+    slots: usize,
+) -> Result<(Vec<WatchedWord>, Vec<Attributes>), BreakpointError> {
+    if words.is_empty() || words.len() > WATCH_SLOTS {
+        return Err(BreakpointError::Plan("it has no word or too many"));
+    }
+    let (mut first, mut again): (Vec<WatchedWord>, Vec<WatchedWord>) = (Vec::new(), Vec::new());
+    for word in words {
+        let is_aligned = matches!(word.len, 1 | 2 | 4 | 8) && word.addr % u64::from(word.len) == 0;
+        if !is_aligned || word.addr == 0 {
+            return Err(BreakpointError::Plan(
+                "a word is not 1, 2, 4 or 8 bytes at a multiple of its length",
+            ));
+        }
+        match first.iter().find(|other| other.addr == word.addr) {
+            None => first.push(*word),
+            Some(other) if other.len == word.len => again.push(*word),
+            Some(_) => {
+                return Err(BreakpointError::Plan(
+                    "two words of different lengths have the same address",
+                ));
+            }
+        }
+    }
+    if first.len() > slots {
+        return Err(BreakpointError::Plan("it has more addresses than slots"));
+    }
+    let places = first
+        .iter()
+        .map(|word| perf_event::data_breakpoint(word.addr, word.len))
+        .collect();
+    first.append(&mut again);
+    Ok((first, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Pid;
+
+    fn word(pid: u32, addr: u64, len: u8) -> WatchedWord {
+        WatchedWord {
+            pid: Pid(pid),
+            addr,
+            len,
+        }
+    }
+
+    #[test]
+    fn words_at_one_address_share_a_breakpoint_and_come_after_the_others() {
+        let words = [word(1, 64, 8), word(2, 64, 8), word(1, 72, 4)];
+        let (order, places) = placed(&words, 2).unwrap();
+        assert_eq!(order, [words[0], words[2], words[1]]);
+        let at: Vec<_> = places
+            .iter()
+            .map(|place| (place.config1, place.config2))
+            .collect();
+        assert_eq!(at, [(64, 8), (72, 4)]);
+        assert!(placed(&words, 1).is_err());
+    }
+
+    #[test]
+    fn words_that_no_register_can_watch_are_refused() {
+        assert!(placed(&[word(1, 64, 8)], 4).is_ok());
+        assert!(placed(&[], 4).is_err());
+        assert!(placed(&[word(1, 0, 8)], 4).is_err());
+        assert!(placed(&[word(1, 68, 8)], 4).is_err());
+        assert!(placed(&[word(1, 64, 3)], 4).is_err());
+        assert!(placed(&[word(1, 64, 8), word(2, 64, 4)], 4).is_err());
+        let five: Vec<_> = (1..=5).map(|n| word(n, 64, 8)).collect();
+        assert!(placed(&five, 4).is_err());
+        assert!(placed(&five[..4], 4).is_ok());
+    }
+
+    const WINDOW: OpenWindow = OpenWindow {
+        number: 6,
+        open_ns: 1000,
+        deadline_ns: 5000,
+        hit_limit: 100,
+    };
+
+    fn cpu(stats: WatchStats) -> (Cpu, WatchStats) {
+        (Cpu(0), stats)
+    }
+
+    #[test]
+    fn a_window_ends_before_the_first_hit_that_any_cpu_skipped() {
+        let before = [cpu(WatchStats::default()); 2];
+        let skipped = |first_skipped_ns, hits| {
+            cpu(WatchStats {
+                window: 7,
+                hits,
+                skipped: 1,
+                first_skipped_ns,
+                ..WatchStats::default()
+            })
+        };
+        let result = closed(
+            WINDOW,
+            4000,
+            &before,
+            &[skipped(3000, 60), skipped(2500, 41)],
+        );
+        assert_eq!((result.open_ns, result.end_ns), (1000, 2499));
+        assert_eq!((result.hits, result.other_traps), (101, 2));
+        assert_eq!(result.end, WindowEnd::Hits);
+    }
+
+    #[test]
+    fn an_earlier_windows_skipped_hit_does_not_end_this_one() {
+        let old = cpu(WatchStats {
+            window: 6,
+            hits: 500,
+            skipped: 3,
+            first_hit_ns: 100,
+            first_skipped_ns: 200,
+            ..WatchStats::default()
+        });
+        let result = closed(WINDOW, 4000, &[old], &[old]);
+        assert_eq!((result.open_ns, result.end_ns), (1000, 4000));
+        assert_eq!((result.hits, result.other_traps), (0, 0));
+        assert_eq!(result.end, WindowEnd::Asked);
+    }
+
+    #[test]
+    fn a_window_that_is_closed_late_ends_before_its_deadline() {
+        let result = closed(WINDOW, 9000, &[], &[]);
+        assert_eq!((result.end_ns, result.end), (4999, WindowEnd::Time));
+    }
+
+    #[test]
+    fn a_hit_before_our_clock_was_read_shows_that_the_window_was_open() {
+        let before = [cpu(WatchStats::default())];
+        let after = [cpu(WatchStats {
+            window: 7,
+            hits: 1,
+            first_hit_ns: 900,
+            ..WatchStats::default()
+        })];
+        assert_eq!(closed(WINDOW, 4000, &before, &after).open_ns, 900);
+    }
+}

@@ -1,0 +1,5 @@
+//! Watch windows on the running kernel. Where the user cannot, each test says so and returns.
+
+mod others;
+mod stage;
+mod windows;
