@@ -18,6 +18,7 @@ mod registers;
 mod semantics;
 #[cfg(test)]
 mod tests;
+pub mod trap;
 mod walk;
 mod window;
 

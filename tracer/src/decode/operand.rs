@@ -23,7 +23,7 @@ enum Arithmetic {
     Wide,
     /// Cut to 32 bits (address-size prefix).
     Narrow,
-    /// From registers that are not sampled: gathers, scatters, masked vectors.
+    /// From registers that are not sampled: gathers, scatters, tiles.
     Unsampled,
 }
 
@@ -54,6 +54,8 @@ pub(super) struct Operand {
     segment: Segment,
     /// The displacement is an address in the file: add the load bias.
     relative: bool,
+    /// A mask that is not sampled chooses among the bytes.
+    masked: bool,
     arithmetic: Arithmetic,
     pub(super) op: Op,
     pub(super) locked: bool,
@@ -61,8 +63,48 @@ pub(super) struct Operand {
 }
 
 impl Operand {
+    /// What an instruction touches besides its written operands: `size` bytes at a register.
+    pub(super) fn implied(base: Gpr, displacement: u64, size: u16, op: Op) -> Operand {
+        Operand {
+            displacement,
+            base: Some(base),
+            index: None,
+            bit: None,
+            shift: 0,
+            segment: Segment::Flat,
+            relative: false,
+            masked: false,
+            arithmetic: Arithmetic::Wide,
+            op,
+            locked: false,
+            size,
+        }
+    }
+
+    /// The same, where no register tells the address.
+    pub(super) fn anywhere(size: u16, op: Op) -> Operand {
+        Operand {
+            base: None,
+            arithmetic: Arithmetic::Unsampled,
+            ..Operand::implied(Gpr::RAX, 0, size, op)
+        }
+    }
+
+    /// Whether only some of the bytes from the address on are touched.
+    pub(super) fn is_masked(&self) -> bool {
+        self.masked
+    }
+
     /// The address in this register state.
     pub(super) fn address(&self, known: &Known, bases: &Bases) -> Result<u64, NoAddress> {
+        if self.masked {
+            return Err(NoAddress::Register);
+        }
+        self.start(known, bases)
+    }
+
+    /// The address in this register state of what a mask may choose from.
+    pub(super) fn start(&self, known: &Known, bases: &Bases) -> Result<u64, NoAddress> {
         if self.arithmetic == Arithmetic::Unsampled {
             return Err(NoAddress::Register);
         }
@@ -126,6 +168,7 @@ pub(super) fn operands(instruction: &Instruction, info: &InstructionInfo, out: &
             shift: 0,
             segment: segment(instruction.memory_segment()),
             relative: false,
+            masked: is_masked(instruction),
             arithmetic: Arithmetic::Wide,
             op,
             locked: instruction.has_lock_prefix() || mnemonic == Mnemonic::Xchg,
@@ -140,9 +183,6 @@ pub(super) fn operands(instruction: &Instruction, info: &InstructionInfo, out: &
             OpKind::Memory => explicit(instruction, &mut operand),
             // 16- and 32-bit string forms and the masked stores through rdi.
             _ => operand.arithmetic = Arithmetic::Unsampled,
-        }
-        if is_masked(instruction) {
-            operand.arithmetic = Arithmetic::Unsampled;
         }
         out.push(operand);
     }
@@ -168,6 +208,10 @@ fn explicit(instruction: &Instruction, operand: &mut Operand) {
             // Vector indices, the byte index of `xlat`, eip.
             Arithmetic::Unsampled
         };
+    // The rows of a tile lie a register's value apart.
+    if is_tile(instruction) {
+        operand.arithmetic = Arithmetic::Unsampled;
+    }
     match instruction.mnemonic() {
         Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts => {
             operand.bit = Gpr::of(instruction.op1_register());
@@ -237,10 +281,14 @@ fn is_masked(instruction: &Instruction) -> bool {
                 | Mnemonic::Maskmovq
                 | Mnemonic::Maskmovdqu
                 | Mnemonic::Vmaskmovdqu
-                | Mnemonic::Tileloadd
-                | Mnemonic::Tileloaddt1
-                | Mnemonic::Tilestored
         )
+}
+
+fn is_tile(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.mnemonic(),
+        Mnemonic::Tileloadd | Mnemonic::Tileloaddt1 | Mnemonic::Tilestored
+    )
 }
 
 /// Bytes touched; a broadcast reads one element.

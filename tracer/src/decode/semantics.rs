@@ -87,6 +87,9 @@ fn strings(instruction: &Instruction) -> Effect {
 fn stack(instruction: &Instruction) -> Option<Linear> {
     match instruction.mnemonic() {
         Mnemonic::Leave => Some(Linear::offset(Gpr::RSP, Gpr::RBP, 8)),
+        Mnemonic::Enter if instruction.immediate8_2nd() == 0 => {
+            Some(Linear::offset(Gpr::RBP, Gpr::RSP, 8u64.wrapping_neg()))
+        }
         Mnemonic::Enter | Mnemonic::Call => None,
         Mnemonic::Pop if Gpr::of(instruction.op0_register()) == Some(Gpr::RSP) => None,
         _ if instruction.is_stack_instruction() => {

@@ -13,6 +13,7 @@ pub mod proc_snapshot;
 pub mod sampled_code;
 pub mod timer;
 pub mod tracked;
+pub mod trapped_code;
 
 /// All sources, in order of preference.
 pub static SOURCES: &[&dyn SourceKind] = &[&timer::KIND];

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Longest kernel function that is read, bytes; longer ones are cut.
-const LONGEST_FUNCTION: u64 = 64 * 1024;
+pub(super) const LONGEST_FUNCTION: u64 = 64 * 1024;
 /// Instructions kept decoded, at about 90 bytes each. What runs hot is decoded again at once, so beyond
 /// this everything is let go rather than the oldest sought.
 const MOST_INSTRUCTIONS: usize = 1 << 19;

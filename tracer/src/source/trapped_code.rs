@@ -1,0 +1,137 @@
+//! From a breakpoint's hit to the access, with the code of live processes and of the running kernel.
+
+use std::sync::Arc;
+
+use super::sampled_code::{LONGEST_FUNCTION, ReadKernel};
+use crate::{
+    access::{Pid, SpaceId},
+    decode::trap::{FunctionText, Hit, Text, TrapCode, Trapped, Unit},
+    event::Unresolved,
+    module::{LoadedModule, ModuleId, ModuleStore},
+    space::{AddressSpaces, KERNEL_START},
+    sys,
+};
+
+/// Code of everything that was hit so far.
+pub struct TrappedCode {
+    modules: Arc<ModuleStore>,
+    code: TrapCode<Place>,
+}
+
+/// Whose text is kept: it does not change while it is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Kernel,
+    Module(ModuleId),
+}
+
+impl TrappedCode {
+    /// Nothing decoded yet.
+    pub fn new(modules: Arc<ModuleStore>) -> TrappedCode {
+        TrappedCode {
+            modules,
+            code: TrapCode::default(),
+        }
+    }
+
+    /// Appends the accesses of one instruction of `pid`, in user or kernel mode; see
+    /// [`TrapCode::resolve`]. Code that is in no file is read from the process, which must still be there.
+    pub fn resolve(
+        &mut self,
+        spaces: &mut AddressSpaces,
+        pid: Pid,
+        hit: &Hit<'_>,
+        read_kernel: ReadKernel<'_>,
+        out: &mut Vec<Trapped>,
+    ) -> Result<(), Unresolved> {
+        let mut text = LiveText {
+            modules: &self.modules,
+            space: spaces.space(pid),
+            spaces,
+            pid,
+            read_kernel,
+        };
+        self.code.resolve(&mut text, hit, out)
+    }
+}
+
+/// Code as one process sees it.
+struct LiveText<'a> {
+    modules: &'a ModuleStore,
+    spaces: &'a AddressSpaces,
+    space: SpaceId,
+    pid: Pid,
+    read_kernel: ReadKernel<'a>,
+}
+
+impl LiveText<'_> {
+    /// The module at a run-time address, and the address in it.
+    fn module(&self, addr: u64) -> Result<(Arc<LoadedModule>, u64), Unresolved> {
+        let mapping = self
+            .spaces
+            .mapping(self.space, addr)
+            .ok_or(Unresolved::NoMapping)?;
+        let module = self
+            .modules
+            .open(self.pid, mapping)
+            .map_err(|_| Unresolved::NoModule)?;
+        let svma = module.svma(mapping, addr).ok_or(Unresolved::NoModule)?;
+        Ok((module, svma))
+    }
+}
+
+impl Text for LiveText<'_> {
+    type Key = Place;
+
+    fn unit(&mut self, addr: u64) -> Result<Unit<Place>, Unresolved> {
+        if addr >= KERNEL_START {
+            return Ok(Unit {
+                key: Place::Kernel,
+                bias: 0,
+            });
+        }
+        let (module, svma) = self.module(addr)?;
+        Ok(Unit {
+            key: Place::Module(module.id),
+            bias: addr.wrapping_sub(svma),
+        })
+    }
+
+    fn function(&mut self, addr: u64) -> Result<FunctionText, Unresolved> {
+        if addr >= KERNEL_START {
+            let symbols = self.modules.kernel().ok_or(Unresolved::KernelText)?;
+            let (start, end, _) = symbols.function(addr).ok_or(Unresolved::KernelText)?;
+            let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
+            let bytes = (self.read_kernel)(start, length).ok_or(Unresolved::KernelText)?;
+            return Ok(FunctionText { start, bytes });
+        }
+        let (module, svma) = self.module(addr)?;
+        let function = module.elf.function(svma).ok_or(Unresolved::NoFunction)?;
+        let bytes = module
+            .elf
+            .code(function.start, function.end)
+            .ok_or(Unresolved::NoModule)?;
+        let bias = addr.wrapping_sub(svma);
+        Ok(FunctionText {
+            start: function.start.wrapping_add(bias),
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    fn bytes(&mut self, addr: u64, buffer: &mut [u8]) -> usize {
+        if addr < KERNEL_START {
+            return sys::process_memory::read(self.pid, addr, buffer).unwrap_or(0);
+        }
+        match (self.read_kernel)(addr, buffer.len()) {
+            Some(read) => {
+                let got = read.len().min(buffer.len());
+                buffer[..got].copy_from_slice(&read[..got]);
+                got
+            }
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
