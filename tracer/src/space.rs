@@ -169,6 +169,11 @@ impl AddressSpaces {
         }
     }
 
+    /// The space that the process runs in now, if it was heard of.
+    pub fn current(&self, pid: Pid) -> Option<SpaceId> {
+        self.current.get(&pid).copied()
+    }
+
     fn start(&mut self, pid: Pid, mappings: Arc<Mappings>) -> SpaceId {
         let id = SpaceId(self.spaces.len() as u32);
         self.spaces.push(Space {

@@ -42,6 +42,12 @@ impl LoadedModule {
         let bias = self.elf.load_bias(mapping.start, mapping.file_offset)?;
         Some(addr.wrapping_sub(bias))
     }
+
+    /// The runtime address of one of the module's own (svma), by one of its mappings.
+    pub fn address(&self, mapping: &Mapping, svma: u64) -> Option<u64> {
+        let bias = self.elf.load_bias(mapping.start, mapping.file_offset)?;
+        Some(svma.wrapping_add(bias))
+    }
 }
 
 /// Why there is no module behind a mapping.

@@ -3,9 +3,13 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
+mod lookup;
 mod resolver;
+mod watch_text;
 
+pub use lookup::{Located, LookupError, find_variable};
 pub use resolver::Resolver;
+pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
 
 use crate::access::{LineKey, LineSize, SpaceId, Tid};
 
