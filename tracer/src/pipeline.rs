@@ -1,9 +1,9 @@
 //! The one way from events to a report, for live and recorded input alike.
 
 use crate::{
-    access::LineSize,
-    analysis::{AnalysisOptions, LineTable, Totals},
-    event::{Batch, Tally},
+    access::{Basis, LineSize},
+    analysis::{AnalysisOptions, LineTable, Totals, WatchBounds, WatchedLines},
+    event::{Batch, Tally, WatchedWord},
     finding::{Judgement, Thresholds, judge_all},
     space::AddressSpaces,
 };
@@ -17,6 +17,7 @@ pub struct Pipeline {
     /// Accesses fed.
     pub accesses: u64,
     lines: LineTable,
+    watched: WatchedLines,
     thresholds: Thresholds,
 }
 
@@ -28,11 +29,13 @@ impl Pipeline {
             tally: Tally::default(),
             accesses: 0,
             lines: LineTable::new(options),
+            watched: WatchedLines::new(options.line_size, WatchBounds::default()),
             thresholds,
         }
     }
 
-    /// Takes in the next batch, context before accesses of the same time.
+    /// Takes in the next batch, context before accesses of the same time. Trapped accesses are no samples:
+    /// they go to the watched lines, and count there when their window comes.
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
@@ -42,14 +45,28 @@ impl Pipeline {
                 self.spaces.apply(due);
             }
             let (space, place) = self.spaces.place(access.pid, access.addr);
-            self.lines.observe(access, place, space);
+            match access.basis {
+                Basis::Trapped => self.watched.observe(access, place, space),
+                Basis::Stalled | Basis::Decoded | Basis::Harvested => {
+                    self.lines.observe(access, place, space);
+                }
+            }
         }
         context.for_each(|rest| self.spaces.apply(rest));
+        for window in &batch.windows {
+            let place_of = |word: WatchedWord| self.spaces.place(word.pid, word.addr).1;
+            self.watched.close(window, place_of);
+        }
     }
 
     /// Judges what was seen so far; ranked by cost. May be asked at any time.
     pub fn judge(&self) -> Vec<Judgement> {
         judge_all(&self.lines, self.tally.sampled_ns, &self.thresholds)
+    }
+
+    /// What the watch windows showed so far.
+    pub fn watched(&self) -> &WatchedLines {
+        &self.watched
     }
 
     /// What the table of lines was fed and dropped.
@@ -78,5 +95,78 @@ impl Pipeline {
     /// Line size of the analysis.
     pub fn line_size(&self) -> LineSize {
         self.lines.line_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{
+        access::{Access, Cpu, Op, Pid, Tid},
+        event::{Breadth, Window, WindowEnd},
+    };
+
+    const ADDR: u64 = 0x7f00_0000_1008;
+
+    fn access(time_ns: u64, basis: Basis) -> Access {
+        Access {
+            time_ns,
+            addr: ADDR,
+            ip: 0x401000,
+            cost_ns: 0,
+            pid: Pid(7),
+            tid: Tid(7),
+            cpu: Cpu(0),
+            size: 8,
+            op: Op::Rmw,
+            basis,
+            locked: false,
+            kernel: false,
+        }
+    }
+
+    fn window(open_ns: u64, end_ns: u64) -> Window {
+        Window {
+            number: 0,
+            open_ns,
+            end_ns,
+            words: vec![WatchedWord {
+                pid: Pid(7),
+                addr: ADDR,
+                len: 8,
+            }],
+            hits: 2,
+            lost: 0,
+            unresolved: BTreeMap::new(),
+            inferred: 0,
+            cost_ns: 0,
+            breadth: Breadth::Cpus,
+            end: WindowEnd::Time,
+        }
+    }
+
+    #[test]
+    fn trapped_accesses_go_to_their_window_and_samples_to_the_table() {
+        let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
+        let mut batch = Batch {
+            accesses: vec![
+                access(10, Basis::Trapped),
+                access(11, Basis::Stalled),
+                access(12, Basis::Trapped),
+            ],
+            ..Batch::default()
+        };
+        pipeline.feed(&batch);
+        assert_eq!(pipeline.totals().accesses, 1);
+        assert_eq!(pipeline.watched().pending(), 2);
+        batch.clear();
+        batch.windows = vec![window(10, 20), window(30, 40)];
+        pipeline.feed(&batch);
+        let line = pipeline.watched().lines().next().unwrap();
+        let (table_key, _) = pipeline.lines.lines().next().unwrap();
+        assert_eq!(line.key(), table_key);
+        assert_eq!((line.counts().windows, line.counts().accesses), (2, 2));
     }
 }
