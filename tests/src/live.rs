@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 
 use crate::{
     answer::{Answer, Variant},
+    breakpoint,
     compare::{FunctionRanges, differences},
     disassembly, kernel,
     report::Report,
@@ -107,17 +108,42 @@ const LOOKS: u32 = 3;
 /// A false alarm is never excused: the first look counts where nothing is to be found, and where more was found.
 pub fn check(name: &str, variant: Variant) {
     let Some(_turn) = ready() else { return };
+    look(name, variant, Windows::WherePossible);
+}
+
+/// Looks at a workload as often as its answer allows.
+fn look(name: &str, variant: Variant, windows: Windows) {
     let looks = match Subject::new(name, variant) {
         Ok(subject) if subject.answer.findings.is_empty() => 1,
         _ => LOOKS,
     };
     for look in 1..=looks {
-        match observe(name, variant, Windows::WherePossible) {
+        match observe(name, variant, windows) {
             Ok(()) => return,
             Err(error) if look == looks || !is_by_chance(&error) => panic!("{error:#}"),
             Err(error) => say(&format!("{name}: look {look} of {looks} missed: {error:#}")),
         }
     }
+}
+
+/// Like [`check`], with windows: a run that had none has not given the answer. Skipped loudly where the machine has no
+/// breakpoints to give.
+pub fn check_watched(name: &str, variant: Variant) {
+    let Some(_turn) = ready_to_watch() else {
+        return;
+    };
+    look(name, variant, Windows::Required);
+}
+
+/// Waits for the turn to run live with windows; `None`, said loudly, where the machine has no breakpoints to give.
+pub fn ready_to_watch() -> Option<Turn> {
+    let turn = ready()?;
+    let free = breakpoint::free().unwrap_or_else(|error| panic!("{error:#}"));
+    if free == 0 {
+        skipped("no hardware breakpoint is free on every CPU");
+        return None;
+    }
+    Some(turn)
 }
 
 /// Why a report is not the answer.

@@ -220,40 +220,14 @@ fn five_hundred_threads_on_two_lines() {
     check("crowd", Padded);
 }
 
-#[test]
-fn a_page_that_is_unmapped_halfway_through() {
-    check("remapper", Plain);
-}
-
-#[test]
-fn a_page_that_is_unmapped_halfway_through_with_fields_apart() {
-    check("remapper", Padded);
-}
-
-#[test]
-fn a_program_that_becomes_itself_again_by_exec() {
-    check("reborn", Plain);
-}
-
-#[test]
-fn a_program_that_becomes_itself_again_by_exec_with_fields_apart() {
-    check("reborn", Padded);
-}
-
-#[test]
-fn counters_on_one_line_and_laps_on_lines_of_their_own() {
-    check("lap_counter", Plain);
-}
-
-#[test]
-fn counters_and_laps_all_on_lines_of_their_own() {
-    check("lap_counter", Padded);
-}
-
 /// A workload nobody runs is an answer nobody hears.
 #[test]
 fn every_variant_of_every_workload_is_run() {
-    let tests = [include_str!("live.rs"), include_str!("pairs.rs")];
+    let tests = [
+        include_str!("live.rs"),
+        include_str!("pairs.rs"),
+        include_str!("watch.rs"),
+    ];
     for workload in cohtrace_tests::workload::all().expect("the workloads are readable") {
         for answer in &workload.answers {
             let call = format!("check(\"{}\", {:?});", workload.name, answer.variant);
