@@ -3,6 +3,8 @@
 //! Files predict, attempts prove: when every call that a source makes has been seen to work, no setting
 //! is held against it; when one was refused and no setting explains it, the refusal itself is reported.
 
+mod watch;
+
 use super::{
     Capability, KernelVersion, Limit, LiveProbe, Lockdown, Machine, Refusal, Seccomp, remedy,
 };
@@ -59,13 +61,17 @@ pub fn availability(machine: &Machine, live: &LiveProbe) -> Vec<SourceStatus> {
         Status::Available => timer_limits(machine),
         _ => Vec::new(),
     };
-    vec![SourceStatus {
-        name: "timer",
-        about: "cpu-clock samples decoded to memory accesses; needs no PMU",
-        evidence: "address (decoded), load or store; not latency, cache level or order",
-        status,
-        limits,
-    }]
+    let watch = watch::status(&status, live);
+    vec![
+        SourceStatus {
+            name: "timer",
+            about: "cpu-clock samples decoded to memory accesses; needs no PMU",
+            evidence: "address (decoded), load or store; not latency, cache level or order",
+            status,
+            limits,
+        },
+        watch,
+    ]
 }
 
 fn timer_status(machine: &Machine, live: &LiveProbe) -> Status {

@@ -201,7 +201,7 @@ mod tests {
                     let _ = pmu.encode(terms);
                 }
             }
-            prop_assert_eq!(availability(&machine, &live).len(), 1);
+            prop_assert_eq!(availability(&machine, &live).len(), 2);
             prop_assert_eq!(Hardware::of(&machine, &live).breakpoints.free, None);
         }
     }

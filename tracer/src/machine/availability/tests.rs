@@ -41,7 +41,7 @@ fn all_refused() -> LiveProbe {
 fn timer(fixture: &Fixture, live: &LiveProbe) -> SourceStatus {
     let machine = Machine::probe(fixture.root());
     let mut sources = availability(&machine, live);
-    assert_eq!(sources.len(), 1);
+    assert_eq!(sources.len(), 2);
     sources.remove(0)
 }
 

@@ -44,6 +44,9 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
         Sources
           timer                 ok: cpu-clock samples decoded to memory accesses; needs no PMU
             shows               address (decoded), load or store; not latency, cache level or order
+          watch                 ok: data breakpoints on suspicious lines, a BPF program on each hit; needs
+                                no PMU
+            shows               every access to up to four words of a line, in order, with its instruction
 
         Tried
           cpu-clock, all tasks  ok
@@ -121,6 +124,10 @@ fn an_ordinary_user_reads_why_and_the_commands_to_paste() {
                                 sudo setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace+ep \
                                 "$(command -v cohtrace)"
             shows               address (decoded), load or store; not latency, cache level or order
+          watch                 no: data breakpoints on suspicious lines, a BPF program on each hit; needs
+                                no PMU
+            why                 it confirms what the timer source finds, which cannot run
+            shows               every access to up to four words of a line, in order, with its instruction
 
         Tried
           cpu-clock, all tasks  not tried
