@@ -13,6 +13,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+mod window;
+
+pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
+
 use crate::access::{Access, Cpu, Pid, Tid};
 
 /// Accesses and context of one stretch of time.
@@ -144,78 +148,6 @@ impl Mapping {
     pub fn is_file(&self) -> bool {
         self.inode != 0 && self.name.starts_with('/') && !self.name.starts_with("//")
     }
-}
-
-/// An interval in which every access to some words of a line was trapped, so that their order is complete.
-///
-/// Its accesses are those of [`Basis::Trapped`](crate::access::Basis::Trapped) to the window's line with
-/// `open_ns <= time_ns <= end_ns`. Windows do not overlap. A hit after `end_ns` was trapped while the window
-/// was closing on another CPU: it is an access that happened, outside of any complete order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
-    /// Number in the run, from 0.
-    pub number: u64,
-    /// From here on all CPUs (or threads) were armed; CLOCK_MONOTONIC, nanoseconds.
-    pub open_ns: u64,
-    /// Up to here every access was trapped.
-    pub end_ns: u64,
-    /// The watched words, all of one line; a word that is mapped at several addresses is there for each.
-    pub words: Vec<WatchedWord>,
-    /// Breakpoint hits of targets. One instruction that touches two watched words hits twice.
-    pub hits: u64,
-    /// Of those, hits that found no room in their CPU's ring: the order has holes.
-    pub lost: u64,
-    /// Of those, hits whose instruction could not be told, by reason: the order has holes.
-    pub unresolved: BTreeMap<Unresolved, u64>,
-    /// Accesses whose address registers were overwritten by the access itself (`mov (%rax),%rax`): their
-    /// address is that of the watched word.
-    pub inferred: u64,
-    /// Time that the traps took from the targets: hits times the measured cost of one, nanoseconds.
-    pub cost_ns: u64,
-    /// What was armed.
-    pub breadth: Breadth,
-    /// Why it ended.
-    pub end: WindowEnd,
-}
-
-impl Window {
-    /// Whether no hit is missing from its order.
-    pub fn is_complete(&self) -> bool {
-        self.lost == 0 && self.unresolved.is_empty()
-    }
-}
-
-/// A few bytes that a breakpoint register watches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WatchedWord {
-    /// The process at whose address it is. Hits of other processes at the same address are not taken.
-    pub pid: Pid,
-    /// Virtual address, a multiple of `len`.
-    pub addr: u64,
-    /// 1, 2, 4 or 8 bytes.
-    pub len: u8,
-}
-
-/// Where a window's breakpoints are armed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Breadth {
-    /// On every CPU: no thread escapes.
-    Cpus,
-    /// On each thread that existed when the window opened: a thread born in it is not seen.
-    Threads,
-}
-
-/// Why a window ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WindowEnd {
-    /// It had as many hits as it may.
-    Hits,
-    /// Its time was over.
-    Time,
-    /// Closed by the run's end, or for a window that is worth more.
-    Asked,
-    /// The watched process ended or became another program.
-    Gone,
 }
 
 /// Counts that make losses visible; each adds up by [`Tally::add`].

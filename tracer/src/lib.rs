@@ -22,3 +22,4 @@ pub mod session;
 pub mod source;
 pub mod space;
 pub mod sys;
+pub mod watch;

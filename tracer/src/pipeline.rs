@@ -1,10 +1,12 @@
 //! The one way from events to a report, for live and recorded input alike.
 
+use rustc_hash::FxHashMap;
+
 use crate::{
-    access::{Basis, LineSize},
+    access::{Basis, LineKey, LineSize},
     analysis::{AnalysisOptions, LineTable, Totals, WatchBounds, WatchedLines},
-    event::{Batch, Tally, WatchedWord},
-    finding::{Judgement, Thresholds, judge_all},
+    event::{Batch, Tally, WatchTally, Window},
+    finding::{JudgedPair, Judgement, Shown, Thresholds, judge_all, judge_pairs, shown},
     space::AddressSpaces,
 };
 
@@ -14,10 +16,14 @@ pub struct Pipeline {
     pub spaces: AddressSpaces,
     /// Sum of the batches' counts.
     pub tally: Tally,
+    /// Sum of the windows.
+    pub watch_tally: WatchTally,
     /// Accesses fed.
     pub accesses: u64,
     lines: LineTable,
     watched: WatchedLines,
+    /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
+    shown: FxHashMap<LineKey, (Shown, u64)>,
     thresholds: Thresholds,
 }
 
@@ -27,9 +33,11 @@ impl Pipeline {
         Pipeline {
             spaces: AddressSpaces::default(),
             tally: Tally::default(),
+            watch_tally: WatchTally::default(),
             accesses: 0,
             lines: LineTable::new(options),
             watched: WatchedLines::new(options.line_size, WatchBounds::default()),
+            shown: FxHashMap::default(),
             thresholds,
         }
     }
@@ -45,26 +53,53 @@ impl Pipeline {
                 self.spaces.apply(due);
             }
             let (space, place) = self.spaces.place(access.pid, access.addr);
-            match access.basis {
-                Basis::Trapped => self.watched.observe(access, place, space),
-                Basis::Stalled | Basis::Decoded | Basis::Harvested => {
-                    self.lines.observe(access, place, space);
-                }
+            if access.basis == Basis::Trapped {
+                self.watched.observe(access, place, space);
+            } else {
+                self.lines.observe(access, place, space);
             }
         }
         context.for_each(|rest| self.spaces.apply(rest));
         for window in &batch.windows {
-            let place_of = |word: WatchedWord| self.spaces.place(word.pid, word.addr).1;
-            self.watched.close(window, place_of);
+            self.close(window);
+        }
+    }
+
+    fn close(&mut self, window: &Window) {
+        self.watch_tally.add(window);
+        let spaces = &mut self.spaces;
+        let line = (self.watched).close(window, |word| spaces.place(word.pid, word.addr).1);
+        if let Some(watched) = line.and_then(|line| self.watched.get(line)) {
+            let now = shown(watched, &self.thresholds.watch).shown;
+            let known = self.shown.entry(watched.key());
+            let known = known.or_insert((now, window.end_ns));
+            if known.0 != now {
+                *known = (now, window.end_ns);
+            }
         }
     }
 
     /// Judges what was seen so far; ranked by cost. May be asked at any time.
     pub fn judge(&self) -> Vec<Judgement> {
-        judge_all(&self.lines, self.tally.sampled_ns, &self.thresholds)
+        let sampled_ns = self.tally.sampled_ns;
+        let mut judgements = judge_all(&self.lines, &self.watched, sampled_ns, &self.thresholds);
+        for judgement in &mut judgements {
+            if let Some(watched) = &mut judgement.watched {
+                watched.since_ns = self
+                    .shown
+                    .get(&judgement.key)
+                    .map(|(_, since_ns)| *since_ns);
+            }
+        }
+        judgements
     }
 
-    /// What the watch windows showed so far.
+    /// Read-then-write pairs of the watched lines, those with a hint first.
+    pub fn pairs(&self) -> Vec<JudgedPair> {
+        judge_pairs(&self.lines, &self.watched, &self.thresholds.pairs)
+    }
+
+    /// What watch windows have shown so far.
     pub fn watched(&self) -> &WatchedLines {
         &self.watched
     }
@@ -105,7 +140,7 @@ mod tests {
     use super::*;
     use crate::{
         access::{Access, Cpu, Op, Pid, Tid},
-        event::{Breadth, Window, WindowEnd},
+        event::{Breadth, WatchedWord, WindowEnd},
     };
 
     const ADDR: u64 = 0x7f00_0000_1008;
@@ -137,6 +172,7 @@ mod tests {
                 addr: ADDR,
                 len: 8,
             }],
+            everyone: false,
             hits: 2,
             lost: 0,
             unresolved: BTreeMap::new(),

@@ -25,6 +25,17 @@ impl Mappings {
         mapping.contains(addr).then_some(mapping)
     }
 
+    /// Where a shared place is mapped first.
+    fn address(&self, place: Place) -> Option<u64> {
+        let Place::Shared { dev, inode, offset } = place else {
+            return None;
+        };
+        self.0.values().find_map(|m| {
+            let inside = offset.checked_sub(m.file_offset).filter(|o| *o < m.len)?;
+            (m.shared && m.dev == dev && m.inode == inode).then_some(m.start + inside)
+        })
+    }
+
     /// Puts the mapping over whatever was there; what sticks out on either side stays.
     fn insert(&mut self, new: Arc<Mapping>) {
         if new.len == 0 {
@@ -71,6 +82,8 @@ struct Space {
     mappings: Arc<Mappings>,
     /// An access was resolved in it, so its names may be asked for after its end.
     used: bool,
+    /// Its process ended or became another program.
+    left: bool,
 }
 
 /// What is known of a thread.
@@ -180,6 +193,7 @@ impl AddressSpaces {
             pid,
             mappings,
             used: false,
+            left: false,
         });
         self.current.insert(pid, id);
         id
@@ -189,6 +203,7 @@ impl AddressSpaces {
     fn leave(&mut self, pid: Pid) {
         if let Some(id) = self.current.get(&pid) {
             let space = &mut self.spaces[id.0 as usize];
+            space.left = true;
             if !space.used {
                 space.mappings = Arc::default();
             }
@@ -232,17 +247,32 @@ impl AddressSpaces {
         self.spaces.get(space.0 as usize).map(|s| s.pid)
     }
 
+    /// Where the memory can be reached now: the processes that run and have it mapped, with the address. Of
+    /// a shared place, those in whose spaces accesses were resolved. Nobody reaches a kernel place by an
+    /// address of its own.
+    pub fn addresses(&self, place: Place) -> Vec<(Pid, u64)> {
+        let runs = |space: &&Space| !space.left;
+        match place {
+            Place::Private { space, addr } => {
+                let space = self.spaces.get(space.0 as usize).filter(runs);
+                space.map(|space| (space.pid, addr)).into_iter().collect()
+            }
+            Place::Shared { .. } => self
+                .spaces
+                .iter()
+                .filter(|space| space.used)
+                .filter(runs)
+                .filter_map(|space| Some((space.pid, space.mappings.address(place)?)))
+                .collect(),
+            Place::Kernel { .. } => Vec::new(),
+        }
+    }
+
     /// A space and address at which the shared place is mapped.
     pub fn find_shared(&self, place: Place) -> Option<(SpaceId, u64)> {
-        let Place::Shared { dev, inode, offset } = place else {
-            return None;
-        };
         self.spaces.iter().enumerate().find_map(|(id, space)| {
-            space.mappings.0.values().find_map(|m| {
-                let inside = offset.checked_sub(m.file_offset).filter(|o| *o < m.len)?;
-                (m.shared && m.dev == dev && m.inode == inode)
-                    .then_some((SpaceId(id as u32), m.start + inside))
-            })
+            let addr = space.mappings.address(place)?;
+            Some((SpaceId(id as u32), addr))
         })
     }
 

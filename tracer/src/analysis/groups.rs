@@ -1,7 +1,7 @@
 //! Which byte ranges of a line belong together, by who stores and touches them: the base of layout
 //! advice. Bytes in different groups should not be on one line; bytes of one group may.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use crate::{
     access::{ByteSet, LineSize, Tid},
@@ -54,7 +54,8 @@ fn ranges(bytes: ByteSet) -> Vec<Range<u8>> {
 
 /// Groups the bytes of a line by its sites, ordered by first byte. One group: nothing to move apart.
 pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
-    let touching: Vec<&SiteCounts> = sites.iter().filter(|s| s.site.op.touches()).collect();
+    let weighed = weighed(sites);
+    let touching: Vec<&SiteCounts> = weighed.iter().filter(|s| s.site.op.touches()).collect();
     let total: f64 = touching.iter().map(|s| s.accesses() as f64).sum();
     let mut fields: Vec<Usage> = field_bytes(&touching, line_size)
         .into_iter()
@@ -74,6 +75,28 @@ pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
     }
     merged.sort_by_key(|group| group.bytes.0.trailing_zeros());
     merged.into_iter().map(Usage::into_group).collect()
+}
+
+/// Gives sites that only windows saw the samples they would have had at the rate of the others. An access
+/// that no sample shows must not be left out of a layout, and hits are far more than samples.
+fn weighed(sites: &[SiteCounts]) -> Cow<'_, [SiteCounts]> {
+    let unsampled = |s: &SiteCounts| s.accesses() == 0 && s.trapped > 0;
+    if !sites.iter().any(unsampled) {
+        return Cow::Borrowed(sites);
+    }
+    let known = || sites.iter().filter(|s| s.accesses() > 0 && s.trapped > 0);
+    let sampled: u64 = known().map(SiteCounts::accesses).sum();
+    let trapped: u64 = known().map(|s| s.trapped).sum();
+    let rate = if trapped > 0 {
+        sampled as f64 / trapped as f64
+    } else {
+        1.0
+    };
+    let mut weighed = sites.to_vec();
+    for site in weighed.iter_mut().filter(|s| unsampled(s)) {
+        site.decoded = (site.trapped as f64 * rate).round() as u32;
+    }
+    Cow::Owned(weighed)
 }
 
 /// Cuts the touched bytes into fields: bytes that one store writes together, then bytes never stored
@@ -219,6 +242,7 @@ mod tests {
             stalled: 0,
             decoded,
             harvested: 0,
+            trapped: 0,
             cost_ns: 0,
             cpus: CpuSet::default(),
         }

@@ -20,6 +20,7 @@ mod table;
 mod watched;
 mod watched_line;
 mod watched_words;
+mod window_accesses;
 mod window_order;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use table::{LineTable, Totals};
 pub use watched::{WatchBounds, WatchedLines, WatchedTotals};
 pub use watched_line::{TrappedSite, WatchedCounts, WatchedLine, WatchedThread};
 pub use watched_words::WatchedWords;
+pub use window_accesses::{WindowAccesses, WindowOrder};
 pub use window_order::Trapped;
 
 use crate::access::LineSize;

@@ -46,6 +46,8 @@ pub struct SiteCounts {
     pub decoded: u32,
     /// Accesses by basis: in the sampled loop.
     pub harvested: u32,
+    /// Accesses trapped in watch windows; no samples, so never added to the others.
+    pub trapped: u64,
     /// Sampled time spent waiting here, nanoseconds.
     pub cost_ns: u64,
     /// Where it ran.
@@ -53,7 +55,7 @@ pub struct SiteCounts {
 }
 
 impl SiteCounts {
-    /// Accesses of any basis.
+    /// Sampled accesses of any basis.
     pub fn accesses(&self) -> u64 {
         u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested)
     }
@@ -166,6 +168,7 @@ impl Record {
             stalled: self.stalled,
             decoded: self.decoded,
             harvested: self.harvested,
+            trapped: 0,
             cost_ns: self.cost_ns,
             cpus: self.cpus.clone(),
         }

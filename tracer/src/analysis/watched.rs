@@ -1,19 +1,9 @@
 //! The fold over watch windows: trapped accesses in, lines with their complete orders out.
-//!
-//! ```text
-//!   accesses   x  a  a b a  s b a │ a        x before the window was armed: outside
-//!   window        [ open ... end ]│          s to another line: a stray
-//!                                 │          a after the end: outside
-//!                                 └ the window's record comes here, or later
-//! ```
-//!
 //! [`WatchedLines::observe`] keeps trapped accesses until [`WatchedLines::close`] says whose they are.
-
-use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::{watched_line::WatchedLine, window_order::Trapped};
+use super::{watched_line::WatchedLine, window_accesses::WindowAccesses, window_order::Trapped};
 use crate::{
     access::{Access, LineKey, LineSize, Place, SpaceId},
     event::{WatchedWord, Window},
@@ -59,11 +49,16 @@ pub struct WatchedTotals {
 pub struct WatchedLines {
     line_size: LineSize,
     bounds: WatchBounds,
-    pending: VecDeque<Trapped>,
-    /// Time of the newest access that found no room.
-    dropped_ns: Option<u64>,
+    pending: WindowAccesses,
     lines: FxHashMap<LineKey, Box<WatchedLine>>,
     totals: WatchedTotals,
+}
+
+impl Default for WatchedLines {
+    /// 64-byte lines.
+    fn default() -> Self {
+        WatchedLines::new(LineSize::B64, WatchBounds::default())
+    }
 }
 
 impl WatchedLines {
@@ -72,8 +67,7 @@ impl WatchedLines {
         WatchedLines {
             line_size,
             bounds,
-            pending: VecDeque::new(),
-            dropped_ns: None,
+            pending: WindowAccesses::new(line_size, bounds.pending),
             lines: FxHashMap::default(),
             totals: WatchedTotals::default(),
         }
@@ -82,57 +76,39 @@ impl WatchedLines {
     /// Keeps a trapped access until its window comes.
     pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
         self.totals.observed += 1;
-        if self.pending.len() >= self.bounds.pending {
-            self.totals.dropped += 1;
-            self.dropped_ns = self.dropped_ns.max(Some(access.time_ns));
-            return;
-        }
-        self.pending.push_back(Trapped {
+        let kept = self.pending.push(Trapped {
             access: *access,
             place,
             space,
         });
+        self.totals.dropped += u64::from(!kept);
     }
 
-    /// Folds a window that is over; its accesses have been observed. `place_of` tells the place of a watched
-    /// word, and is asked only when no access of the window tells it: by the time a window's record comes,
-    /// its process may be gone.
-    pub fn close(&mut self, window: &Window, place_of: impl FnOnce(WatchedWord) -> Place) {
-        let mut inside = Vec::new();
-        let mut outside = Vec::new();
-        while let Some(next) = self.pending.pop_front() {
-            if next.access.time_ns > window.end_ns {
-                self.pending.push_front(next);
-                break;
-            }
-            if next.access.time_ns < window.open_ns {
-                outside.push(next);
-            } else {
-                inside.push(next);
-            }
+    /// Folds a window that is over, whose accesses have been observed, and returns its line. `place_of` is as
+    /// in [`WindowAccesses::close`].
+    pub fn close(
+        &mut self,
+        window: &Window,
+        place_of: impl FnOnce(WatchedWord) -> Place,
+    ) -> Option<LineKey> {
+        let order = self.pending.close(window, place_of);
+        match order.line {
+            Some(line) => self.take(window, line, &order.inside, order.whole),
+            None => self.drop_window(order.inside.len()),
         }
-        let place = (inside
-            .iter()
-            .find_map(|trapped| place_of_word(trapped, window)))
-        .or_else(|| window.words.first().map(|word| place_of(*word)));
-        match place {
-            Some(place) => self.take(window, place.line(self.line_size), &inside),
-            None => self.drop_window(inside.len()),
+        for trapped in &order.outside {
+            self.take_outside(trapped);
         }
-        for trapped in outside {
-            self.take_outside(&trapped);
-        }
+        order.line
     }
 
-    /// Folds a window with its accesses: those with `open_ns <= time_ns <= end_ns`, in order.
-    pub fn take(&mut self, window: &Window, line: LineKey, accesses: &[Trapped]) {
+    fn take(&mut self, window: &Window, line: LineKey, accesses: &[Trapped], whole: bool) {
         let room = self.lines.len() < self.bounds.lines;
         if !room && !self.lines.contains_key(&line) {
             self.drop_window(accesses.len());
             return;
         }
         self.totals.windows += 1;
-        let whole = self.dropped_ns.is_none_or(|at| at < window.open_ns);
         let entry = self.lines.entry(line);
         let watched = entry.or_insert_with(|| Box::new(WatchedLine::new(line, self.line_size)));
         watched.take(window, accesses, whole);
@@ -140,8 +116,9 @@ impl WatchedLines {
 
     /// No window will come any more: what still waits belongs to no order.
     pub fn finish(&mut self) {
-        for trapped in std::mem::take(&mut self.pending) {
-            self.take_outside(&trapped);
+        let waiting: Vec<Trapped> = self.pending.drain().collect();
+        for trapped in &waiting {
+            self.take_outside(trapped);
         }
     }
 
@@ -182,20 +159,6 @@ impl WatchedLines {
     pub fn get(&self, key: LineKey) -> Option<&WatchedLine> {
         self.lines.get(&key).map(|line| &**line)
     }
-}
-
-/// The place of a word that the access touches.
-fn place_of_word(trapped: &Trapped, window: &Window) -> Option<Place> {
-    let access = &trapped.access;
-    let end = access.addr.saturating_add(u64::from(access.size).max(1));
-    let touched = |word: &&WatchedWord| {
-        let word_end = word.addr.saturating_add(u64::from(word.len));
-        word.pid == access.pid && access.addr < word_end && word.addr < end
-    };
-    let word = window.words.iter().find(touched)?;
-    let position = trapped.place.position();
-    let position = position.wrapping_add(word.addr.wrapping_sub(access.addr));
-    Some(trapped.place.at(position))
 }
 
 #[cfg(test)]

@@ -146,6 +146,7 @@ impl Watch {
             unresolved: std::iter::empty::<(Unresolved, u64)>().collect(),
             inferred: 0,
             cost_ns: acts.len() as u64 * HIT_NS,
+            everyone: false,
             breadth: Breadth::Cpus,
             end: WindowEnd::Hits,
         };

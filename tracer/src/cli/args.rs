@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use crate::finding::PairThresholds;
+
 /// Samples per second and CPU unless asked otherwise.
 pub const DEFAULT_FREQUENCY_HZ: u64 = 1000;
 /// Sample ring of each CPU unless asked otherwise: 11,000 samples.
 pub const DEFAULT_RING_KIB: usize = 2048;
+/// Share of the targets' time for watch windows unless asked otherwise, percent.
+pub const DEFAULT_OVERHEAD_PERCENT: f64 = 2.0;
 
 /// Which cache lines threads fight over, by which variables and source lines; with or without a PMU.
 #[derive(Debug, Parser)]
@@ -45,6 +49,25 @@ pub enum Command {
     Record(RecordArgs),
     /// Report on a recorded session.
     Report(ReportArgs),
+    /// Read-then-write pairs of a recorded session: loads that a store to the same line follows.
+    ///
+    /// Only watch windows see what follows a load. A pair has a hint when fetching the line for ownership at
+    /// the load would save a request; the thresholds are conservative, since a needless fetch takes the line
+    /// from its readers.
+    #[command(after_help = "Example:\n  \
+        cohtrace record -p 4242 --duration 10 -o server.coh && cohtrace pairs server.coh")]
+    Pairs(PairsArgs),
+    /// The request log of a session's watch windows.
+    ///
+    /// A row for each access that, by the directory protocol of SWIFT (PPoPP 2005, section 2), leaves its CPU's
+    /// cache: number, processor, thread, instruction, target, line, and READ_SHAR (a load that misses) or
+    /// READ_PRIV (a store without ownership). Targets and lines are addresses, in shared memory file offsets.
+    /// Each window starts from a line that no cache holds.
+    #[command(after_help = "Examples:\n  \
+        cohtrace log server.coh                              in the order of the requests\n  \
+        cohtrace log server.coh --sort line                  by line, then in their order\n  \
+        cohtrace log server.coh --line private:0:0x404080    one line, by its key in the JSON report")]
+    Log(LogArgs),
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
@@ -84,6 +107,25 @@ pub struct SamplingArgs {
     /// No progress on the terminal.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// How to confirm by watch windows.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Sample only: no data breakpoints, so no confirmed verdicts, no pairs.
+    #[arg(long)]
+    pub no_watch: bool,
+    /// Share of the targets' time, in percent, that watch windows may take.
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_OVERHEAD_PERCENT, value_parser = overhead)]
+    pub overhead: f64,
+    /// Watch this memory instead of what samples suspect: an address with a length (0x7f3a40,16), or a
+    /// variable and what is in it (counters, table.slots[1].served). Repeat for more.
+    #[arg(
+        long,
+        value_name = "ADDRESS[,LEN]|VARIABLE[.FIELD]",
+        conflicts_with = "no_watch"
+    )]
+    pub watch: Vec<String>,
 }
 
 /// How to judge.
@@ -135,11 +177,15 @@ pub struct AttachArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Keep everything in a session as well, for later reports.
     #[arg(long, value_name = "NAME.coh")]
     pub record: Option<PathBuf>,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub pairs: PairArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -151,6 +197,8 @@ pub struct RecordArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Session directory to write.
     #[arg(short, long, value_name = "NAME.coh")]
     pub output: PathBuf,
@@ -168,7 +216,93 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
+    pub pairs: PairArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// When a pair deserves a hint.
+#[derive(Debug, Args)]
+pub struct PairArgs {
+    /// Least share of a load's executions, in percent, that the store must follow.
+    #[arg(long = "pair-share", value_name = "PERCENT", default_value_t = default_pairs().share_of_load * 100.0, value_parser = percent)]
+    pub share: f64,
+    /// Least executions of the load.
+    #[arg(long = "pair-executions", value_name = "N", default_value_t = default_pairs().executions)]
+    pub executions: u64,
+    /// Most of the load's executions, in percent, at which another CPU that only reads would lose its copy.
+    #[arg(long = "pair-readers", value_name = "PERCENT", default_value_t = default_pairs().readers * 100.0, value_parser = percent)]
+    pub readers: f64,
+}
+
+fn default_pairs() -> PairThresholds {
+    PairThresholds::default()
+}
+
+impl PairArgs {
+    /// As if nothing was given.
+    pub fn standard() -> PairArgs {
+        let limits = default_pairs();
+        PairArgs {
+            share: limits.share_of_load * 100.0,
+            executions: limits.executions,
+            readers: limits.readers * 100.0,
+        }
+    }
+
+    /// As the judgement takes them.
+    pub fn thresholds(&self) -> PairThresholds {
+        PairThresholds {
+            share_of_load: self.share / 100.0,
+            executions: self.executions,
+            readers: self.readers / 100.0,
+            ..default_pairs()
+        }
+    }
+}
+
+/// `pairs`.
+#[derive(Debug, Args)]
+pub struct PairsArgs {
+    /// Session directory.
+    #[arg(value_name = "NAME.coh")]
+    pub session: PathBuf,
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub pairs: PairArgs,
+    /// Print the pairs as JSON: the `pairs` of the report.
+    #[arg(long)]
+    pub json: bool,
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// `log`.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Session directory.
+    #[arg(value_name = "NAME.coh")]
+    pub session: PathBuf,
+    /// Only the line with this key, as the JSON report names it. Repeat for more.
+    #[arg(long, value_name = "KEY")]
+    pub line: Vec<String>,
+    /// Order of the rows.
+    #[arg(long, value_enum, default_value_t = LogOrder::Request)]
+    pub sort: LogOrder,
+    /// Bytes that travel together.
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
+    pub line_size: u64,
+}
+
+/// Order of a request log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogOrder {
+    /// As the requests came.
+    Request,
+    /// By line, then as they came.
+    Line,
 }
 
 /// `demo`.
@@ -206,6 +340,13 @@ fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse::<f64>() {
         Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
         _ => Err("expected a percentage from 0 to 100".into()),
+    }
+}
+
+fn overhead(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if (0.1..=50.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage from 0.1 to 50; --no-watch takes none".into()),
     }
 }
 
@@ -258,6 +399,8 @@ mod tests {
             ["--line-size", "96"],
             ["--threshold", "101"],
             ["--ring-kib", "100"],
+            ["--overhead", "0"],
+            ["--overhead", "51"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }

@@ -20,15 +20,19 @@ use crate::{
 
 /// Watches, then prints the report.
 pub fn run(args: &AttachArgs) -> Result<ExitCode> {
-    let mut observation = Observation::open(&args.target, &args.sampling, args.output.json)?;
+    let mut observation =
+        Observation::open(&args.target, &args.sampling, &args.watch, args.output.json)?;
     let options = analysis_options(&args.analysis, Some(args.sampling.frequency));
     let recording = args
         .record
         .as_ref()
-        .map(|path| Recording::create(path, false, &args.target, &args.sampling, &observation))
+        .map(|path| {
+            let sampling = &args.sampling;
+            Recording::create(path, false, &args.target, sampling, &mut observation)
+        })
         .transpose()?;
     let mut state = (
-        Pipeline::new(options, thresholds(&args.analysis)),
+        Pipeline::new(options, thresholds(&args.analysis, args.pairs.thresholds())),
         recording,
     );
     let modules = observation.modules.clone();
@@ -40,6 +44,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
                 .as_mut()
                 .map_or(Ok(()), |recording| recording.append(batch))
         },
+        |(pipeline, _)| Some(pipeline),
         |(pipeline, _), elapsed| progress_line(pipeline, &modules, elapsed),
     );
     let (pipeline, recording) = state;
@@ -48,11 +53,13 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     }
     let Observed { duration, caveats } = result?;
     let description = RunDescription {
-        sources: vec![observation.source_name.to_owned()],
+        sources: observation.sources(),
+        started_ns: Some(observation.started_ns()),
         duration,
         frequency_hz: Some(args.sampling.frequency),
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
+        watch: observation.watch_facts(),
         caveats,
     };
     let report = make(&pipeline, &modules, &description);

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     args::{
-        AnalysisArgs, AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_RING_KIB, DemoArgs, SamplingArgs,
-        TargetArgs,
+        AnalysisArgs, AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB,
+        DemoArgs, PairArgs, SamplingArgs, TargetArgs, WatchArgs,
     },
     attach, output,
 };
@@ -62,11 +62,17 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
             ring_kib: DEFAULT_RING_KIB,
             quiet: false,
         },
+        watch: WatchArgs {
+            no_watch: false,
+            overhead: DEFAULT_OVERHEAD_PERCENT,
+            watch: Vec::new(),
+        },
         analysis: AnalysisArgs {
             line_size: 64,
             threshold: 1.0,
             slice: 100,
         },
+        pairs: PairArgs::standard(),
         output: args.output,
     })
 }

@@ -6,13 +6,17 @@ mod args;
 mod attach;
 mod demo;
 mod doctor;
+mod log;
 mod observe;
 mod output;
+mod pairs;
 mod progress;
 mod record;
 mod report;
 mod signals;
 mod targets;
+mod watch_options;
+mod watching;
 
 use std::process::ExitCode;
 
@@ -40,6 +44,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Attach(args) => attach::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Pairs(args) => pairs::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }

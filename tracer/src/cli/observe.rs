@@ -9,20 +9,25 @@ use std::{
 use anyhow::{Result, anyhow};
 
 use super::{
-    args::{SamplingArgs, TargetArgs},
+    args::{SamplingArgs, TargetArgs, WatchArgs},
     progress::Progress,
     signals::StopSignal,
     targets::Targets,
+    watching::Windows,
 };
 use crate::{
     event::Batch,
     machine::Machine,
     module::ModuleStore,
+    pipeline::Pipeline,
+    report::WatchFacts,
     source::{self, Source, SourceOptions},
 };
 
 /// Between two polls: short enough for live figures, long enough to cost nothing.
 const POLL: Duration = Duration::from_millis(50);
+/// The same while windows are opened and closed.
+const WATCHING_POLL: Duration = Duration::from_millis(10);
 
 /// An opened observation, ready to run.
 pub struct Observation {
@@ -35,6 +40,7 @@ pub struct Observation {
     /// Which source watches.
     pub source_name: &'static str,
     source: Box<dyn Source>,
+    windows: Windows,
     duration: Option<Duration>,
     stop: StopSignal,
     quiet: bool,
@@ -53,6 +59,7 @@ impl Observation {
     pub fn open(
         target: &TargetArgs,
         sampling: &SamplingArgs,
+        watch: &WatchArgs,
         output_to_stderr: bool,
     ) -> Result<Observation> {
         let stop = StopSignal::install()?;
@@ -61,10 +68,12 @@ impl Observation {
             .first()
             .ok_or_else(|| anyhow!("no source was built in"))?;
         let targets = Targets::open(target, output_to_stderr)?;
+        let windows = Windows::new(watch, &targets.target)?;
         let modules = Arc::new(ModuleStore::new("/".into(), true));
         let options = SourceOptions {
             frequency_hz: sampling.frequency,
             ring_bytes: sampling.ring_kib * 1024,
+            watch: windows.watching(),
         };
         let source = kind.open(&targets.target, &options, &machine, modules.clone())?;
         Ok(Observation {
@@ -73,6 +82,7 @@ impl Observation {
             targets,
             source_name: kind.name(),
             source,
+            windows,
             duration: sampling.duration.map(Duration::from_secs_f64),
             stop,
             quiet: sampling.quiet,
@@ -89,12 +99,29 @@ impl Observation {
         self.source.cpus()
     }
 
+    /// Names of the sources at work.
+    pub fn sources(&mut self) -> Vec<String> {
+        let watches = self.source.watcher().is_some();
+        let watch = watches.then(|| source::watch::NAME.to_owned());
+        std::iter::once(self.source_name.to_owned())
+            .chain(watch)
+            .collect()
+    }
+
+    /// What watching costs and may cost; `None` when nothing is watched.
+    pub fn watch_facts(&mut self) -> Option<WatchFacts> {
+        let watcher = self.source.watcher()?;
+        Some(self.windows.facts(watcher))
+    }
+
     /// Runs until the duration is over, the target has ended, or a signal asks to stop; every batch goes
-    /// to `take`, and `line` makes the progress line. An error of `take` ends the run as well.
+    /// to `take`, and `line` makes the progress line. What `pipeline` knows of the lines decides what is
+    /// watched. An error of `take` ends the run as well.
     pub fn run<T>(
         &mut self,
         state: &mut T,
         mut take: impl FnMut(&mut T, &Batch) -> Result<()>,
+        mut pipeline: impl FnMut(&mut T) -> Option<&mut Pipeline>,
         mut line: impl FnMut(&T, Duration) -> String,
     ) -> Result<Observed> {
         let mut progress = Progress::new(self.quiet);
@@ -103,6 +130,7 @@ impl Observation {
         let released = self.targets.release();
         let mut failed = released.err();
         let mut stopped_after = None;
+        let mut poll = POLL;
         loop {
             let elapsed = start.elapsed();
             let over = self.duration.is_some_and(|d| elapsed >= d);
@@ -114,7 +142,7 @@ impl Observation {
             }
             let wait = self
                 .duration
-                .map_or(POLL, |d| d.saturating_sub(elapsed).min(POLL));
+                .map_or(poll, |d| d.saturating_sub(elapsed).min(poll));
             batch.clear();
             let polled = match self.source.poll(&mut batch, wait) {
                 Ok(progress) => progress,
@@ -131,10 +159,18 @@ impl Observation {
             if polled == source::Progress::End {
                 break;
             }
+            poll = POLL;
+            if stopped_after.is_none()
+                && let Some(pipeline) = pipeline(state)
+                && (self.windows).turn(self.source.as_mut(), pipeline, &self.modules)
+            {
+                poll = WATCHING_POLL;
+            }
             progress.update(|| line(state, elapsed));
         }
         progress.clear();
         let mut caveats = self.source.caveats();
+        caveats.extend(self.windows.caveats());
         caveats.extend(self.targets.finish());
         if let Some(error) = failed {
             return Err(error);

@@ -21,14 +21,7 @@ pub fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     let rendered = if args.json {
         json::render(report, true)
     } else {
-        let colour = colour(args.color, args.output.as_deref());
-        text::render(
-            report,
-            TextOptions {
-                colour,
-                unicode: unicode(),
-            },
-        )
+        text::render(report, text_options(args.color, args.output.as_deref()))
     };
     match &args.output {
         Some(path) => File::create(path)
@@ -42,6 +35,14 @@ pub fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// How text goes to standard output, or to `file`.
+pub fn text_options(color: Color, file: Option<&Path>) -> TextOptions {
+    TextOptions {
+        colour: colour(color, file),
+        unicode: unicode(),
+    }
 }
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.

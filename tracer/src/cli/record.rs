@@ -13,27 +13,47 @@ use super::{
     observe::{Observation, Observed},
     output,
     report::boot_id,
+    watch_options,
 };
 use crate::{
+    analysis::AnalysisOptions,
     event::Batch,
+    finding::Thresholds,
     machine::Virtualization,
+    pipeline::Pipeline,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
     source::{self, Target},
 };
 
 /// Watches, and keeps everything.
 pub fn run(args: &RecordArgs) -> Result<ExitCode> {
-    let mut observation = Observation::open(&args.target, &args.sampling, false)?;
-    let mut recording = Recording::create(
+    let mut observation = Observation::open(&args.target, &args.sampling, &args.watch, false)?;
+    let recording = Recording::create(
         &args.output,
         args.force,
         &args.target,
         &args.sampling,
-        &observation,
+        &mut observation,
     )?;
-    let result = observation.run(&mut recording, Recording::append, |recording, elapsed| {
-        recording.progress_line(elapsed)
-    });
+    // Only to know what to watch: the session keeps what was seen, not what was thought of it.
+    let options = AnalysisOptions {
+        sample_period_ns: 1_000_000_000 / args.sampling.frequency.max(1),
+        ..AnalysisOptions::default()
+    };
+    let pipeline = (!args.watch.no_watch).then(|| Pipeline::new(options, Thresholds::default()));
+    let mut state = (recording, pipeline);
+    let result = observation.run(
+        &mut state,
+        |(recording, pipeline), batch| {
+            if let Some(pipeline) = pipeline {
+                pipeline.feed(batch);
+            }
+            recording.append(batch)
+        },
+        |(_, pipeline)| pipeline.as_mut(),
+        |(recording, _), elapsed| recording.progress_line(elapsed),
+    );
+    let (recording, _) = state;
     let summary = format!(
         "recorded {} samples ({} accesses, {} samples lost); now run: cohtrace report {}\n",
         recording.samples,
@@ -65,7 +85,7 @@ impl Recording {
         force: bool,
         target: &TargetArgs,
         sampling: &SamplingArgs,
-        observation: &Observation,
+        observation: &mut Observation,
     ) -> Result<Recording> {
         let meta = describe(target, sampling, observation);
         let options = WriterOptions {
@@ -117,7 +137,8 @@ impl Recording {
     }
 }
 
-fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &Observation) -> Meta {
+fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Observation) -> Meta {
+    let watch = observation.watch_facts();
     let machine = &observation.machine;
     let read = |path: &str| {
         std::fs::read_to_string(path)
@@ -161,6 +182,8 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &Observat
         .into(),
         evidence: evidence.into_iter().map(str::to_owned).collect(),
     }];
+    meta.sources
+        .extend(watch.as_ref().map(watch_options::record));
     meta.targets = TargetsRecord {
         pids,
         command: (!target.command.is_empty()).then(|| target.command.clone()),

@@ -1,22 +1,22 @@
 //! `report`: session → pipeline → report; and how `attach` makes its own.
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Context as _, Result};
 
 use super::{
     args::{AnalysisArgs, ReportArgs},
-    output,
+    output, watch_options,
 };
 use crate::{
     access::LineSize,
     analysis::AnalysisOptions,
     event::Batch,
-    finding::Thresholds,
+    finding::{PairThresholds, Thresholds},
     module::ModuleStore,
     names::Resolver,
     pipeline::Pipeline,
-    report::{self, RunFacts, model},
+    report::{self, RunFacts, WatchFacts, model},
     session::{Meta, SessionReader},
 };
 
@@ -24,6 +24,8 @@ use crate::{
 pub struct RunDescription {
     /// Names of the sources.
     pub sources: Vec<String>,
+    /// Start of sampling, CLOCK_MONOTONIC nanoseconds, where known.
+    pub started_ns: Option<u64>,
     /// Time sampled.
     pub duration: Duration,
     /// Samples per second and CPU.
@@ -32,17 +34,29 @@ pub struct RunDescription {
     pub targets: Vec<model::Target>,
     /// CPUs sampled.
     pub cpus: u32,
+    /// What watching could cost; `None` when nothing was watched.
+    pub watch: Option<WatchFacts>,
     /// What else to tell.
     pub caveats: Vec<String>,
 }
 
 /// Prints the report of a session.
 pub fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let mut reader = SessionReader::open(&args.session)?;
+    let report = of_session(&args.session, &args.analysis, args.pairs.thresholds())?;
+    output::print(&report, &args.output).with_context(|| args.session.display().to_string())
+}
+
+/// The report of a session.
+pub fn of_session(
+    path: &Path,
+    analysis: &AnalysisArgs,
+    pairs: PairThresholds,
+) -> Result<model::Report> {
+    let mut reader = SessionReader::open(path)?;
     let frequency_hz = reader.meta().frequency_hz;
     let mut pipeline = Pipeline::new(
-        analysis_options(&args.analysis, frequency_hz),
-        thresholds(&args.analysis),
+        analysis_options(analysis, frequency_hz),
+        thresholds(analysis, pairs),
     );
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch)? {
@@ -55,8 +69,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
         .extend(reader.caveats().iter().map(ToString::to_string));
     let boot = &reader.meta().boot_id;
     let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
-    let report = make(&pipeline, &modules, &description);
-    output::print(&report, &args.output).with_context(|| args.session.display().to_string())
+    Ok(make(&pipeline, &modules, &description))
 }
 
 /// Identifies the running boot.
@@ -84,10 +97,12 @@ fn describe(meta: &Meta) -> RunDescription {
     };
     RunDescription {
         sources: meta.sources.iter().map(|s| s.name.clone()).collect(),
+        started_ns: meta.start_ns,
         duration: Duration::from_nanos(meta.duration_ns().unwrap_or(0)),
         frequency_hz: meta.frequency_hz,
         targets,
         cpus: meta.machine.online_cpus.unwrap_or(0),
+        watch: watch_options::facts(meta),
         caveats: meta.caveats.clone(),
     }
 }
@@ -97,19 +112,22 @@ pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) ->
     let names = Resolver::new(&pipeline.spaces, modules);
     let facts = RunFacts {
         sources: run.sources.clone(),
+        started_ns: run.started_ns,
         duration_ns: run.duration.as_nanos() as u64,
         frequency_hz: run.frequency_hz,
         targets: run.targets.clone(),
         cpus: run.cpus,
+        watch: run.watch.clone(),
+        watched: pipeline.watch_tally.clone(),
         line_size: pipeline.line_size(),
         totals: pipeline.totals(),
         lines: Some(pipeline.lines()),
         shared_lines: Some(pipeline.shared_lines()),
         thresholds: *pipeline.thresholds(),
-        counts_hand_offs: false,
     };
     report::build(
         &pipeline.judge(),
+        &pipeline.pairs(),
         &names,
         &pipeline.tally,
         &facts,
@@ -120,17 +138,23 @@ pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) ->
 /// How to cut the stream.
 pub fn analysis_options(args: &AnalysisArgs, frequency_hz: Option<u64>) -> AnalysisOptions {
     AnalysisOptions {
-        line_size: LineSize::new(args.line_size).unwrap_or(LineSize::B64),
+        line_size: line_size(args.line_size),
         slice_ns: args.slice * 1_000_000,
         sample_period_ns: frequency_hz.map_or(0, |hz| 1_000_000_000 / hz.max(1)),
         ..AnalysisOptions::default()
     }
 }
 
+/// The granule of that many bytes, which the command line has checked.
+pub fn line_size(bytes: u64) -> LineSize {
+    LineSize::new(bytes).unwrap_or(LineSize::B64)
+}
+
 /// What counts.
-pub fn thresholds(args: &AnalysisArgs) -> Thresholds {
+pub fn thresholds(args: &AnalysisArgs, pairs: PairThresholds) -> Thresholds {
     Thresholds {
         cost_share: args.threshold / 100.0,
+        pairs,
         ..Thresholds::default()
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{AnalysisOptions, LineTable},
+    analysis::{AnalysisOptions, LineTable, WatchedLines},
 };
 
 /// A random program of two to four threads on up to three lines.
@@ -75,9 +75,9 @@ proptest! {
         let mut table = stream.table();
         for batch in stream.accesses.chunks(batch) {
             stream.observe(&mut table, batch);
-            judge_all(&table, stream.sampled_ns, &Thresholds::default());
+            judge_all(&table, &WatchedLines::default(), stream.sampled_ns, &Thresholds::default());
         }
-        let found = judge_all(&table, stream.sampled_ns, &Thresholds::default());
+        let found = judge_all(&table, &WatchedLines::default(), stream.sampled_ns, &Thresholds::default());
         prop_assert_eq!(found, stream.judge());
     }
 
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(totals.touches, totals.evicted_touches + held);
         prop_assert_eq!(totals.cost_ns, totals.evicted_cost_ns + cost);
         for sampled_ns in [0, 1, u64::MAX] {
-            judge_all(&table, sampled_ns, &Thresholds::default());
+            judge_all(&table, &WatchedLines::default(), sampled_ns, &Thresholds::default());
         }
     }
 }

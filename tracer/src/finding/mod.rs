@@ -5,7 +5,9 @@
 //! [`Thresholds`]. A finding is never made of one thread or of loads only. [`shown`] judges a line by its
 //! watch windows, [`hint`] a load by the store that follows it.
 
+mod confirmation;
 mod false_sharing;
+mod judged_pairs;
 mod mixed_sharing;
 mod read_then_write;
 mod standing;
@@ -26,6 +28,8 @@ mod watched_pairs;
 #[cfg(test)]
 mod watched_shapes;
 
+pub use confirmation::Confidence;
+pub use judged_pairs::{JudgedPair, judge_pairs};
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};
 pub use thresholds::Thresholds;
@@ -33,8 +37,11 @@ pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid, Tid},
-    analysis::{CpuSet, Evidence, Line, LineTable, SiteCounts},
+    analysis::{
+        CpuSet, Evidence, Line, LineTable, SiteCounts, WatchedCounts, WatchedLine, WatchedLines,
+    },
 };
+use confirmation::Opinion;
 
 /// How the bytes of a shared line are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +63,17 @@ pub struct Model<'a> {
     pub line_size: LineSize,
     /// Limits.
     pub thresholds: &'a Thresholds,
+}
+
+/// What is known of a line from watch windows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watched {
+    /// What they show.
+    pub verdict: WatchVerdict,
+    /// Their sums.
+    pub counts: WatchedCounts,
+    /// End of the first window after which the verdict was what it is; CLOCK_MONOTONIC, nanoseconds.
+    pub since_ns: Option<u64>,
 }
 
 impl Model<'_> {
@@ -107,6 +125,10 @@ pub enum Fact {
     StalledWithoutStore(f64),
     /// Accesses that are counted but no longer listed by site.
     Folded(u64),
+    /// Samples alone would have said this; the windows show another kind.
+    SampledAs(Verdict),
+    /// Samples alone would have made it a finding; the windows show this.
+    ShownInstead(Shown),
 }
 
 /// One thread's part in a line.
@@ -135,6 +157,10 @@ pub struct Judgement {
     pub verdict: Option<Verdict>,
     /// Whether it is a finding.
     pub standing: Standing,
+    /// How sure the verdict is.
+    pub confidence: Confidence,
+    /// What windows on it saw; `None` when there was none.
+    pub watched: Option<Watched>,
     /// Sampled time spent waiting for the line, nanoseconds.
     pub cost_ns: u64,
     /// The part of it that counts as sharing: by windows, times their interleaving. Ranks findings.
@@ -173,14 +199,19 @@ struct Candidate<'a> {
     key: LineKey,
     line: &'a Line,
     evidence: Evidence,
-    verdict: Option<Verdict>,
-    standing: Standing,
+    opinion: Opinion,
+    watched: Option<(&'a WatchedLine, WatchVerdict)>,
 }
 
 /// Judges every line: findings first, highest shared cost first; then at most
 /// [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
 /// windows count as if they ended now.
-pub fn judge_all(table: &LineTable, sampled_ns: u64, thresholds: &Thresholds) -> Vec<Judgement> {
+pub fn judge_all(
+    table: &LineTable,
+    watched: &WatchedLines,
+    sampled_ns: u64,
+    thresholds: &Thresholds,
+) -> Vec<Judgement> {
     let model = Model {
         sampled_ns,
         line_size: table.line_size(),
@@ -192,15 +223,15 @@ pub fn judge_all(table: &LineTable, sampled_ns: u64, thresholds: &Thresholds) ->
         if !line.several_threads() {
             continue;
         }
-        let candidate = judge(key, line, &model);
-        if candidate.standing == Standing::Significant {
+        let candidate = judge(key, line, watched.get(key), &model);
+        if candidate.opinion.standing == Standing::Significant {
             findings.push(candidate);
         } else if worth_listing(&candidate.evidence, &model) {
             others.push(candidate);
         }
     }
     findings.sort_by(|a, b| {
-        let cost = |c: &Candidate| c.evidence.sharing.cost_ns;
+        let cost = |c: &Candidate| c.opinion.shared_cost_ns;
         let weight = |c: &Candidate| c.evidence.sharing.weight;
         (cost(b).total_cmp(&cost(a)))
             .then_with(|| weight(b).total_cmp(&weight(a)))
@@ -218,15 +249,27 @@ pub fn judge_all(table: &LineTable, sampled_ns: u64, thresholds: &Thresholds) ->
     candidates.map(|c| c.into_judgement(&model)).collect()
 }
 
-fn judge<'a>(key: LineKey, line: &'a Line, model: &Model) -> Candidate<'a> {
+fn judge<'a>(
+    key: LineKey,
+    line: &'a Line,
+    watched: Option<&'a WatchedLine>,
+    model: &Model,
+) -> Candidate<'a> {
     let evidence = line.evidence(model.line_size);
     let verdict = FINDERS.iter().find_map(|f| f.judge(&evidence, model));
+    let standing = standing::standing(&evidence, verdict, model);
+    let sampled = Opinion::sampled(verdict, standing, &evidence);
+    let watched = watched.map(|line| (line, shown(line, &model.thresholds.watch)));
+    let opinion = match &watched {
+        Some((_, verdict)) => sampled.hear(verdict, &evidence, model),
+        None => sampled,
+    };
     Candidate {
         key,
         line,
         evidence,
-        verdict,
-        standing: standing::standing(&evidence, verdict, model),
+        opinion,
+        watched,
     }
 }
 
@@ -256,16 +299,35 @@ impl Candidate<'_> {
                 0.0
             }
         };
-        let sites = self.line.sites();
-        let weak =
-            sharing.weight > 0.0 && of_weight(sharing.exact_weight) < model.thresholds.exact_share;
+        let mut sites = self.line.sites();
+        if let Some((watched, _)) = self.watched {
+            add_trapped(&mut sites, watched);
+        }
+        let Opinion {
+            verdict,
+            standing,
+            confidence,
+            shared_cost_ns,
+            change,
+        } = self.opinion;
+        let weak = confidence == Confidence::Sampled
+            && sharing.weight > 0.0
+            && of_weight(sharing.exact_weight) < model.thresholds.exact_share;
+        let mut facts = facts(&self.evidence, &sites, weak, model.line_size);
+        facts.extend(change);
         Judgement {
             key: self.key,
-            verdict: self.verdict,
-            standing: self.standing,
+            verdict,
+            standing,
+            confidence,
+            watched: self.watched.map(|(line, verdict)| Watched {
+                verdict,
+                counts: line.counts().clone(),
+                since_ns: None,
+            }),
             cost_ns,
-            shared_cost_ns: sharing.cost_ns.round() as u64,
-            shared_share: model.share(sharing.cost_ns),
+            shared_cost_ns: shared_cost_ns.round() as u64,
+            shared_share: model.share(shared_cost_ns),
             samples,
             accesses,
             interleaving: sharing.weight / (samples as f64).max(1.0),
@@ -273,8 +335,29 @@ impl Candidate<'_> {
             false_weight: of_weight(sharing.false_weight),
             threads: threads(&sites),
             weak,
-            facts: facts(&self.evidence, &sites, weak, model.line_size),
+            facts,
             sites,
+        }
+    }
+}
+
+/// Tells each site what windows trapped there, and appends the sites that no sample saw.
+fn add_trapped(sites: &mut Vec<SiteCounts>, watched: &WatchedLine) {
+    for trapped in watched.sites() {
+        match sites.iter_mut().find(|known| known.site == trapped.site) {
+            Some(known) => {
+                known.trapped = trapped.trapped;
+                known.cpus.merge(&trapped.cpus);
+            }
+            None => sites.push(SiteCounts {
+                site: trapped.site,
+                stalled: 0,
+                decoded: 0,
+                harvested: 0,
+                trapped: trapped.trapped,
+                cost_ns: 0,
+                cpus: trapped.cpus,
+            }),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Judgement, Thresholds, judge_all};
 use crate::{
     access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{AnalysisOptions, LineTable},
+    analysis::{AnalysisOptions, LineTable, WatchedLines},
 };
 
 const MS_NS: u64 = 1_000_000;
@@ -287,6 +287,11 @@ impl Stream {
     pub(super) fn judge(&self) -> Vec<Judgement> {
         let mut table = self.table();
         self.observe(&mut table, &self.accesses);
-        judge_all(&table, self.sampled_ns, &Thresholds::default())
+        judge_all(
+            &table,
+            &WatchedLines::default(),
+            self.sampled_ns,
+            &Thresholds::default(),
+        )
     }
 }

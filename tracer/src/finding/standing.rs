@@ -29,6 +29,8 @@ pub enum Reason {
     TooFewStores,
     /// Shared, but the time lost is below the threshold.
     CostBelowThreshold,
+    /// Watch windows saw every access to it for long enough, and no sharing.
+    Contradicted,
 }
 
 /// The standing of a line that several threads touched.

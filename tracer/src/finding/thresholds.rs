@@ -1,5 +1,7 @@
 //! The limits between noise and finding, each with its reason.
 
+use super::{PairThresholds, WatchThresholds};
+
 /// When a shared line is a finding, and when it counts as both kinds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
@@ -33,6 +35,10 @@ pub struct Thresholds {
     pub suspect_cost_share: f64,
     /// Most insignificant lines listed.
     pub insignificant_listed: usize,
+    /// When windows have shown enough.
+    pub watch: WatchThresholds,
+    /// When a load should fetch for ownership.
+    pub pairs: PairThresholds,
 }
 
 impl Default for Thresholds {
@@ -48,6 +54,8 @@ impl Default for Thresholds {
             exact_share: 0.1,
             suspect_cost_share: 0.05,
             insignificant_listed: 20,
+            watch: WatchThresholds::default(),
+            pairs: PairThresholds::default(),
         }
     }
 }

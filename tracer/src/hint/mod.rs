@@ -8,6 +8,7 @@
 mod declaration;
 mod elements;
 mod layout;
+pub mod load;
 mod members;
 mod place;
 mod ranges;

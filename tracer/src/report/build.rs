@@ -2,16 +2,16 @@
 
 use super::{
     caveats, facts,
-    model::{Advice, Cost, Finding, Line, Report, Run, SCHEMA, Target, Tool},
-    parts, rows,
+    model::{Advice, Cost, Finding, Handoffs, Line, Report, Run, SCHEMA, Target, Tool, Watch},
+    pairs, parts, rows,
     rows::share,
     subject::Subject,
 };
 use crate::{
     access::{LineSize, Pid, Place},
     analysis::Totals,
-    event::Tally,
-    finding::{Judgement, Standing, Thresholds, Verdict},
+    event::{Breadth, Tally, WatchTally},
+    finding::{Confidence, JudgedPair, Judgement, Standing, Thresholds, Verdict, Watched},
     hint::{self, Scene, Sharing},
     names::Names,
 };
@@ -21,6 +21,8 @@ use crate::{
 pub struct RunFacts {
     /// Names of the sources.
     pub sources: Vec<String>,
+    /// Start of the run, CLOCK_MONOTONIC nanoseconds, where known.
+    pub started_ns: Option<u64>,
     /// From the first to the last moment of sampling, nanoseconds.
     pub duration_ns: u64,
     /// Samples per second and CPU that were asked for.
@@ -29,6 +31,10 @@ pub struct RunFacts {
     pub targets: Vec<Target>,
     /// CPUs sampled.
     pub cpus: u32,
+    /// What watching could cost; `None` when nothing was watched.
+    pub watch: Option<WatchFacts>,
+    /// What was watched, summed.
+    pub watched: WatchTally,
     /// Granule of the lines.
     pub line_size: LineSize,
     /// What the table of lines was fed and dropped.
@@ -39,8 +45,19 @@ pub struct RunFacts {
     pub shared_lines: Option<u64>,
     /// The limits that the judgements were made with.
     pub thresholds: Thresholds,
-    /// Some source counts hand-offs; otherwise a caveat says that none does.
-    pub counts_hand_offs: bool,
+}
+
+/// What was available for watching, and what it may cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchFacts {
+    /// Share of the wall time, 0..=1, that windows may take.
+    pub budget_share: f64,
+    /// One hit, nanoseconds, as measured at the start.
+    pub hit_cost_ns: u64,
+    /// Words that one window can watch.
+    pub slots: u32,
+    /// Where breakpoints are armed.
+    pub breadth: Breadth,
 }
 
 impl RunFacts {
@@ -53,6 +70,7 @@ impl RunFacts {
 /// `extra` are caveats of the caller, printed before those of the names.
 pub fn build(
     judgements: &[Judgement],
+    pairs: &[JudgedPair],
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
@@ -96,7 +114,7 @@ pub fn build(
         run: run(tally, facts),
         findings,
         insignificant,
-        pairs: Vec::new(),
+        pairs: pairs::pairs(pairs, names, facts),
         caveats,
     }
 }
@@ -130,7 +148,28 @@ fn run(tally: &Tally, facts: &RunFacts) -> Run {
             .map(|(reason, n)| (reason.name().to_owned(), *n))
             .collect(),
         operands_unknown: tally.operands_unknown,
+        watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
         threshold: facts.thresholds.cost_share,
+    }
+}
+
+fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
+    let tally = &facts.watched;
+    Watch {
+        windows: tally.windows,
+        incomplete: tally.incomplete,
+        hits: tally.hits,
+        lost: tally.lost,
+        unresolved: (tally.unresolved.iter())
+            .map(|(reason, n)| (reason.name().to_owned(), *n))
+            .collect(),
+        inferred: tally.inferred,
+        slots: watch.slots,
+        breadth: watch.breadth.name().to_owned(),
+        hit_cost_ns: watch.hit_cost_ns,
+        spent_s: tally.cost_ns as f64 / 1e9,
+        spent_share: share(tally.cost_ns as f64, facts.duration_ns),
+        budget_share: watch.budget_share,
     }
 }
 
@@ -195,7 +234,12 @@ fn finding(
     Finding {
         id,
         kind: kind(judgement.verdict).to_owned(),
-        confidence: "sampled".to_owned(),
+        confidence: judgement.confidence.name().to_owned(),
+        confirmed_after_s: confirmed_after_s(judgement, run),
+        windows: judgement
+            .watched
+            .as_ref()
+            .map_or(0, |watched| watched.counts.windows),
         insignificant_because: match judgement.standing {
             Standing::Significant => None,
             Standing::Insignificant(reason) => {
@@ -215,12 +259,32 @@ fn finding(
             stalled_share: share(judgement.cost_ns as f64, whole_ns),
             samples: stalled,
         },
-        handoffs: None,
+        handoffs: judgement.watched.as_ref().map(hand_offs),
         accesses: rows.rows,
         groups: parts::groups_of(&parts),
         advice,
         facts,
     }
+}
+
+fn hand_offs(watched: &Watched) -> Handoffs {
+    let counts = &watched.counts;
+    Handoffs {
+        observed: counts.hand_offs.total(),
+        truly: counts.hand_offs.truly,
+        falsely: counts.hand_offs.falsely,
+        per_s: counts.native_hand_offs_per_s(),
+        at_least_per_s: counts.hand_offs_per_s(),
+    }
+}
+
+fn confirmed_after_s(judgement: &Judgement, run: &RunFacts) -> Option<f64> {
+    if judgement.confidence != Confidence::Confirmed {
+        return None;
+    }
+    let since_ns = judgement.watched.as_ref()?.since_ns?;
+    let after_ns = since_ns.checked_sub(run.started_ns?)?;
+    Some(after_ns as f64 / 1e9)
 }
 
 fn advice(scene: &Scene) -> Advice {

@@ -4,7 +4,7 @@ use super::{
     build::RunFacts,
     number::{count, grouped, percent},
 };
-use crate::event::{Tally, Unresolved};
+use crate::event::{Breadth, Tally, Unresolved};
 
 /// Reasons with less than this share of the samples are summed up in one sentence.
 const WORTH_ITS_OWN: f64 = 0.03;
@@ -46,12 +46,57 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
             grouped(totals.evicted_shared_lines)
         ));
     }
-    if tally.samples > 0 && !run.counts_hand_offs {
+    if run.watched.windows > 0 {
+        out.extend(windows(run));
+    } else if tally.samples > 0 {
         out.push(
             "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line \
              between CPUs: shares of time are estimates, and no hand-offs are counted."
                 .to_owned(),
         );
+    }
+    out
+}
+
+/// What watch windows could not see, and what they disturb.
+fn windows(run: &RunFacts) -> Vec<String> {
+    let watched = &run.watched;
+    let mut out = vec![
+        "Hand-offs and pairs are of the watch windows, in which each access takes a trap: the order within a \
+         thread is exact, but threads meet each other differently than at full speed."
+            .to_owned(),
+    ];
+    if run
+        .watch
+        .as_ref()
+        .is_some_and(|watch| watch.breadth == Breadth::Threads)
+    {
+        out.push(
+            "Breakpoints could be set on single threads only: accesses of threads that were born during a window \
+             are missing from it."
+                .to_owned(),
+        );
+    }
+    if watched.lost > 0 {
+        out.push(format!(
+            "{} of {} found no room in a ring buffer: {} of the windows have holes in their order.",
+            grouped(watched.lost),
+            count(watched.hits, "breakpoint hit", "breakpoint hits"),
+            grouped(watched.incomplete)
+        ));
+    }
+    let unresolved: u64 = watched.unresolved.values().sum();
+    if unresolved > 0 {
+        let reasons: Vec<String> = watched
+            .unresolved
+            .iter()
+            .map(|(reason, n)| format!("{} {}", grouped(*n), words(*reason)))
+            .collect();
+        out.push(format!(
+            "The instruction of {} could not be told: {}. Windows with such hits have holes in their order.",
+            count(unresolved, "breakpoint hit", "breakpoint hits"),
+            reasons.join("; ")
+        ));
     }
     out
 }

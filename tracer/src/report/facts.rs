@@ -6,12 +6,13 @@ use super::{
 };
 use crate::{
     access::ByteSet,
-    finding::{Fact, Judgement, Reason, Verdict},
+    finding::{Confidence, Fact, Judgement, Reason, Shown, Verdict},
 };
 
 /// Sentences for one judged line. `whole_ns` is the sampled time.
 pub(super) fn sentences(judgement: &Judgement, whole_ns: u64) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(watched(judgement));
     out.extend(waited(judgement, whole_ns));
     out.extend(turns(judgement));
     out.extend(bytes(judgement));
@@ -37,6 +38,14 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64) -> Vec<String> {
                 "{} of rarely sampled instructions are counted but not listed, because the line has too many.",
                 count(n, "access", "accesses")
             )),
+            Fact::SampledAs(verdict) => out.push(format!(
+                "Samples alone would have been taken for {}; the windows decide, since they saw each access.",
+                kind_words(verdict)
+            )),
+            Fact::ShownInstead(shown) => out.push(format!(
+                "Samples alone would have made this a finding, but the windows show {}.",
+                shown_words(shown)
+            )),
             Fact::StalledWithoutStore(_)
             | Fact::HandOffs { .. }
             | Fact::CommonBytes(_)
@@ -56,6 +65,53 @@ pub(super) fn reason(reason: Reason, cost_threshold: f64) -> String {
         Reason::TooFewStores => "stores are rare: set once, then read?".to_owned(),
         Reason::CostBelowThreshold => {
             format!("costs less than {} of the time", percent(cost_threshold))
+        }
+        Reason::Contradicted => "watch windows saw no sharing".to_owned(),
+    }
+}
+
+/// What the windows on the line saw.
+fn watched(judgement: &Judgement) -> Option<String> {
+    let watched = judgement.watched.as_ref()?;
+    let counts = &watched.counts;
+    let mut text = format!(
+        "{} saw every access to its watched words, {} in order, {} of them stores",
+        capital(&count(counts.windows, "watch window", "watch windows")),
+        grouped(counts.accesses),
+        grouped(counts.stores)
+    );
+    let hand_offs = &counts.hand_offs;
+    if hand_offs.total() > 0 {
+        text.push_str(&format!(
+            ": {} moved it to another CPU after a store there; {} of these brought a value that the taker \
+             used before it lost the line again, {} did not",
+            grouped(hand_offs.total()),
+            grouped(hand_offs.truly),
+            grouped(hand_offs.falsely)
+        ));
+    }
+    text.push('.');
+    if judgement.confidence == Confidence::Sampled && judgement.is_finding() {
+        text.push_str(" That is too little to confirm the verdict.");
+    }
+    Some(text)
+}
+
+fn kind_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::FalseSharing => "false sharing",
+        Verdict::TrueSharing => "true sharing",
+        Verdict::MixedSharing => "both kinds of sharing",
+    }
+}
+
+fn shown_words(shown: Shown) -> &'static str {
+    match shown {
+        Shown::OneThread => "a single thread at work on it",
+        Shown::NoStores => "that nobody stores there",
+        Shown::NotHandedOff => "that it hardly ever goes from one CPU to another",
+        Shown::Nothing | Shown::FalseSharing | Shown::TrueSharing | Shown::MixedSharing => {
+            "something else"
         }
     }
 }

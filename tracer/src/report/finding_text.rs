@@ -47,7 +47,10 @@ fn title(out: &mut Lines, finding: &Finding) {
         "true-sharing" => Role::True,
         _ => Role::Mixed,
     };
-    let kind = finding.kind.to_uppercase().replace('-', " ");
+    let mut kind = finding.kind.to_uppercase().replace('-', " ");
+    if finding.confidence == "confirmed" {
+        kind.push_str(", confirmed");
+    }
     let right = format!("{} of the time", percent(finding.cost.share));
     let used = columns(&finding.id) + 2 + columns(&kind) + 2;
     let subject = out.options.name(&subject(finding));

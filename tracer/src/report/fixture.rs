@@ -9,8 +9,8 @@ use super::{
 use crate::{
     access::{ByteSet, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{CpuSet, Site, SiteCounts, Totals},
-    event::Tally,
-    finding::{Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
+    event::{Tally, WatchTally},
+    finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
     names::{CodeName, FieldName, Language, Names, ObjectKind, ObjectName, ThreadName},
 };
 
@@ -152,6 +152,7 @@ pub fn site(
         stalled,
         decoded,
         harvested: 0,
+        trapped: 0,
         cost_ns: u64::from(stalled) * 1_000_000,
         cpus,
     }
@@ -176,6 +177,8 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
         thread.accesses += site.accesses();
     }
     Judgement {
+        confidence: Confidence::Sampled,
+        watched: None,
         key: LineKey(Place::Private {
             space: SpaceId(0),
             addr: LINE,
@@ -217,6 +220,7 @@ pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judg
 pub fn facts() -> RunFacts {
     RunFacts {
         sources: vec!["timer".to_owned()],
+        started_ns: Some(1_000_000_000),
         duration_ns: 5_000_000_000,
         frequency_hz: Some(1000),
         targets: vec![Target {
@@ -224,6 +228,8 @@ pub fn facts() -> RunFacts {
             command: Some("demo".to_owned()),
         }],
         cpus: 2,
+        watch: None,
+        watched: WatchTally::default(),
         line_size: LineSize::B64,
         totals: Totals {
             accesses: 31_000,
@@ -233,7 +239,6 @@ pub fn facts() -> RunFacts {
         lines: Some(120),
         shared_lines: Some(3),
         thresholds: Thresholds::default(),
-        counts_hand_offs: false,
     }
 }
 
@@ -248,5 +253,5 @@ pub fn tally() -> Tally {
 }
 
 pub fn report(judgements: &[Judgement], names: &FakeNames) -> Report {
-    build(judgements, names, &tally(), &facts(), &[])
+    build(judgements, &[], names, &tally(), &facts(), &[])
 }

@@ -17,6 +17,27 @@ pub fn render(report: &Report, pretty: bool) -> String {
     escape(&text.expect("the report has string keys only, so serialising it cannot fail"))
 }
 
+/// The pairs of a report, with what must be known of them: `{schema, tool, run, pairs, caveats}`.
+pub fn render_pairs(report: &Report) -> String {
+    let Report {
+        schema,
+        tool,
+        run,
+        findings: _,
+        insignificant: _,
+        pairs,
+        caveats,
+    } = report;
+    let pairs = serde_json::json!({
+        "schema": schema,
+        "tool": tool,
+        "run": run,
+        "pairs": pairs,
+        "caveats": caveats,
+    });
+    escape(&format!("{pairs:#}\n"))
+}
+
 /// Outside of strings JSON has no such characters but the newlines of the pretty form, so replacing
 /// them anywhere keeps the document and its meaning.
 fn escape(json: &str) -> String {

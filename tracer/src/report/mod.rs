@@ -16,6 +16,8 @@ mod caveats;
 mod facts;
 mod finding_text;
 mod number;
+mod pairs;
+mod pairs_text;
 mod parts;
 mod printable;
 mod rows;
@@ -30,4 +32,4 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use build::{RunFacts, build};
+pub use build::{RunFacts, WatchFacts, build};

@@ -22,8 +22,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Lines that several threads share but below a threshold; the same shape, with the reason.
     pub insignificant: Vec<Finding>,
-    /// Read-then-write pairs; empty where no source gives a complete order.
-    pub pairs: Vec<serde_json::Value>,
+    /// Read-then-write pairs, those with a hint first; empty where no line was watched.
+    pub pairs: Vec<Pair>,
     /// What could not be seen or named, in sentences.
     pub caveats: Vec<String>,
 }
@@ -80,6 +80,37 @@ pub struct Run {
     pub operands_unknown: u64,
     /// Significance threshold: share of the sampled time.
     pub threshold: f64,
+    /// Watch windows; `None` when nothing could be watched, or was to be.
+    pub watch: Option<Watch>,
+}
+
+/// Watch windows of a run.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Watch {
+    /// Number of them.
+    pub windows: u64,
+    /// Of those, with a hole in their order.
+    pub incomplete: u64,
+    /// Breakpoint hits of targets in them.
+    pub hits: u64,
+    /// Of those, lost in full rings.
+    pub lost: u64,
+    /// Of those, without a known instruction, by reason.
+    pub unresolved: BTreeMap<String, u64>,
+    /// Accesses known by the watched word's address only.
+    pub inferred: u64,
+    /// Words watched at once, at most.
+    pub slots: u32,
+    /// `cpus` or `threads`: where breakpoints were armed.
+    pub breadth: String,
+    /// What one hit takes, nanoseconds.
+    pub hit_cost_ns: u64,
+    /// Time that the windows took from the targets, seconds, summed over threads.
+    pub spent_s: f64,
+    /// The same as a share of the run's duration.
+    pub spent_share: f64,
+    /// What it was allowed to be.
+    pub budget_share: f64,
 }
 
 /// A process that was watched.
@@ -101,6 +132,10 @@ pub struct Finding {
     pub kind: String,
     /// `sampled` or `confirmed`.
     pub confidence: String,
+    /// Seconds from the start of the run to the window that confirmed the verdict.
+    pub confirmed_after_s: Option<f64>,
+    /// Watch windows on the line.
+    pub windows: u64,
     /// Why it is not a finding; `None` for findings.
     pub insignificant_because: Option<String>,
     /// Which line.
@@ -169,8 +204,14 @@ pub struct Cost {
 pub struct Handoffs {
     /// Seen in windows.
     pub observed: u64,
-    /// Per second of native time, where that can be said.
+    /// Of those, hand-offs of a value that the taker used.
+    pub truly: u64,
+    /// Of those, hand-offs of nothing that the taker used.
+    pub falsely: u64,
+    /// Per second of the time in which the threads ran freely; `None` where traps fill most of the windows.
     pub per_s: Option<f64>,
+    /// Per second of the windows' time, traps included: there are at least as many at full speed.
+    pub at_least_per_s: Option<f64>,
 }
 
 /// One instruction's accesses to one range of the line.
@@ -184,11 +225,13 @@ pub struct AccessRow {
     pub field: Option<String>,
     /// `load`, `store`, `rmw`.
     pub op: String,
-    /// Times seen.
+    /// Times seen in samples.
     pub count: u64,
+    /// Times trapped in watch windows.
+    pub trapped: u64,
     /// Share of the targets' sampled time, 0..1.
     pub cost_share: f64,
-    /// How it is known: `stalled`, `decoded`, `harvested` (strongest first).
+    /// How samples know it: `stalled`, `decoded`, `harvested` (strongest first); `trapped` when only windows do.
     pub basis: String,
     /// Who.
     pub threads: Vec<Thread>,
@@ -250,6 +293,97 @@ pub struct Code {
     pub line: Option<u32>,
     /// Source column.
     pub column: Option<u32>,
+}
+
+/// A load, and the store by the same thread that is its next access to the line.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Pair {
+    /// `P1`, `P2`, ..
+    pub id: String,
+    /// The load.
+    pub load: PairSide,
+    /// The store, or the read-modify-write, that follows it.
+    pub store: PairSide,
+    /// One instruction does both.
+    pub same_instruction: bool,
+    /// On which line.
+    pub line: Line,
+    /// Whose memory.
+    pub object: Object,
+    /// What the load reads, as in rows of accesses.
+    pub field: Option<String>,
+    /// Times that the store followed the load, in the order of their thread.
+    pub count: u64,
+    /// Times that the two were adjacent requests of one CPU in the line's log: the filter of SWIFT
+    /// (PPoPP 2005, section 4.1).
+    pub global_count: u64,
+    /// Executions of the load whose successor was seen.
+    pub executions: u64,
+    /// `count` in `executions`, 0..1.
+    pub share_of_load: Option<f64>,
+    /// Executions of the load that missed.
+    pub load_requests: u64,
+    /// No access to the line is missing from the windows that it was counted in.
+    pub complete_order: bool,
+    /// Of `count`: what other CPUs did to the line in between.
+    pub taken: Taken,
+    /// Of `count`: where the line was just before the store.
+    pub left: Left,
+    /// Threads that did it.
+    pub threads: u64,
+    /// What a compiler should do; `None` when the load should stay as it is.
+    pub hint: Option<LoadHint>,
+    /// Why there is no hint.
+    pub no_hint_because: Option<String>,
+}
+
+/// One side of a pair.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct PairSide {
+    /// The instruction.
+    #[serde(flatten)]
+    pub code: Code,
+    /// Bytes from the line's start.
+    pub offset: u8,
+    /// Bytes.
+    pub size: u16,
+    /// What it touches, as in rows of accesses.
+    pub field: Option<String>,
+}
+
+/// What other CPUs did between the two sides of a pair.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct Taken {
+    /// Only read.
+    pub reads: u64,
+    /// Stored.
+    pub writes: u64,
+}
+
+/// Where a line was just before the store of a pair.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct Left {
+    /// Modified in another CPU's cache.
+    pub dirty: u64,
+    /// Owned by another CPU, unmodified.
+    pub clean: u64,
+    /// In other caches too.
+    pub shared: u64,
+    /// In this CPU's cache alone.
+    pub own: u64,
+}
+
+/// How to load instead.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct LoadHint {
+    /// `fetch-for-ownership`.
+    pub kind: String,
+    /// Instruction on x86-64.
+    pub x86: String,
+    /// Instruction on aarch64.
+    pub aarch64: String,
+    /// In a sentence.
+    pub text: String,
 }
 
 /// What to change.

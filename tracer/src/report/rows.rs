@@ -38,6 +38,7 @@ struct Sum {
     stalled: u64,
     decoded: u64,
     harvested: u64,
+    trapped: u64,
     cost_ns: u64,
     threads: BTreeMap<(Pid, Tid), BTreeSet<u32>>,
     /// Of the costliest site.
@@ -109,6 +110,7 @@ impl Sum {
         self.stalled += u64::from(site.stalled);
         self.decoded += u64::from(site.decoded);
         self.harvested += u64::from(site.harvested);
+        self.trapped = self.trapped.saturating_add(site.trapped);
         self.cost_ns = self.cost_ns.saturating_add(site.cost_ns);
         let cpus = self
             .threads
@@ -124,9 +126,10 @@ impl Sum {
 }
 
 fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
-    let basis = match (sum.stalled, sum.decoded) {
-        (0, 0) => "harvested",
-        (0, _) => "decoded",
+    let basis = match (sum.stalled, sum.decoded, sum.harvested) {
+        (0, 0, 0) => "trapped",
+        (0, 0, _) => "harvested",
+        (0, _, _) => "decoded",
         _ => "stalled",
     };
     let threads = sum.threads.into_iter().map(|((pid, tid), cpus)| Thread {
@@ -141,23 +144,29 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
         field: key.label,
         op: op_name(key.op).to_owned(),
         count: sum.stalled + sum.decoded + sum.harvested,
+        trapped: sum.trapped,
         cost_share: share(sum.cost_ns as f64, whole_ns),
         basis: basis.to_owned(),
         threads: threads.collect(),
-        code: Code {
-            module: sum.code.module,
-            build_id: sum.code.build_id,
-            ip: format!("{:#x}", sum.code.ip),
-            symbol: sum.code.symbol,
-            inlined: sum.code.inlined,
-            file: sum.code.file,
-            line: sum.code.line,
-            column: sum.code.column,
-        },
+        code: code(sum.code),
     }
 }
 
-fn op_name(op: Op) -> &'static str {
+/// An instruction as the report shows it.
+pub(super) fn code(name: CodeName) -> Code {
+    Code {
+        module: name.module,
+        build_id: name.build_id,
+        ip: format!("{:#x}", name.ip),
+        symbol: name.symbol,
+        inlined: name.inlined,
+        file: name.file,
+        line: name.line,
+        column: name.column,
+    }
+}
+
+pub(super) fn op_name(op: Op) -> &'static str {
     match op {
         Op::Load => "load",
         Op::Store => "store",

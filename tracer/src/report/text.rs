@@ -5,8 +5,9 @@
 
 use super::{
     access_text, finding_text,
-    model::{Finding, Report, Run},
+    model::{Finding, Pair, Report, Run},
     number::{count, grouped, list, percent, seconds},
+    pairs_text,
     printable::columns,
     shorten,
     style::Role,
@@ -21,6 +22,9 @@ pub const WIDTH: usize = 100;
 
 /// Insignificant lines listed; the others are counted.
 const SUSPECTS: usize = 10;
+
+/// Pairs with a hint that are printed in the report.
+const HINTS: usize = 5;
 
 /// Findings listed at the top; the others are counted.
 const OVERVIEW: usize = 20;
@@ -70,6 +74,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         );
         out.prose("", &text);
     }
+    hints(&mut out, report);
     suspects(&mut out, report);
     caveats(&mut out, report);
     out.text
@@ -127,6 +132,60 @@ impl Lines {
         let right = self.options.paint(Role::Strong, right);
         self.line(&format!("{left}{}{right}", " ".repeat(gap)));
     }
+}
+
+/// Pairs with a hint; all are in the JSON form.
+fn hints(out: &mut Lines, report: &Report) {
+    let hinted: Vec<&Pair> = report
+        .pairs
+        .iter()
+        .filter(|pair| pair.hint.is_some())
+        .collect();
+    if hinted.is_empty() {
+        return;
+    }
+    out.blank();
+    let title = out.options.paint(
+        Role::Strong,
+        "Loads that should fetch their line for ownership",
+    );
+    out.line(&title);
+    for pair in hinted.iter().take(HINTS) {
+        pairs_text::print(out, pair);
+    }
+    if hinted.len() > HINTS {
+        let rest = (hinted.len() - HINTS) as u64;
+        let text = format!("{} in the JSON form (--json).", count(rest, "more", "more"));
+        out.prose("", &text);
+    }
+}
+
+/// All pairs as text, for those who ask for nothing else.
+pub fn render_pairs(report: &Report, options: TextOptions) -> String {
+    let mut out = Lines {
+        text: String::new(),
+        options,
+    };
+    out.prose("", &looked_at(&report.run));
+    if report.pairs.is_empty() {
+        let text = if report
+            .run
+            .watch
+            .as_ref()
+            .is_some_and(|watch| watch.windows > 0)
+        {
+            "The watch windows saw no load that the same thread's store to its line follows."
+        } else {
+            "No line was watched, and only watch windows see what follows a load: record without --no-watch."
+        };
+        out.prose("", text);
+    }
+    for pair in &report.pairs {
+        out.blank();
+        pairs_text::print(&mut out, pair);
+    }
+    caveats(&mut out, report);
+    out.text
 }
 
 fn headline(out: &mut Lines, report: &Report) {

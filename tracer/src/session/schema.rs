@@ -64,6 +64,7 @@
 //! | lost | u64 | | of those, hits that found no room in their ring |
 //! | inferred | u64 | | accesses whose address is taken from the watched word |
 //! | cost_ns | u64 | ns | time that the traps took from the targets |
+//! | everyone | bool | | hits of every target were taken, not only of the words' processes |
 //! | breadth | u8 | code | 0 armed on every CPU, 1 on each thread |
 //! | ended_by | u8 | code | 0 hits, 1 time, 2 asked, 3 the process is gone |
 //! | addr0 .. addr3 | u64, null | address | watched words, a multiple of the length; null after the last |
@@ -250,6 +251,7 @@ pub(super) static WINDOWS: Table = Table {
         column("lost", Kind::U64, Coding::Dictionary),
         column("inferred", Kind::U64, Coding::Dictionary),
         column("cost_ns", Kind::U64, Coding::Plain),
+        column("everyone", Kind::Bool, Coding::Plain),
         column("breadth", Kind::U8, Coding::Dictionary),
         column("ended_by", Kind::U8, Coding::Dictionary),
         nullable("addr0", Kind::U64, Coding::Dictionary),

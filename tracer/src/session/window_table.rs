@@ -38,6 +38,7 @@ pub(super) fn encode(
     sink.u64s("lost", rows().map(|row| row.lost))?;
     sink.u64s("inferred", rows().map(|row| row.inferred))?;
     sink.u64s("cost_ns", rows().map(|row| row.cost_ns))?;
+    sink.bools("everyone", rows().map(|row| row.everyone))?;
     sink.u32s("breadth", rows().map(|row| breadth_code(row.breadth)))?;
     sink.u32s("ended_by", rows().map(|row| end_code(row.end)))?;
     for (at, [addr, pid, len]) in WORDS.into_iter().enumerate() {
@@ -93,6 +94,9 @@ pub(super) fn decode(
     }
     for (row, value) in windows.iter_mut().zip(source.u64s("cost_ns")?) {
         row.cost_ns = value;
+    }
+    for (row, value) in windows.iter_mut().zip(source.bools("everyone")?) {
+        row.everyone = value;
     }
     for (n, (row, value)) in windows.iter_mut().zip(source.u32s("breadth")?).enumerate() {
         row.breadth = breadth_of(value).ok_or_else(|| Damage::value("breadth", n, value))?;
@@ -190,6 +194,7 @@ fn empty(number: u64) -> Window {
         unresolved: std::collections::BTreeMap::new(),
         inferred: 0,
         cost_ns: 0,
+        everyone: false,
         breadth: Breadth::Cpus,
         end: WindowEnd::Hits,
     }

@@ -19,6 +19,8 @@ const SIDEBAND_RING_BYTES: usize = 1 << 20;
 
 /// One CPU's events and rings.
 pub struct CpuEvents {
+    /// Which CPU.
+    pub cpu: Cpu,
     /// Takes the samples.
     pub clock: PerfEvent,
     /// What the kernel half puts out.
@@ -61,6 +63,7 @@ impl CpuEvents {
             })?;
         kernel.attach_sample(&clock)?;
         Ok(CpuEvents {
+            cpu,
             clock,
             samples,
             sideband,

@@ -14,6 +14,7 @@ pub mod sampled_code;
 pub mod timer;
 pub mod tracked;
 pub mod trapped_code;
+pub mod watch;
 
 /// All sources, in order of preference.
 pub static SOURCES: &[&dyn SourceKind] = &[&timer::KIND];
@@ -82,6 +83,19 @@ pub struct SourceOptions {
     pub frequency_hz: u64,
     /// Data bytes of each CPU's sample ring, a power of two of at least a page.
     pub ring_bytes: usize,
+    /// Whether to be ready for watch windows.
+    pub watch: Watching,
+}
+
+/// Whether a source shall be ready for watch windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watching {
+    /// Only sample.
+    Off,
+    /// Where breakpoints are to be had; a caveat where not.
+    IfPossible,
+    /// An error where not.
+    Required,
 }
 
 /// A kind of source: what it is, and how to open it.
@@ -112,6 +126,10 @@ pub trait Source {
     fn started_ns(&self) -> u64;
     /// Number of CPUs observed.
     fn cpus(&self) -> u32;
+    /// Opens watch windows, where the source can.
+    fn watcher(&mut self) -> Option<&mut watch::Watcher> {
+        None
+    }
     /// What could not be set up or seen, in sentences for the report.
     fn caveats(&self) -> Vec<String>;
 }
@@ -132,6 +150,9 @@ pub enum SourceError {
     /// The kernel half could not be loaded or attached.
     #[error(transparent)]
     Bpf(#[from] crate::sys::bpf::BpfError),
+    /// Words could not be watched.
+    #[error(transparent)]
+    Breakpoint(#[from] crate::sys::breakpoints::BreakpointError),
     /// A perf event could not be opened.
     #[error(transparent)]
     PerfEvent(#[from] crate::sys::perf_event::OpenError),

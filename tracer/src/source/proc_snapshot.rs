@@ -11,7 +11,7 @@ use crate::{
 pub fn process(proc: &Path, pid: Pid, time_ns: u64) -> Vec<Context> {
     let directory = proc.join(pid.0.to_string());
     let mut contexts = Vec::new();
-    for tid in numbers(&directory.join("task")) {
+    for Tid(tid) in threads(proc, pid) {
         let Ok(comm) = fs::read_to_string(directory.join(format!("task/{tid}/comm"))) else {
             continue;
         };
@@ -40,6 +40,22 @@ pub fn process(proc: &Path, pid: Pid, time_ns: u64) -> Vec<Context> {
 /// All processes.
 pub fn pids(proc: &Path) -> Vec<Pid> {
     numbers(proc).into_iter().map(Pid).collect()
+}
+
+/// The threads of a process; empty when it is gone.
+pub fn threads(proc: &Path, pid: Pid) -> Vec<Tid> {
+    let directory = proc.join(pid.0.to_string()).join("task");
+    numbers(&directory).into_iter().map(Tid).collect()
+}
+
+/// Whether a debugger is attached to the process.
+pub fn is_traced(proc: &Path, pid: Pid) -> bool {
+    let status = fs::read_to_string(proc.join(pid.0.to_string()).join("status"));
+    let status = status.unwrap_or_default();
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
 /// Parent of a process, by its `stat`.

@@ -5,24 +5,26 @@
 //! CPU's ring. A second event per CPU carries perf's own records of mappings, names, forks and exits into
 //! a ring of its own, so that a flood of samples never displaces what gives them meaning.
 
-use std::{os::fd::AsFd, sync::Arc, time::Duration};
+use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_FS_BASE, SAMPLE_KERNEL, SampleRecord, Stats};
 use zerocopy::FromBytes;
 
 use super::{
-    Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target,
+    Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target, Watching,
     cpu_events::{CpuEvents, context_of},
     live::{Live, read_kernel},
     order::TimeOrder,
     perf_record::{self, RecordKind},
+    proc_snapshot,
     sampled_code::SampledCode,
+    watch::{Hit, Watcher},
 };
 use crate::{
     access::{Access, Basis, Cpu, Pid, Tid},
     decode::{Registers, Stall, Touch},
-    event::{Batch, Context, ContextKind, Tally, Unresolved},
+    event::{Batch, Context, ContextKind, Tally, Unresolved, Window, WindowEnd},
     machine::{Machine, btf::TaskOffsets},
     module::ModuleStore,
     sys::{clock, perf_event, poll},
@@ -30,6 +32,9 @@ use crate::{
 
 /// A stack pointer that moved by more than this is told anew (another stack, a coroutine).
 const STACK_MOVED_BYTES: u64 = 1 << 20;
+
+/// Breakpoint registers left to a debugger that is attached to a target.
+const LEFT_TO_DEBUGGER: usize = 2;
 
 /// Position of the stack pointer among x86-64's registers.
 const RSP: usize = 4;
@@ -74,6 +79,9 @@ enum Pending {
     Context(ContextKind),
     // Boxed: a sample is ten times a context.
     Sample(Box<SampleRecord>),
+    Hit(Box<Hit>),
+    /// A closed window, after its last hit.
+    Window(Box<Window>),
 }
 
 /// What was last told of a thread.
@@ -92,6 +100,7 @@ struct Timer {
     order: TimeOrder<Pending>,
     code: SampledCode,
     told: FxHashMap<Tid, ToldThread>,
+    watcher: Option<Watcher>,
     stats: FxHashMap<Cpu, Stats>,
     touches: Vec<Touch>,
 }
@@ -120,6 +129,22 @@ impl Timer {
         if cpus.is_empty() {
             return Err(SourceError::NoCpus);
         }
+        let watcher = match options.watch {
+            Watching::Off => None,
+            Watching::IfPossible | Watching::Required => {
+                let online: Vec<Cpu> = cpus.iter().map(|events| events.cpu).collect();
+                match watcher(&mut live, &online, target, &modules) {
+                    Ok(watcher) => Some(watcher),
+                    Err(error) if options.watch == Watching::Required => return Err(error),
+                    Err(error) => {
+                        live.caveat(format!(
+                            "no line was watched, so nothing is confirmed: {error}"
+                        ));
+                        None
+                    }
+                }
+            }
+        };
         let mut order = TimeOrder::default();
         for context in live.find_targets(target)? {
             order.push(context.time_ns, Pending::Context(context.kind));
@@ -134,6 +159,7 @@ impl Timer {
             order,
             code: SampledCode::new(modules),
             told: FxHashMap::default(),
+            watcher,
             stats: FxHashMap::default(),
             touches: Vec::new(),
         };
@@ -164,6 +190,12 @@ impl Timer {
                 }
             });
         }
+        let mut hits = Vec::new();
+        if let Some(watcher) = &mut self.watcher {
+            watcher.drain(self.stopped, |time_ns, hit| {
+                hits.push((time_ns, Box::new(hit)));
+            });
+        }
         for events in &mut self.cpus {
             events
                 .sideband
@@ -182,12 +214,61 @@ impl Timer {
         for sample in samples {
             self.order.push(sample.time_ns, Pending::Sample(sample));
         }
+        for (time_ns, hit) in hits {
+            self.order.push(time_ns, Pending::Hit(hit));
+        }
     }
 
     fn take(&mut self, time_ns: u64, pending: Pending, batch: &mut Batch) {
         match pending {
-            Pending::Context(kind) => self.live.take_context(Context { time_ns, kind }, batch),
+            Pending::Context(kind) => {
+                self.end_watching_of_the_gone(&kind);
+                self.live.take_context(Context { time_ns, kind }, batch);
+            }
+            Pending::Hit(hit) => {
+                if let Some(watcher) = &mut self.watcher {
+                    watcher.take_hit(time_ns, &hit, &mut self.live, batch);
+                }
+            }
+            Pending::Window(window) => {
+                if let Some(watcher) = &mut self.watcher {
+                    watcher.take_window(*window, batch);
+                }
+            }
             Pending::Sample(sample) => self.take_sample(time_ns, &sample, batch),
+        }
+    }
+
+    /// A process that ended or became another program is not watched on: its address means something else.
+    fn end_watching_of_the_gone(&mut self, kind: &ContextKind) {
+        let gone = match kind {
+            ContextKind::Comm {
+                pid, exec: true, ..
+            } => Some(*pid),
+            ContextKind::Exit { pid, tid } if pid.0 == tid.0 => Some(*pid),
+            _ => None,
+        };
+        if let (Some(pid), Some(watcher)) = (gone, &mut self.watcher)
+            && watcher.watches(pid)
+        {
+            let closed = watcher.close(Some(WindowEnd::Gone));
+            self.window_closed(closed);
+        }
+    }
+
+    /// Puts a closed window behind all of its hits, which are in the rings by now.
+    fn window_closed(&mut self, window: Result<Option<Window>, SourceError>) {
+        match window {
+            Ok(Some(window)) => {
+                let time_ns = clock::monotonic_ns();
+                self.order.push(time_ns, Pending::Window(Box::new(window)));
+            }
+            Ok(None) => {}
+            // What was not disarmed goes with its descriptors. Sampling goes on.
+            Err(error) => {
+                self.watcher = None;
+                self.live.caveat(format!("watching ended early: {error}"));
+            }
         }
     }
 
@@ -197,8 +278,7 @@ impl Timer {
         tally.sampled_ns += self.period_ns;
         let (pid, tid, cpu) = (Pid(sample.pid), Tid(sample.tid), Cpu(sample.cpu));
         let in_kernel = sample.flags & SAMPLE_KERNEL != 0;
-        let fs_base = (sample.flags & SAMPLE_FS_BASE != 0).then_some(sample.fs_base);
-        let registers = registers(sample, fs_base);
+        let registers = registers(sample);
         if in_kernel {
             tally.kernel_samples += 1;
         } else if let Some(context) = self.thread_context(time_ns, pid, tid, &registers) {
@@ -304,6 +384,8 @@ impl Source for Timer {
                 source,
             })?;
         }
+        let closed = self.watcher.as_mut().map_or(Ok(None), Watcher::settle);
+        self.window_closed(closed);
         let round_ns = clock::monotonic_ns();
         let mut tally = Tally::default();
         self.drain(&mut tally);
@@ -330,6 +412,9 @@ impl Source for Timer {
             // A CPU that went offline has nothing left to disable.
             let _ = events.clock.disable();
         }
+        let closed = (self.watcher.as_mut())
+            .map_or(Ok(None), |watcher| watcher.close(Some(WindowEnd::Asked)));
+        self.window_closed(closed);
         self.stopped = true;
     }
 
@@ -341,16 +426,44 @@ impl Source for Timer {
         self.cpus.len() as u32
     }
 
+    fn watcher(&mut self) -> Option<&mut Watcher> {
+        self.watcher.as_mut()
+    }
+
     fn caveats(&self) -> Vec<String> {
         self.live.caveats().to_vec()
     }
 }
 
-fn registers(sample: &SampleRecord, fs_base: Option<u64>) -> Registers {
+/// The watcher, which leaves breakpoint registers to a debugger that holds a target.
+fn watcher(
+    live: &mut Live,
+    cpus: &[Cpu],
+    target: &Target,
+    modules: &Arc<ModuleStore>,
+) -> Result<Watcher, SourceError> {
+    let traced = |pids: &Vec<Pid>| {
+        let proc = Path::new("/proc");
+        pids.iter().any(|pid| proc_snapshot::is_traced(proc, *pid))
+    };
+    let leave = match target {
+        Target::Trees(pids) if traced(pids) => LEFT_TO_DEBUGGER,
+        _ => 0,
+    };
+    if leave > 0 {
+        live.caveat(format!(
+            "a debugger is attached to a target: {leave} of the breakpoint registers were left to it"
+        ));
+    }
+    Watcher::open(live, cpus, leave, modules.clone())
+}
+
+/// The registers of a sample or hit.
+pub(super) fn registers(sample: &SampleRecord) -> Registers {
     Registers {
         gpr: sample.regs,
         ip: sample.ip,
-        fs_base,
+        fs_base: (sample.flags & SAMPLE_FS_BASE != 0).then_some(sample.fs_base),
         gs_base: None,
     }
 }

@@ -234,7 +234,7 @@ fn kernel_lines_and_pairs_of_lines_are_said_to_be_such() {
     names.objects[0].start = Some(0xffff_8880_1234_5600);
     let mut facts = facts();
     facts.line_size = LineSize::B128;
-    let report = build(&[judgement], &names, &tally(), &facts, &[]);
+    let report = build(&[judgement], &[], &names, &tally(), &facts, &[]);
     let finding = &report.findings[0];
     assert_eq!(
         (finding.object.kind.as_str(), finding.line.bytes),

@@ -117,7 +117,7 @@ fn huge_counts_stay_readable() {
     let mut tally = tally();
     (tally.produced, tally.samples, tally.sampled_ns) = (u64::MAX, u64::MAX, u64::MAX);
     tally.lost.insert(Cpu(0), 0);
-    let text = plain(&build(&[judgement], &names, &tally, &facts(), &[]));
+    let text = plain(&build(&[judgement], &[], &names, &tally, &facts(), &[]));
     assert!(
         text.contains("18,446,744,073,709,551,615 samples"),
         "{text}"

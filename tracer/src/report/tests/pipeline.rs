@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{plain, two_counters};
 use crate::{
     access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{AnalysisOptions, LineTable},
+    analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
     finding::{Fact, Reason, Standing, Thresholds, Verdict, judge_all},
     names::ObjectKind,
@@ -46,9 +46,14 @@ fn run(addresses: [u64; 2]) -> Report {
         sampled_ns: 4_000_000_000,
         ..Tally::default()
     };
-    let judgements = judge_all(&table, tally.sampled_ns, &Thresholds::default());
+    let judgements = judge_all(
+        &table,
+        &WatchedLines::default(),
+        tally.sampled_ns,
+        &Thresholds::default(),
+    );
     let (_, names) = two_counters();
-    build(&judgements, &names, &tally, &facts(), &[])
+    build(&judgements, &[], &names, &tally, &facts(), &[])
 }
 
 #[test]
@@ -119,6 +124,6 @@ proptest! {
         }
         let mut facts = facts();
         facts.line_size = if wide { LineSize::B128 } else { LineSize::B64 };
-        plain(&build(&[judged], &fake, &tally(), &facts, &[]));
+        plain(&build(&[judged], &[], &fake, &tally(), &facts, &[]));
     }
 }

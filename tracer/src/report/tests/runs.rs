@@ -72,7 +72,7 @@ fn few_samples_are_not_called_proof() {
     (few.produced, few.samples, few.attributed) = (300, 300, 200);
     few.unresolved.insert(Unresolved::RegisterOverwritten, 100);
     check(
-        &build(&[], &FakeNames::default(), &few, &facts(), &[]),
+        &build(&[], &[], &FakeNames::default(), &few, &facts(), &[]),
         &expect![[r#"
             No sharing of cache lines worth acting on.
             Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 300 samples, 31,000
@@ -95,7 +95,7 @@ fn no_samples_say_what_to_check() {
     let mut facts = facts();
     (facts.totals.accesses, facts.lines, facts.shared_lines) = (0, Some(0), Some(0));
     check(
-        &build(&[], &FakeNames::default(), &empty, &facts, &[]),
+        &build(&[], &[], &FakeNames::default(), &empty, &facts, &[]),
         &expect![[r#"
         No samples were taken, so nothing can be said about sharing.
         Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 0 samples, 0 memory
@@ -127,7 +127,7 @@ fn every_loss_is_printed() {
     facts.totals.evicted_shared_lines = 2;
     facts.totals.evicted_touches = 310;
     let extra = ["The target ended after 3.1 s.".to_owned()];
-    let report = build(&[], &FakeNames::default(), &lossy, &facts, &extra);
+    let report = build(&[], &[], &FakeNames::default(), &lossy, &facts, &extra);
     expect![[r#"
         2,000 of 12,001 samples (16.7 %) found no room in the ring buffer and were lost, most of them (1,500) on CPU 0. Shares of time are of those that arrived. A lower rate (-F) loses less.
         The counts do not add up: 12,001 samples were taken, but 10,000 arrived and 2,000 were lost. Please report this.
@@ -143,6 +143,7 @@ fn every_loss_is_printed() {
     // Nothing lost, nothing said but how sampling works.
     assert_eq!(
         build(
+            &[],
             &[],
             &FakeNames::default(),
             &tally(),

@@ -43,13 +43,16 @@ fn the_json_form_has_every_key_of_the_schema() {
             "attributed": 10000,
             "unresolved": {},
             "operands_unknown": 0,
-            "threshold": 0.01
+            "threshold": 0.01,
+            "watch": null
           },
           "findings": [
             {
               "id": "F1",
               "kind": "false-sharing",
               "confidence": "sampled",
+              "confirmed_after_s": null,
+              "windows": 0,
               "insignificant_because": null,
               "line": {
                 "key": "private:0:0x404040",
@@ -78,6 +81,7 @@ fn the_json_form_has_every_key_of_the_schema() {
                   "field": ".hits",
                   "op": "rmw",
                   "count": 2700,
+                  "trapped": 0,
                   "cost_share": 0.24,
                   "basis": "stalled",
                   "threads": [
@@ -107,6 +111,7 @@ fn the_json_form_has_every_key_of_the_schema() {
                   "field": ".misses",
                   "op": "rmw",
                   "count": 2300,
+                  "trapped": 0,
                   "cost_share": 0.22,
                   "basis": "stalled",
                   "threads": [

@@ -170,6 +170,7 @@ fn any_window() -> impl Strategy<Value = Window> {
                 unresolved,
                 inferred,
                 cost_ns,
+                everyone: number.is_multiple_of(3),
                 breadth: if cpus {
                     Breadth::Cpus
                 } else {

@@ -97,6 +97,7 @@ fn window(n: u64) -> Window {
         unresolved: [(Unresolved::NoCoveringAccess, 2), (Unresolved::NoModule, 0)].into(),
         inferred: 3,
         cost_ns: 70_000,
+        everyone: n.is_multiple_of(3),
         breadth: [Breadth::Cpus, Breadth::Threads][(n % 2) as usize],
         end: [
             WindowEnd::Hits,

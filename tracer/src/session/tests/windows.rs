@@ -25,6 +25,7 @@ fn row(given: &'static [(&'static str, u64)]) -> Vec<u8> {
             let second = given.unwrap_or(u64::from(*name == "seq"));
             let short = given.map(|value| value as u32);
             match (kind, null) {
+                (Kind::Bool, _) => sink.bools(name, [false, second != 0].into_iter())?,
                 (Kind::U64, false) => sink.u64s(name, [0, second].into_iter())?,
                 (Kind::U64, true) => sink.optional_u64s(name, [None, given].into_iter())?,
                 (_, false) => sink.u32s(name, [0, second as u32].into_iter())?,

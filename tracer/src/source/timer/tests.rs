@@ -21,6 +21,7 @@ fn samples_of_children(offsets: TaskOffsets) -> usize {
     let options = SourceOptions {
         frequency_hz: 1000,
         ring_bytes: 1 << 20,
+        watch: Watching::Off,
     };
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));

@@ -1,0 +1,20 @@
+//! `pairs`: the read-then-write pairs of a session.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+
+use super::{args::PairsArgs, output, report};
+use crate::report::{json, text};
+
+/// Prints the pairs; nothing else of the report.
+pub fn run(args: &PairsArgs) -> Result<ExitCode> {
+    let report = report::of_session(&args.session, &args.analysis, args.pairs.thresholds())?;
+    let rendered = if args.json {
+        json::render_pairs(&report)
+    } else {
+        text::render_pairs(&report, output::text_options(args.color, None))
+    };
+    output::write_stdout(&rendered).with_context(|| args.session.display().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,217 @@
+//! Between the source and the pipeline: opens the windows that are worth their cost.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::args::WatchArgs;
+use crate::{
+    access::Pid,
+    finding::Judgement,
+    module::ModuleStore,
+    names::{self, LookupError, WatchSpec},
+    pipeline::Pipeline,
+    report::WatchFacts,
+    source::{
+        Source, Target, Watching,
+        watch::{Limits, Subject, Watcher},
+    },
+    space::AddressSpaces,
+    sys::clock,
+    watch::{Asked, Governor, Planner, View},
+};
+
+/// A window without enough hits is over after so long: what is rarely touched is not hot.
+const WINDOW: Duration = Duration::from_millis(100);
+/// Judgements are made anew this often, for the planner.
+const JUDGED_NS: u64 = 100_000_000;
+
+/// Opens windows during a run.
+pub struct Windows {
+    watching: Watching,
+    share: f64,
+    specs: Vec<(String, WatchSpec)>,
+    pids: Vec<Pid>,
+    /// Ranges of the specs that were found so far, by number of the spec.
+    found: Vec<Option<Asked>>,
+    /// Why a spec was not found yet.
+    missing: Vec<Option<String>>,
+    planner: Planner,
+    governor: Option<Governor>,
+    judgements: Vec<Judgement>,
+    judged_ns: u64,
+    caveats: Vec<String>,
+}
+
+impl Windows {
+    /// As asked; an error where a request makes no sense.
+    pub fn new(args: &WatchArgs, target: &Target) -> Result<Windows> {
+        let specs = args
+            .watch
+            .iter()
+            .map(|text| Ok((text.clone(), names::parse_watch(text)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let pids = match target {
+            Target::Trees(pids) => pids.clone(),
+            Target::Everything if specs.is_empty() => Vec::new(),
+            Target::Everything => bail!(
+                "--watch names memory of a process: give that process with -p, or start it with `-- COMMAND`"
+            ),
+        };
+        Ok(Windows {
+            watching: match (args.no_watch, specs.is_empty()) {
+                (true, _) => Watching::Off,
+                (false, true) => Watching::IfPossible,
+                (false, false) => Watching::Required,
+            },
+            share: args.overhead / 100.0,
+            found: vec![None; specs.len()],
+            missing: vec![None; specs.len()],
+            specs,
+            pids,
+            planner: Planner::default(),
+            governor: None,
+            judgements: Vec::new(),
+            judged_ns: 0,
+            caveats: Vec::new(),
+        })
+    }
+
+    /// What the source shall be ready for.
+    pub fn watching(&self) -> Watching {
+        self.watching
+    }
+
+    /// What the report says of the watcher.
+    pub fn facts(&self, watcher: &Watcher) -> WatchFacts {
+        WatchFacts {
+            budget_share: self.share,
+            hit_cost_ns: watcher.prices().hit_ns,
+            slots: watcher.slots() as u32,
+            breadth: watcher.breadth(),
+        }
+    }
+
+    /// Opens the next window when none is open, there is something to watch, and the budget allows it.
+    /// Returns whether a window is open now.
+    pub fn turn(
+        &mut self,
+        source: &mut dyn Source,
+        pipeline: &mut Pipeline,
+        modules: &ModuleStore,
+    ) -> bool {
+        let started_ns = source.started_ns();
+        let Some(watcher) = source.watcher() else {
+            return false;
+        };
+        if watcher.is_open() {
+            return true;
+        }
+        let now_ns = clock::monotonic_ns();
+        let (share, prices) = (self.share, watcher.prices());
+        let governor = self
+            .governor
+            .get_or_insert_with(|| Governor::new(share, prices, started_ns));
+        let Some(hits) = governor.allowance(now_ns, watcher.spent_ns()) else {
+            return false;
+        };
+        let slots = watcher.slots();
+        let request = if self.specs.is_empty() {
+            if now_ns.saturating_sub(self.judged_ns) >= JUDGED_NS {
+                self.judgements = pipeline.judge();
+                self.judged_ns = now_ns;
+            }
+            let view = View {
+                judgements: &self.judgements,
+                watched: pipeline.watched(),
+                spaces: &pipeline.spaces,
+                line_size: pipeline.line_size(),
+            };
+            self.planner.next(&view, slots, now_ns)
+        } else {
+            self.look_up(pipeline, modules);
+            let asked: Vec<Asked> = self.found.iter().flatten().copied().collect();
+            let line_size = pipeline.line_size();
+            (self.planner).next_asked(&asked, &mut pipeline.spaces, line_size, slots)
+        };
+        let Some(request) = request else {
+            return false;
+        };
+        let subject = Subject {
+            words: &request.words,
+            everyone: request.everyone,
+        };
+        let limits = Limits {
+            hits,
+            ns: WINDOW.as_nanos() as u64,
+        };
+        match watcher.arm(subject, limits) {
+            Ok(()) => true,
+            Err(error) => {
+                // Once is enough: the same refusal would come for every window.
+                let text = format!("a watch window could not be opened: {error}");
+                if !self.caveats.contains(&text) {
+                    self.caveats.push(text);
+                }
+                false
+            }
+        }
+    }
+
+    /// Finds the named memory, as soon as a target has mapped it.
+    fn look_up(&mut self, pipeline: &Pipeline, modules: &ModuleStore) {
+        for (n, (text, spec)) in self.specs.iter().enumerate() {
+            if self.found[n].is_some() {
+                continue;
+            }
+            let mut reason = None;
+            for pid in &self.pids {
+                match locate(&pipeline.spaces, modules, *pid, spec) {
+                    Ok(asked) => {
+                        self.found[n] = Some(asked);
+                        break;
+                    }
+                    Err(error) => reason = Some(format!("--watch {text}: {error}")),
+                }
+            }
+            self.missing[n] = reason;
+        }
+    }
+
+    /// What could not be watched.
+    pub fn caveats(&self) -> Vec<String> {
+        let missing = self.missing.iter().zip(&self.found);
+        let missing = missing.filter(|(_, found)| found.is_none());
+        let missing = missing.filter_map(|(reason, _)| reason.clone());
+        self.caveats.iter().cloned().chain(missing).collect()
+    }
+}
+
+/// Bytes watched at an address without a length.
+const DEFAULT_LEN: u8 = 8;
+
+fn locate(
+    spaces: &AddressSpaces,
+    modules: &ModuleStore,
+    pid: Pid,
+    spec: &WatchSpec,
+) -> Result<Asked, LookupError> {
+    match spec {
+        WatchSpec::Address { addr, len } => {
+            let len = u64::from(len.unwrap_or(DEFAULT_LEN));
+            Ok(Asked {
+                pid,
+                addr: addr & !(len - 1),
+                len,
+            })
+        }
+        WatchSpec::Variable(name) => {
+            let found = names::find_variable(spaces, modules, pid, name)?;
+            Ok(Asked {
+                pid,
+                addr: found.addr,
+                len: found.len,
+            })
+        }
+    }
+}

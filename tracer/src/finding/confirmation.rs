@@ -1,0 +1,246 @@
+//! What watch windows make of a suspicion: proof, another verdict, or nothing.
+//!
+//! Samples tell which lines cost time; windows tell, access by access, how a line is shared. So the cost of a
+//! judgement is always the samples', and once windows have seen enough, its kind is theirs:
+//!
+//! | samples say | windows show | the judgement is |
+//! |---|---|---|
+//! | a finding | sharing of some kind | that kind, confirmed |
+//! | a finding | no sharing, for certain | none: contradicted |
+//! | a finding | too little | as sampled |
+//! | suspicious, but its writer or samples are missing | sharing of some kind | that kind, confirmed, if it costs enough |
+
+use super::{Fact, Model, Reason, Shown, Standing, Verdict, WatchVerdict};
+use crate::analysis::Evidence;
+
+/// How sure a verdict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Confidence {
+    /// By samples alone.
+    Sampled,
+    /// By windows, which saw the stores and touches that prove it, in order.
+    Confirmed,
+}
+
+impl Confidence {
+    /// Stable name, as in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Sampled => "sampled",
+            Confidence::Confirmed => "confirmed",
+        }
+    }
+}
+
+/// A judgement in the making.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Opinion {
+    pub(super) verdict: Option<Verdict>,
+    pub(super) standing: Standing,
+    pub(super) confidence: Confidence,
+    /// Stalled time that counts as sharing, nanoseconds.
+    pub(super) shared_cost_ns: f64,
+    /// What the windows changed.
+    pub(super) change: Option<Fact>,
+}
+
+impl Opinion {
+    /// What samples alone say.
+    pub(super) fn sampled(
+        verdict: Option<Verdict>,
+        standing: Standing,
+        evidence: &Evidence,
+    ) -> Opinion {
+        Opinion {
+            verdict,
+            standing,
+            confidence: Confidence::Sampled,
+            shared_cost_ns: evidence.sharing.cost_ns,
+            change: None,
+        }
+    }
+
+    /// The same after the line's windows were heard.
+    pub(super) fn hear(
+        self,
+        watched: &WatchVerdict,
+        evidence: &Evidence,
+        model: &Model,
+    ) -> Opinion {
+        let Some(proven) = watched.shown.verdict() else {
+            return self.contradicted(watched);
+        };
+        let confirmed = Opinion {
+            verdict: Some(proven),
+            confidence: Confidence::Confirmed,
+            change: (self.verdict)
+                .filter(|sampled| *sampled != proven)
+                .map(Fact::SampledAs),
+            ..self
+        };
+        match self.standing {
+            Standing::Significant => confirmed,
+            Standing::Insignificant(
+                Reason::NoStoreSeen | Reason::TooFewStores | Reason::TooFewSamples,
+            ) => {
+                // What was waited for while several threads used the line: that one of them stores is now known.
+                let sharing = &evidence.sharing;
+                let cost_ns =
+                    (sharing.cost_ns + sharing.unstored_cost_ns).min(evidence.cost_ns as f64);
+                let enough = (model.share(cost_ns))
+                    .is_some_and(|share| share >= model.thresholds.cost_share);
+                if !enough {
+                    return self;
+                }
+                Opinion {
+                    standing: Standing::Significant,
+                    shared_cost_ns: cost_ns,
+                    ..confirmed
+                }
+            }
+            Standing::Insignificant(_) => self,
+        }
+    }
+
+    fn contradicted(self, watched: &WatchVerdict) -> Opinion {
+        let clears = watched.certain && watched.shown != Shown::Nothing;
+        if !clears || self.standing != Standing::Significant {
+            return self;
+        }
+        Opinion {
+            standing: Standing::Insignificant(Reason::Contradicted),
+            change: Some(Fact::ShownInstead(watched.shown)),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        access::LineSize,
+        analysis::{HandOffs, Sharing},
+        finding::Thresholds,
+    };
+
+    /// 1 s of 10 s stalled on a line of two threads, a part of it without a store sampled.
+    fn evidence(stored_ns: f64, unstored_ns: f64) -> Evidence {
+        Evidence {
+            accesses: 2000,
+            stores: 2000,
+            samples: 2000,
+            cost_ns: 1_000_000_000,
+            one_cpu: false,
+            folded: 0,
+            sharing: Sharing {
+                cost_ns: stored_ns,
+                unstored_cost_ns: unstored_ns,
+                ..Sharing::default()
+            },
+        }
+    }
+
+    fn windows(shown: Shown, certain: bool) -> WatchVerdict {
+        WatchVerdict {
+            shown,
+            certain,
+            accesses: 1000,
+            stores: 500,
+            threads: 2,
+            second_thread: 500,
+            hand_offs: HandOffs::default(),
+        }
+    }
+
+    fn heard(
+        verdict: Option<Verdict>,
+        standing: Standing,
+        evidence: &Evidence,
+        watched: &WatchVerdict,
+    ) -> Opinion {
+        let model = Model {
+            sampled_ns: 10_000_000_000,
+            line_size: LineSize::B64,
+            thresholds: &Thresholds::default(),
+        };
+        Opinion::sampled(verdict, standing, evidence).hear(watched, evidence, &model)
+    }
+
+    #[test]
+    fn windows_that_show_the_sampled_kind_confirm_it() {
+        let found = heard(
+            Some(Verdict::FalseSharing),
+            Standing::Significant,
+            &evidence(1e9, 0.0),
+            &windows(Shown::FalseSharing, false),
+        );
+        assert_eq!(found.confidence, Confidence::Confirmed);
+        assert_eq!(found.verdict, Some(Verdict::FalseSharing));
+        assert_eq!(found.change, None);
+    }
+
+    #[test]
+    fn windows_that_show_another_kind_change_it_and_say_so() {
+        let found = heard(
+            Some(Verdict::MixedSharing),
+            Standing::Significant,
+            &evidence(1e9, 0.0),
+            &windows(Shown::TrueSharing, true),
+        );
+        assert_eq!(found.verdict, Some(Verdict::TrueSharing));
+        assert_eq!(found.change, Some(Fact::SampledAs(Verdict::MixedSharing)));
+    }
+
+    #[test]
+    fn a_suspicion_is_dropped_only_when_windows_are_certain() {
+        for shown in [Shown::OneThread, Shown::NoStores, Shown::NotHandedOff] {
+            let hear = |certain| {
+                heard(
+                    Some(Verdict::FalseSharing),
+                    Standing::Significant,
+                    &evidence(1e9, 0.0),
+                    &windows(shown, certain),
+                )
+            };
+            assert_eq!(hear(false).standing, Standing::Significant);
+            let found = hear(true);
+            assert_eq!(
+                found.standing,
+                Standing::Insignificant(Reason::Contradicted)
+            );
+            assert_eq!(found.change, Some(Fact::ShownInstead(shown)));
+            assert_eq!(found.confidence, Confidence::Sampled);
+        }
+        let nothing = heard(
+            Some(Verdict::FalseSharing),
+            Standing::Significant,
+            &evidence(1e9, 0.0),
+            &windows(Shown::Nothing, true),
+        );
+        assert_eq!(nothing.standing, Standing::Significant);
+    }
+
+    #[test]
+    fn a_writer_that_only_windows_saw_makes_a_finding_of_what_it_costs() {
+        let unseen = Standing::Insignificant(Reason::NoStoreSeen);
+        let shown = windows(Shown::FalseSharing, false);
+        let found = heard(None, unseen, &evidence(0.0, 8e8), &shown);
+        assert_eq!(found.standing, Standing::Significant);
+        assert_eq!(found.verdict, Some(Verdict::FalseSharing));
+        assert!((found.shared_cost_ns - 8e8).abs() < 1.0);
+        let cheap = heard(None, unseen, &evidence(0.0, 8e6), &shown);
+        assert_eq!(cheap.standing, unseen);
+    }
+
+    #[test]
+    fn phases_and_cheap_lines_stay_what_they_are() {
+        for reason in [Reason::NotInterleaved, Reason::CostBelowThreshold] {
+            let standing = Standing::Insignificant(reason);
+            let shown = windows(Shown::TrueSharing, true);
+            let found = heard(None, standing, &evidence(1e9, 0.0), &shown);
+            assert_eq!(found.standing, standing);
+            assert_eq!(found.confidence, Confidence::Sampled);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Pairs as text.
+
+use super::{
+    access_text,
+    model::{Pair, PairSide},
+    number::{count, grouped, percent},
+    pairs::place,
+    style::Role,
+    text::Lines,
+};
+
+/// Prints a pair: what follows what, how often, and what to do.
+pub(super) fn print(out: &mut Lines, pair: &Pair) {
+    let verdict = if pair.hint.is_some() {
+        out.options.paint(Role::Good, "FETCH FOR OWNERSHIP")
+    } else {
+        "leave as it is".to_owned()
+    };
+    let share = pair.share_of_load.map_or_else(String::new, |share| {
+        format!(", {} of its executions", percent(share))
+    });
+    out.line(&format!("{}  {verdict}", pair.id));
+    let label = if pair.same_instruction {
+        " both "
+    } else {
+        " load "
+    };
+    out.prose(label, &side(pair, &pair.load));
+    if !pair.same_instruction {
+        out.prose(" then ", &side(pair, &pair.store));
+    }
+    let mut seen = format!(
+        "{}{share}, by {}",
+        count(pair.count, "time", "times"),
+        count(pair.threads, "thread", "threads")
+    );
+    if !pair.same_instruction {
+        seen.push_str(&format!(
+            "; {} as neighbours in the line's request log",
+            grouped(pair.global_count)
+        ));
+        let (reads, writes) = (pair.taken.reads, pair.taken.writes);
+        if reads + writes > 0 {
+            seen.push_str(&format!(
+                "; in between, another CPU stored {} and only read {}",
+                count(writes, "time", "times"),
+                count(reads, "time", "times")
+            ));
+        }
+    }
+    if !pair.complete_order {
+        seen.push_str("; not all of the line was watched at once");
+    }
+    out.prose(" seen ", &format!("{seen}."));
+    if let Some(hint) = &pair.hint {
+        out.prose("  fix ", &hint.text);
+    }
+    if let Some(reason) = &pair.no_hint_because {
+        out.prose("  why ", &format!("{reason}."));
+    }
+}
+
+/// `counters.hits in bump, counters.c:31`.
+fn side(pair: &Pair, side: &PairSide) -> String {
+    let what = access_text::full_name(pair.object.name.as_deref(), side.field.as_deref());
+    let code = &side.code;
+    let function = code.inlined.first().or(code.symbol.as_ref());
+    let function = function.map_or_else(String::new, |name| format!("{name}, "));
+    let what = if what.is_empty() {
+        let address = pair.line.address.as_deref().unwrap_or(&pair.line.key);
+        format!(
+            "bytes {} to {} of line {address}",
+            side.offset,
+            u16::from(side.offset) + side.size - 1
+        )
+    } else {
+        what
+    };
+    format!("{what} in {function}{}", place(code))
+}

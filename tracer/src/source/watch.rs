@@ -1,0 +1,386 @@
+//! Watch windows on live processes: data breakpoints on a few words of a line, a BPF program on each hit,
+//! and the instruction that made it.
+//!
+//! ```text
+//!   open()      arm all CPUs, then open      ─┐
+//!   the kernel  a record for each hit         │  one window
+//!   settle()    close, then disarm           ─┘  by hits or time, the end of the target, or asked
+//!   hits        ─► TimeOrder with samples and context ─► take_hit(): the access
+//!   the window  ─► TimeOrder, after its hits          ─► take_window()
+//! ```
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use rustc_hash::FxHashMap;
+use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_KERNEL, SAMPLE_STACK_TOP, WATCH_SLOTS, WatchRecord};
+use zerocopy::FromBytes;
+
+use super::{
+    Evidence, SourceError,
+    live::{Live, read_kernel},
+    perf_record::{self, RecordKind},
+    proc_snapshot,
+    timer::registers,
+    trapped_code::TrappedCode,
+};
+use crate::{
+    access::{Access, Basis, Cpu, Pid, Tid},
+    decode::trap::{self, Stopped, Trapped},
+    event::{Batch, Breadth, Unresolved, WatchedWord, Window, WindowEnd},
+    module::ModuleStore,
+    sys::{
+        bpf::KernelHalf,
+        breakpoints::{Breakpoints, Closed, WindowPlan},
+        perf_event,
+        ring::Ring,
+    },
+    watch::Prices,
+};
+
+/// Data bytes of each CPU's ring of hits: some 3,000 of them, several windows.
+const RING_BYTES: usize = 1 << 20;
+
+/// As in `--source` and reports.
+pub const NAME: &str = "watch";
+
+/// What a window's accesses can prove.
+pub fn evidence() -> Evidence {
+    Evidence::DATA_ADDR
+        .and(Evidence::EXACT_IP)
+        .and(Evidence::STORES)
+        .and(Evidence::COMPLETE_ORDER)
+}
+
+/// What ends a window, whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Hits.
+    pub hits: u64,
+    /// Time, nanoseconds.
+    pub ns: u64,
+}
+
+/// What a window shall watch.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Words of one line, at most as many as there are slots.
+    pub words: &'a [WatchedWord],
+    /// Take the hits of all targets at these addresses.
+    pub everyone: bool,
+}
+
+/// Hits of one instruction, as the rings bring them: one record for each watched word it touched.
+#[derive(Debug)]
+pub struct Hit {
+    record: WatchRecord,
+    /// The watched words' addresses.
+    addresses: Vec<u64>,
+}
+
+/// The window that is armed.
+struct Open {
+    number: u64,
+    words: Vec<WatchedWord>,
+    everyone: bool,
+}
+
+/// What became of a window's hits.
+struct Account {
+    words: Vec<WatchedWord>,
+    unresolved: BTreeMap<Unresolved, u64>,
+    inferred: u64,
+}
+
+/// Opens windows, one at a time.
+pub struct Watcher {
+    breakpoints: Breakpoints,
+    rings: Vec<Ring>,
+    prices: Prices,
+    code: TrappedCode,
+    open: Option<Open>,
+    /// Windows opened so far: the number of the next.
+    windows: u64,
+    spent_ns: u64,
+    /// By the low half of the window's number, which is what hits say.
+    accounts: FxHashMap<u32, Account>,
+    /// The last hit of each ring, which may have another word to come.
+    held: Vec<Option<Hit>>,
+    trapped: Vec<Trapped>,
+}
+
+impl Watcher {
+    /// Takes the breakpoint registers that are free and measures what a hit costs. `leave` of them stay
+    /// free for debuggers.
+    pub fn open(
+        live: &mut Live,
+        cpus: &[Cpu],
+        leave: usize,
+        modules: Arc<ModuleStore>,
+    ) -> Result<Watcher, SourceError> {
+        let mut rings = Vec::new();
+        for &cpu in cpus {
+            let output = perf_event::bpf_output(RING_BYTES as u32 / 4);
+            let event = perf_event::open(&output, perf_event::Scope::Cpu(cpu))?;
+            let ring = Ring::map(event, RING_BYTES).map_err(|source| SourceError::Ring {
+                cpu: cpu.0,
+                kib: RING_BYTES / 1024,
+                source,
+            })?;
+            live.kernel.set_hits_ring(cpu, ring.event())?;
+            rings.push(ring);
+        }
+        let breakpoints = Breakpoints::open(&mut live.kernel, cpus, WATCH_SLOTS - leave)?;
+        let costs = breakpoints.costs();
+        let prices = Prices {
+            hit_ns: costs.hit_ns,
+            window_ns: costs.arm_ns + costs.disarm_ns,
+        };
+        Ok(Watcher {
+            held: rings.iter().map(|_| None).collect(),
+            breakpoints,
+            rings,
+            prices,
+            code: TrappedCode::new(modules),
+            open: None,
+            windows: 0,
+            spent_ns: 0,
+            accounts: FxHashMap::default(),
+            trapped: Vec::new(),
+        })
+    }
+
+    /// Words that fit into a window.
+    pub fn slots(&self) -> usize {
+        self.breakpoints.slots()
+    }
+
+    /// Where breakpoints are armed.
+    pub fn breadth(&self) -> Breadth {
+        self.breakpoints.breadth()
+    }
+
+    /// What hits and windows cost here.
+    pub fn prices(&self) -> Prices {
+        self.prices
+    }
+
+    /// Time that all windows took from the targets so far, nanoseconds.
+    pub fn spent_ns(&self) -> u64 {
+        self.spent_ns
+    }
+
+    /// Whether a window is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Opens a window. At most one is open: [`Watcher::is_open`].
+    pub fn arm(&mut self, subject: Subject<'_>, limits: Limits) -> Result<(), SourceError> {
+        let number = self.windows;
+        let slots: Vec<WatchedWord> = subject
+            .words
+            .iter()
+            .map(|word| WatchedWord {
+                // 0 is every target to the kernel half.
+                pid: if subject.everyone { Pid(0) } else { word.pid },
+                ..*word
+            })
+            .collect();
+        let threads: Vec<Tid> = match self.breadth() {
+            Breadth::Cpus => Vec::new(),
+            Breadth::Threads => threads(subject.words),
+        };
+        self.breakpoints.arm(&WindowPlan {
+            number,
+            words: &slots,
+            threads: &threads,
+            hit_limit: limits.hits,
+            duration_ns: limits.ns,
+        })?;
+        self.windows += 1;
+        let account = Account {
+            words: subject.words.to_vec(),
+            unresolved: BTreeMap::new(),
+            inferred: 0,
+        };
+        self.accounts.insert(number as u32, account);
+        self.open = Some(Open {
+            number,
+            words: subject.words.to_vec(),
+            everyone: subject.everyone,
+        });
+        Ok(())
+    }
+
+    /// Closes the open window if its hits or its time are over.
+    pub fn settle(&mut self) -> Result<Option<Window>, SourceError> {
+        match self.breakpoints.over() {
+            Some(_) => self.close(None),
+            None => Ok(None),
+        }
+    }
+
+    /// Closes the window, for a reason of user space. Its `unresolved` and `inferred` are
+    /// known once its hits were taken: see [`Watcher::take_window`].
+    pub fn close(&mut self, reason: Option<WindowEnd>) -> Result<Option<Window>, SourceError> {
+        let Some(open) = self.open.take() else {
+            return Ok(None);
+        };
+        let Closed {
+            open_ns,
+            end_ns,
+            hits,
+            dropped,
+            other_traps,
+            end,
+        } = self.breakpoints.disarm()?;
+        let cost_ns = (hits + other_traps) * self.prices.hit_ns;
+        self.spent_ns += self.prices.window_ns + cost_ns;
+        Ok(Some(Window {
+            number: open.number,
+            open_ns,
+            end_ns,
+            words: open.words,
+            everyone: open.everyone,
+            hits,
+            lost: dropped,
+            unresolved: BTreeMap::new(),
+            inferred: 0,
+            cost_ns,
+            breadth: self.breadth(),
+            end: reason.unwrap_or(end),
+        }))
+    }
+
+    /// Whether the open window watches the process.
+    pub fn watches(&self, pid: Pid) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.words.iter().any(|word| word.pid == pid))
+    }
+
+    /// Takes what the rings hold; the hits of one ring come in order. `last`: nothing will follow.
+    pub fn drain(&mut self, last: bool, mut hit: impl FnMut(u64, Hit)) {
+        for (ring, held) in self.rings.iter_mut().zip(&mut self.held) {
+            let mut quiet = true;
+            ring.drain(|bytes| {
+                let Some(record) = parse(bytes) else { return };
+                quiet = false;
+                match held {
+                    Some(before) if before.is_same_instruction(&record) => {
+                        before.addresses.push(record.watched_addr);
+                    }
+                    _ => {
+                        let next = Hit {
+                            addresses: vec![record.watched_addr],
+                            record,
+                        };
+                        if let Some(before) = held.replace(next) {
+                            hit(before.record.sample.time_ns, before);
+                        }
+                    }
+                }
+            });
+            // The records of one instruction follow each other within a trap: none is to come.
+            if (quiet || last)
+                && let Some(before) = held.take()
+            {
+                hit(before.record.sample.time_ns, before);
+            }
+        }
+    }
+
+    /// Turns a hit into its accesses.
+    pub fn take_hit(&mut self, time_ns: u64, hit: &Hit, live: &mut Live, batch: &mut Batch) {
+        let sample = &hit.record.sample;
+        let (pid, tid, cpu) = (Pid(sample.pid), Tid(sample.tid), Cpu(sample.cpu));
+        let kernel = sample.flags & SAMPLE_KERNEL != 0;
+        // Its window is told after its last hit, so the account is still there.
+        let Some(account) = self.accounts.get_mut(&hit.record.window) else {
+            return;
+        };
+        let hits = hit.addresses.len() as u64;
+        if sample.flags & SAMPLE_32BIT != 0 {
+            *account.unresolved.entry(Unresolved::Code32Bit).or_default() += hits;
+            return;
+        }
+        let words: Vec<WatchedWord> = (account.words.iter())
+            .filter(|word| hit.addresses.contains(&word.addr))
+            .copied()
+            .collect();
+        self.trapped.clear();
+        let half: &mut KernelHalf = &mut live.kernel;
+        let resolved = self.code.resolve(
+            &mut live.spaces,
+            pid,
+            &trap::Hit {
+                stopped: Stopped::After(&registers(sample)),
+                words: &words,
+                stack_top: (sample.flags & SAMPLE_STACK_TOP != 0).then_some(hit.record.stack_top),
+                kernel,
+            },
+            &mut |addr, len| read_kernel(half, addr, len),
+            &mut self.trapped,
+        );
+        if let Err(reason) = resolved {
+            *account.unresolved.entry(reason).or_default() += hits;
+            return;
+        }
+        for access in &self.trapped {
+            account.inferred += u64::from(!access.exact);
+            batch.accesses.push(Access {
+                time_ns,
+                addr: access.addr,
+                ip: access.ip,
+                cost_ns: 0,
+                pid,
+                tid,
+                cpu,
+                size: access.size,
+                op: access.op,
+                basis: Basis::Trapped,
+                locked: access.locked,
+                kernel,
+            });
+        }
+    }
+
+    /// Completes a closed window whose hits have all been taken.
+    pub fn take_window(&mut self, mut window: Window, batch: &mut Batch) {
+        if let Some(account) = self.accounts.remove(&(window.number as u32)) {
+            window.unresolved = account.unresolved;
+            window.inferred = account.inferred;
+        }
+        batch.windows.push(window);
+    }
+}
+
+impl Hit {
+    /// Whether the record is of the same execution of the same instruction, for another word: nothing ran
+    /// between, so all registers are equal, and no word comes twice.
+    fn is_same_instruction(&self, next: &WatchRecord) -> bool {
+        let (a, b) = (&self.record.sample, &next.sample);
+        self.record.window == next.window
+            && (a.tid, a.ip, a.regs) == (b.tid, b.ip, b.regs)
+            && !self.addresses.contains(&next.watched_addr)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<WatchRecord> {
+    match perf_record::parse(bytes).ok()?.kind {
+        RecordKind::Raw(raw) => WatchRecord::read_from_prefix(raw)
+            .ok()
+            .map(|(record, _)| record),
+        _ => None,
+    }
+}
+
+/// The threads of the words' processes now.
+fn threads(words: &[WatchedWord]) -> Vec<Tid> {
+    let mut pids: Vec<Pid> = words.iter().map(|word| word.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let proc = Path::new("/proc");
+    pids.into_iter()
+        .flat_map(|pid| proc_snapshot::threads(proc, pid))
+        .collect()
+}

@@ -1,0 +1,14 @@
+//! What to watch, and how much of it the targets can bear. Pure: decides, never arms.
+//!
+//! ```text
+//!   LineTable, Judgements ──► Planner ──► WatchedWords ──► source/watch.rs
+//!   WatchedLines ──────────►    ▲
+//!                            Governor (budget of trap time)
+//! ```
+
+mod governor;
+mod planner;
+mod words;
+
+pub use governor::{Governor, Prices};
+pub use planner::{Asked, Planner, Request, View};

@@ -1,0 +1,234 @@
+//! Chooses what the next window watches: which line, and which of its words.
+//!
+//! Suspicious lines take turns by their cost until the windows have shown what they are; after that each is
+//! looked at now and then, since programs change. Lines of the kernel are not watched: a breakpoint on
+//! memory that interrupt and scheduler code touches would trap there.
+
+use rustc_hash::FxHashMap;
+
+use super::words::{self, WORD_BYTES};
+use crate::{
+    access::{ByteSet, LineKey, LineSize, Pid},
+    analysis::{WatchedLine, WatchedLines},
+    event::WatchedWord,
+    finding::{Judgement, Reason, Standing},
+    space::AddressSpaces,
+};
+
+/// After its verdict is certain, a line is looked at again after so long.
+const AGAIN_NS: u64 = 1_000_000_000;
+
+/// Bytes of one slot's widest word, and so of what one request can ask for at most: 4 slots.
+const WIDEST: u64 = WORD_BYTES;
+
+/// What the next window shall watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The line.
+    pub line: LineKey,
+    /// Words of it, at each address where a running target has them mapped; as many as there are slots at
+    /// most.
+    pub words: Vec<WatchedWord>,
+    /// Several targets have the line at the same address: take the hits of all.
+    pub everyone: bool,
+}
+
+/// Bytes that the user asked to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// In whose memory.
+    pub pid: Pid,
+    /// Virtual address.
+    pub addr: u64,
+    /// Bytes, at least 1.
+    pub len: u64,
+}
+
+/// What a plan is made from.
+pub struct View<'a> {
+    /// What samples say of the lines, worst first.
+    pub judgements: &'a [Judgement],
+    /// What windows have shown so far.
+    pub watched: &'a WatchedLines,
+    /// Where the lines are mapped.
+    pub spaces: &'a AddressSpaces,
+    /// Granule.
+    pub line_size: LineSize,
+}
+
+/// How often a line had its turn, and when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    windows: u64,
+    last_ns: u64,
+}
+
+/// Remembers whose turn it is.
+#[derive(Debug, Default)]
+pub struct Planner {
+    turns: FxHashMap<LineKey, Turns>,
+    /// Of the asked words, the next to watch.
+    next_asked: usize,
+}
+
+impl Planner {
+    /// The next window among suspicious lines, with room for `slots` words; `None` when there is nothing
+    /// to watch now.
+    pub fn next(&mut self, view: &View<'_>, slots: usize, now_ns: u64) -> Option<Request> {
+        let mut best: Option<(f64, Request)> = None;
+        for judgement in view.judgements {
+            let Some(weight) = weight(judgement) else {
+                continue;
+            };
+            let turns = self.turns.get(&judgement.key).copied().unwrap_or_default();
+            let watched = judgement.watched.as_ref();
+            let certain = watched.is_some_and(|watched| watched.verdict.certain);
+            if certain && now_ns.saturating_sub(turns.last_ns) < AGAIN_NS {
+                continue;
+            }
+            // Stride scheduling: turns in proportion to the weight. A certain line that is due again waits
+            // for those that are not.
+            let mut due = (turns.windows + 1) as f64 / weight;
+            if certain {
+                due += 1e12;
+            }
+            if best.as_ref().is_some_and(|(least, _)| *least <= due) {
+                continue;
+            }
+            if let Some(request) = request(judgement, view, slots) {
+                best = Some((due, request));
+            }
+        }
+        let (_, request) = best?;
+        let turns = self.turns.entry(request.line).or_default();
+        turns.windows += 1;
+        turns.last_ns = now_ns;
+        Some(request)
+    }
+
+    /// The next window of what the user asked for: the ranges take turns, and of a range that needs more than
+    /// `slots` words, its parts.
+    pub fn next_asked(
+        &mut self,
+        asked: &[Asked],
+        spaces: &mut AddressSpaces,
+        line_size: LineSize,
+        slots: usize,
+    ) -> Option<Request> {
+        let pieces: Vec<Vec<WatchedWord>> = asked
+            .iter()
+            .flat_map(|asked| pieces(*asked, line_size, slots))
+            .collect();
+        if pieces.is_empty() {
+            return None;
+        }
+        let words = pieces[self.next_asked % pieces.len()].clone();
+        self.next_asked = (self.next_asked + 1) % pieces.len();
+        let first = words.first()?;
+        let (_, place) = spaces.place(first.pid, first.addr);
+        Some(Request {
+            line: place.line(line_size),
+            words,
+            everyone: false,
+        })
+    }
+}
+
+/// How much a line deserves to be watched; `None` where windows have nothing to decide.
+fn weight(judgement: &Judgement) -> Option<f64> {
+    let share = judgement.shared_share.unwrap_or(0.0);
+    match judgement.standing {
+        // Nothing costs less than a thousandth as much as another and is found.
+        Standing::Significant => Some(share.max(1e-3)),
+        Standing::Insignificant(reason) => match reason {
+            // A writer that no sample caught, or too little to tell yet.
+            Reason::NoStoreSeen | Reason::TooFewStores | Reason::TooFewSamples => Some(1e-4),
+            Reason::OneCpu
+            | Reason::NotInterleaved
+            | Reason::CostBelowThreshold
+            | Reason::Contradicted => None,
+        },
+    }
+}
+
+/// The words of a judged line that windows should see next.
+fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Request> {
+    let line = judgement.key;
+    let line_size = view.line_size;
+    let mut homes = view.spaces.addresses(line.0);
+    let processes = homes.len();
+    // Forked processes have shared memory at one address, where one breakpoint serves all of them.
+    homes.sort_unstable_by_key(|&(pid, addr)| (addr, pid));
+    homes.dedup_by_key(|(_, addr)| *addr);
+    let room = slots / homes.len().max(1);
+    if homes.is_empty() || room == 0 {
+        return None;
+    }
+    let mut ranked = words::ranked(&judgement.sites, line_size);
+    let seen = view.watched.get(line);
+    let bytes = seen.map_or_else(ByteSet::default, |seen| seen.counts().touched);
+    let words = 0..(line_size.bytes() / WORD_BYTES) as u8;
+    let touched = |word: &u8| bytes.0 >> (u64::from(*word) * WORD_BYTES) & 0xff != 0;
+    let unsampled = |ranked: &[u8], word: &u8| !ranked.contains(word);
+    // Words that only windows saw in use, then, where the writer was not sampled, all others.
+    let more: Vec<u8> = words
+        .clone()
+        .filter(|word| touched(word) && unsampled(&ranked, word))
+        .collect();
+    ranked.extend(more);
+    if judgement.standing == Standing::Insignificant(Reason::NoStoreSeen) {
+        let more: Vec<u8> = words.filter(|word| unsampled(&ranked, word)).collect();
+        ranked.extend(more);
+    }
+    let together = |a: u8, b: u8| {
+        let both = |seen: &WatchedLine| seen.words().together(usize::from(a), usize::from(b));
+        seen.map_or(0, |seen| u64::from(both(seen)))
+    };
+    let chosen = words::choose(&ranked, room, together);
+    let words: Vec<WatchedWord> = chosen
+        .iter()
+        .flat_map(|word| {
+            homes.iter().map(|(pid, addr)| WatchedWord {
+                pid: *pid,
+                addr: addr + u64::from(*word) * WORD_BYTES,
+                len: WORD_BYTES as u8,
+            })
+        })
+        .collect();
+    (!words.is_empty()).then_some(Request {
+        line,
+        words,
+        everyone: homes.len() < processes,
+    })
+}
+
+/// A range cut into windows: words of one line, as few and as wide as their alignment allows.
+fn pieces(asked: Asked, line_size: LineSize, slots: usize) -> Vec<Vec<WatchedWord>> {
+    let mut pieces: Vec<Vec<WatchedWord>> = Vec::new();
+    let mut at = asked.addr;
+    let end = asked.addr.saturating_add(asked.len);
+    let mut line = None;
+    while at < end && slots > 0 {
+        let aligned = 1 << at.trailing_zeros().min(WIDEST.trailing_zeros());
+        let mut len = u64::min(aligned, WIDEST);
+        while len > end - at {
+            len /= 2;
+        }
+        let here = at & !(line_size.bytes() - 1);
+        match pieces.last_mut() {
+            Some(piece) if line == Some(here) && piece.len() < slots => piece.push(WatchedWord {
+                pid: asked.pid,
+                addr: at,
+                len: len as u8,
+            }),
+            _ => pieces.push(vec![WatchedWord {
+                pid: asked.pid,
+                addr: at,
+                len: len as u8,
+            }]),
+        }
+        line = Some(here);
+        at += len;
+    }
+    pieces
+}
