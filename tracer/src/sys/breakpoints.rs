@@ -16,7 +16,7 @@ use tracer_ebpf::{WATCH_SLOTS, WatchStats};
 use super::{
     bpf::{BpfError, KernelHalf, Watch},
     breakpoint_cost::{self, HitCost},
-    breakpoint_slots::{Slots, idle},
+    breakpoint_slots::{Arming, Slots, idle},
     clock::monotonic_ns,
     perf_event::{self, Attributes, OpenError},
     watch_control::open_value,
@@ -132,9 +132,9 @@ impl Breakpoints {
         wanted: usize,
     ) -> Result<Breakpoints, BreakpointError> {
         let watch = kernel.watch()?;
-        let hit = breakpoint_cost::measure(&watch)?;
+        let hit = breakpoint_cost::measure(&watch.program)?;
         let wanted = wanted.min(WATCH_SLOTS);
-        let slots = match Slots::on_cpus(&watch, cpus, wanted)? {
+        let slots = match Slots::on_cpus(&watch.program, cpus, wanted)? {
             Some(slots) => slots,
             None => Slots::on_threads(wanted)?,
         };
@@ -148,7 +148,7 @@ impl Breakpoints {
         wanted: usize,
     ) -> Result<Breakpoints, BreakpointError> {
         let watch = kernel.watch()?;
-        let hit = breakpoint_cost::measure(&watch)?;
+        let hit = breakpoint_cost::measure(&watch.program)?;
         Breakpoints::with(watch, Slots::on_threads(wanted.min(WATCH_SLOTS))?, hit)
     }
 
@@ -169,8 +169,7 @@ impl Breakpoints {
         let places = vec![idle(); breakpoints.slots()];
         let own_thread = [Tid(0)];
         let start = monotonic_ns();
-        breakpoints.arm_slots(&places, &own_thread)?;
-        let armed = monotonic_ns();
+        let armed = breakpoints.arm_slots(places, &own_thread, monotonic_ns)?;
         breakpoints.slots.disarm()?;
         breakpoints.costs.arm_ns = armed - start;
         breakpoints.costs.disarm_ns = monotonic_ns() - armed;
@@ -212,8 +211,10 @@ impl Breakpoints {
         let (words, places) = placed(plan.words, self.slots())?;
         let start = monotonic_ns();
         self.watch.control.prepare(&words, plan.hit_limit);
-        self.arm_slots(&places, plan.threads)?;
-        let open_ns = self.watch.control.open(plan.number, plan.duration_ns);
+        let control = self.watch.control.clone();
+        let (number, duration_ns) = (plan.number, plan.duration_ns);
+        let open = move || control.open(number, duration_ns);
+        let open_ns = self.arm_slots(places, plan.threads, open)?;
         self.costs.arm_ns = open_ns - start;
         self.window = Some(OpenWindow {
             number: plan.number,
@@ -243,21 +244,29 @@ impl Breakpoints {
         let still_open_ns = self.watch.control.close();
         let disarmed = self.slots.disarm();
         self.costs.disarm_ns = monotonic_ns() - still_open_ns;
+        self.watch.control.settle();
         let stats = self.watch.stats()?;
-        for (cpu, now) in &stats {
-            if now.window == open_value(window.number) {
-                self.slots.limit_reached(*cpu, now.fired);
-            }
-        }
+        let of_window = stats
+            .iter()
+            .filter(|(_, stats)| stats.window == open_value(window.number));
+        self.slots
+            .limits_reached(of_window.map(|(cpu, stats)| (*cpu, stats.fired)));
         let before = std::mem::replace(&mut self.seen, stats);
         disarmed?;
         Ok(closed(window, still_open_ns, &before, &self.seen))
     }
 
-    fn arm_slots(&mut self, places: &[Attributes], threads: &[Tid]) -> Result<(), BreakpointError> {
-        let armed = self
-            .slots
-            .arm(&self.watch, places, threads, self.limit_by_program);
+    fn arm_slots<R: Send + 'static>(
+        &mut self,
+        places: Vec<Attributes>,
+        threads: &[Tid],
+        then: impl Fn() -> R + Clone + Send + 'static,
+    ) -> Result<R, BreakpointError> {
+        let arming = Arming {
+            places,
+            limited: self.limit_by_program,
+        };
+        let armed = self.slots.arm(&self.watch.program, &arming, threads, then);
         if armed.is_err() {
             // What is on goes off; why it could not all go on is the answer.
             let _ = self.slots.disarm();
@@ -268,7 +277,9 @@ impl Breakpoints {
 
 impl Drop for Breakpoints {
     fn drop(&mut self) {
+        // Whatever is still armed goes off with its descriptor, after this.
         self.watch.control.close();
+        self.watch.control.settle();
     }
 }
 
