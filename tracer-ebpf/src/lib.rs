@@ -99,12 +99,12 @@ pub const WATCH_SLOTS: usize = 4;
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct WatchControl {
-    /// 0 while no window is open, otherwise one more than its number. Stored when all else but the
-    /// deadline is in place, and first when the window closes.
+    /// 0 while no window is open, otherwise one more than its number. Stored when all but the deadline is
+    /// in place and armed; 0 again when all is disarmed.
     pub open: u64,
     /// From this CLOCK_MONOTONIC time on, hits are skipped, nanoseconds. Stored once the window is open.
     pub deadline_ns: u64,
-    /// From this many hits on, hits are skipped.
+    /// From this many hits on, hits are skipped. 0 closes the window.
     pub hit_limit: u64,
     /// Hits of this window, on all CPUs. Several CPUs may pass the limit at once: at most the limit and
     /// one for each other CPU.

@@ -2,9 +2,10 @@
 //! of its CPU, apart from the samples' rings.
 //!
 //! ```text
-//!  WATCH_CONTROL   closed │ open ........................................ │ closed
-//!  hits                   │ recorded ............ │ limit or deadline     │
-//!  a CPU's events   armed │                       │ first skipped: off    │ all off
+//!  open             0     │ the window's number ...................... │ 0
+//!  limit, deadline        │ not reached ........ │ reached, or closed  │
+//!  a hit            none  │ recorded             │ skipped             │
+//!  a CPU's events   armed │                      │ off at its first    │ all off
 //! ```
 //!
 //! Every hit of a watched word in an open window, before its limit and its deadline, ends as exactly
@@ -61,9 +62,8 @@ pub extern "C" fn watch(context: *mut bpf_perf_event_data) -> i32 {
     // CPU (`bpf_prog_active` in `bpf_overflow_handler`), so this is the only reference.
     let stats = unsafe { &mut *stats };
 
-    // The window and its hits before the time: who finds it closed was late even by its own clock, so a
-    // time read before the closing is one up to which every hit was recorded; and the first skipped hit
-    // is later than the hit that reached the limit.
+    // The window and its hits before the time: who finds no window was before its opening by any clock,
+    // and the first skipped hit is later than the hit that reached the limit.
     // SAFETY: array values are never freed while the program runs; user space stores whole words.
     let open = unsafe { (&raw const (*control).open).read_volatile() };
     if open == 0 {

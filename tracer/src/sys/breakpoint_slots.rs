@@ -1,11 +1,18 @@
 //! The breakpoint registers of a run, and how they are armed.
 
-use std::sync::atomic::AtomicU64;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
 
 use super::{
-    bpf::Watch,
+    bpf::OnHit,
     breakpoint_cost::OWN_THREAD,
     breakpoints::BreakpointError,
+    cpu_crew::Crew,
     perf_event::{self, Attributes, OpenError, PerfEvent, Scope},
 };
 use crate::{
@@ -16,8 +23,15 @@ use crate::{
 /// Where breakpoints are, or will be.
 #[derive(Debug)]
 pub enum Slots {
-    /// For each slot, one event a CPU; disabled while not armed, which holds the register all the same.
-    Cpus(Vec<Vec<CpuEvent>>),
+    /// Each slot is on every CPU.
+    Cpus {
+        /// Slots of each CPU.
+        slots: usize,
+        /// Each CPU's events; disabled while not armed, which holds the register all the same.
+        crew: Crew<CpuSlots>,
+        /// Whose limits were counted down since they were armed last: CPU, and bit n for slot n.
+        fired: Vec<(Cpu, u64)>,
+    },
     /// One event for each thread and slot, while armed.
     Threads {
         /// Slots of each thread.
@@ -27,14 +41,28 @@ pub enum Slots {
     },
 }
 
-/// One slot of one CPU.
+/// The slots of one CPU.
 #[derive(Debug)]
-pub struct CpuEvent {
+pub struct CpuSlots {
     cpu: Cpu,
+    events: Vec<CpuEvent>,
+}
+
+#[derive(Debug)]
+struct CpuEvent {
     event: PerfEvent,
     /// The event's limit is 1, otherwise 0. The limit adds up: raised twice, the first skipped hit would not
     /// disable the event.
     is_limited: bool,
+}
+
+/// What to arm.
+#[derive(Debug, Clone)]
+pub struct Arming {
+    /// The breakpoints, for the first slots.
+    pub places: Vec<Attributes>,
+    /// A hit for which the program returns 1 turns its event off.
+    pub limited: bool,
 }
 
 /// Where breakpoints lie while they are not armed; nobody touches it.
@@ -49,21 +77,35 @@ impl Slots {
     /// Reserves up to `wanted` slots, each on all the CPUs. `None` when there is none, or when this user may
     /// watch no CPU.
     pub fn on_cpus(
-        watch: &Watch,
+        program: &OnHit,
         cpus: &[Cpu],
         wanted: usize,
     ) -> Result<Option<Slots>, BreakpointError> {
-        let mut slots = Vec::new();
-        while slots.len() < wanted {
-            match slot_on_cpus(watch, cpus) {
-                Ok(slot) => slots.push(slot),
+        let crew = Crew::start(cpus, |cpu| CpuSlots {
+            cpu,
+            events: Vec::new(),
+        })
+        .map_err(system("starting a thread on each CPU"))?;
+        let mut slots = 0;
+        while slots < wanted {
+            let program = program.clone();
+            let opened = crew.each(move |cpu: &mut CpuSlots| cpu.open(&program));
+            match opened.into_iter().collect() {
+                Ok(()) => slots += 1,
                 Err(BreakpointError::Open(
                     OpenError::NoSlot { .. } | OpenError::NotPermitted { .. },
-                )) => break,
+                )) => {
+                    crew.each(move |cpu| cpu.events.truncate(slots));
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok((!slots.is_empty() && !cpus.is_empty()).then_some(Slots::Cpus(slots)))
+        Ok((slots > 0 && !cpus.is_empty()).then_some(Slots::Cpus {
+            slots,
+            crew,
+            fired: Vec::new(),
+        }))
     }
 
     /// As many slots as our own thread could have, up to `wanted`. Reserves nothing.
@@ -85,82 +127,60 @@ impl Slots {
     /// Addresses that can be watched at once.
     pub fn len(&self) -> usize {
         match self {
-            Slots::Cpus(slots) => slots.len(),
-            Slots::Threads { slots, .. } => *slots,
+            Slots::Cpus { slots, .. } | Slots::Threads { slots, .. } => *slots,
         }
     }
 
     /// What one slot covers.
     pub fn breadth(&self) -> Breadth {
         match self {
-            Slots::Cpus(_) => Breadth::Cpus,
+            Slots::Cpus { .. } => Breadth::Cpus,
             Slots::Threads { .. } => Breadth::Threads,
         }
     }
 
-    /// Turns the first slots on, one for each place; with `limited`, a hit for which the program returns 1
-    /// turns its event off. All are moved before the first is turned on, so that the first ones trap no
-    /// longer than they must. After an error some may be on.
-    pub fn arm(
+    /// Turns the first slots on. Whoever turns on the last one does `then` at once, and its result is the
+    /// answer: until then every touch traps in vain. After an error some may be on, and `then` was not done.
+    pub fn arm<R: Send + 'static>(
         &mut self,
-        watch: &Watch,
-        places: &[Attributes],
+        program: &OnHit,
+        arming: &Arming,
         threads: &[Tid],
-        limited: bool,
-    ) -> Result<(), BreakpointError> {
+        then: impl Fn() -> R + Clone + Send + 'static,
+    ) -> Result<R, BreakpointError> {
         match self {
-            Slots::Cpus(slots) => {
-                for (slot, place) in slots.iter().zip(places) {
-                    for at in slot {
-                        at.event
-                            .modify(place)
-                            .map_err(system("moving a breakpoint"))?;
-                    }
-                }
-                for at in slots.iter_mut().take(places.len()).flatten() {
-                    at.enable(limited).map_err(system("arming a breakpoint"))?;
-                }
+            Slots::Cpus { crew, fired, .. } => {
+                let (arming, fired) = (arming.clone(), std::mem::take(fired));
+                let cpus = Arc::new(AtomicUsize::new(crew.len()));
+                let armed = crew.each(move |cpu: &mut CpuSlots| {
+                    cpu.limits_reached(&fired);
+                    cpu.arm(&arming)?;
+                    let is_last = cpus.fetch_sub(1, Ordering::AcqRel) == 1;
+                    Ok::<_, BreakpointError>(is_last.then(&then))
+                });
+                let done: Vec<Option<R>> = armed.into_iter().collect::<Result<_, _>>()?;
+                let done = done.into_iter().flatten().next();
+                Ok(done.expect("one of the CPUs is the last"))
             }
             Slots::Threads { armed, .. } => {
-                armed.clear();
-                for tid in threads {
-                    for place in places {
-                        match perf_event::open(place, Scope::Thread(*tid)) {
-                            Ok(event) => {
-                                watch.attach(&event)?;
-                                armed.push(event);
-                            }
-                            Err(OpenError::NoThread { .. }) => break,
-                            Err(error) => return Err(error.into()),
-                        }
-                    }
-                }
-                if armed.is_empty() {
-                    return Err(BreakpointError::NoThread);
-                }
+                *armed = open_on(threads, program, &arming.places)?;
                 for event in armed {
-                    let enabled = if limited {
+                    let enabled = if arming.limited {
                         event.refresh(1)
                     } else {
                         event.enable()
                     };
                     enabled.map_err(system("arming a breakpoint"))?;
                 }
+                Ok(then())
             }
         }
-        Ok(())
     }
 
     /// Turns all of them off. When it returns, no hit is under way. Tries them all, whatever fails.
     pub fn disarm(&mut self) -> Result<(), BreakpointError> {
         match self {
-            Slots::Cpus(slots) => {
-                let mut result = Ok(());
-                for at in slots.iter().flatten() {
-                    result = result.and(at.event.disable());
-                }
-                result.map_err(system("disarming a breakpoint"))
-            }
+            Slots::Cpus { crew, .. } => crew.each(CpuSlots::disarm).into_iter().collect(),
             Slots::Threads { armed, .. } => {
                 // Closing turns off as disabling does.
                 armed.clear();
@@ -169,20 +189,59 @@ impl Slots {
         }
     }
 
-    /// Takes note that the limits of these slots (bit n: slot n) of a CPU were counted down.
-    pub fn limit_reached(&mut self, cpu: Cpu, fired: u64) {
-        if let Slots::Cpus(slots) = self {
-            for (index, slot) in slots.iter_mut().enumerate() {
-                for at in slot.iter_mut().filter(|at| at.cpu == cpu) {
-                    at.is_limited &= fired >> index & 1 == 0;
-                }
+    /// Takes note that the limits of these slots (bit n: slot n) were counted down on a CPU.
+    pub fn limits_reached(&mut self, fired: impl Iterator<Item = (Cpu, u64)>) {
+        if let Slots::Cpus { fired: known, .. } = self {
+            known.extend(fired);
+        }
+    }
+}
+
+impl CpuSlots {
+    fn open(&mut self, program: &OnHit) -> Result<(), BreakpointError> {
+        let event = perf_event::open(&idle(), Scope::Cpu(self.cpu))?;
+        program.attach(&event)?;
+        self.events.push(CpuEvent {
+            event,
+            is_limited: false,
+        });
+        Ok(())
+    }
+
+    fn arm(&mut self, arming: &Arming) -> Result<(), BreakpointError> {
+        // All are moved before the first is on.
+        for (at, place) in self.events.iter().zip(&arming.places) {
+            at.event
+                .modify(place)
+                .map_err(system("moving a breakpoint"))?;
+        }
+        for at in self.events.iter_mut().take(arming.places.len()) {
+            at.enable(arming.limited)
+                .map_err(system("arming a breakpoint"))?;
+        }
+        Ok(())
+    }
+
+    fn disarm(&mut self) -> Result<(), BreakpointError> {
+        let mut result = Ok(());
+        for at in &self.events {
+            result = result.and(at.event.disable());
+        }
+        result.map_err(system("disarming a breakpoint"))
+    }
+
+    fn limits_reached(&mut self, fired: &[(Cpu, u64)]) {
+        let own = self.cpu;
+        for (_, slots) in fired.iter().filter(|(cpu, _)| *cpu == own) {
+            for (index, at) in self.events.iter_mut().enumerate() {
+                at.is_limited &= slots >> index & 1 == 0;
             }
         }
     }
 }
 
 impl CpuEvent {
-    fn enable(&mut self, limited: bool) -> std::io::Result<()> {
+    fn enable(&mut self, limited: bool) -> io::Result<()> {
         if limited && !self.is_limited {
             self.event.refresh(1)?;
             self.is_limited = true;
@@ -194,19 +253,31 @@ impl CpuEvent {
     }
 }
 
-fn slot_on_cpus(watch: &Watch, cpus: &[Cpu]) -> Result<Vec<CpuEvent>, BreakpointError> {
-    let open = |cpu: &Cpu| {
-        let event = perf_event::open(&idle(), Scope::Cpu(*cpu))?;
-        watch.attach(&event)?;
-        Ok(CpuEvent {
-            cpu: *cpu,
-            event,
-            is_limited: false,
-        })
-    };
-    cpus.iter().map(open).collect()
+/// The breakpoints on each thread that is still there, off.
+fn open_on(
+    threads: &[Tid],
+    program: &OnHit,
+    places: &[Attributes],
+) -> Result<Vec<PerfEvent>, BreakpointError> {
+    let mut events = Vec::new();
+    for tid in threads {
+        for place in places {
+            match perf_event::open(place, Scope::Thread(*tid)) {
+                Ok(event) => {
+                    program.attach(&event)?;
+                    events.push(event);
+                }
+                Err(OpenError::NoThread { .. }) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    if events.is_empty() {
+        return Err(BreakpointError::NoThread);
+    }
+    Ok(events)
 }
 
-fn system(what: &'static str) -> impl Fn(std::io::Error) -> BreakpointError {
+fn system(what: &'static str) -> impl Fn(io::Error) -> BreakpointError {
     move |source| BreakpointError::System { what, source }
 }

@@ -16,7 +16,7 @@ use tracer_ebpf::{WATCH_SLOTS, WatchStats};
 use super::{
     bpf::{BpfError, KernelHalf, Watch},
     breakpoint_cost::{self, HitCost},
-    breakpoint_slots::{Slots, idle},
+    breakpoint_slots::{Arming, Slots, idle},
     clock::monotonic_ns,
     perf_event::{self, Attributes, OpenError},
     watch_control::open_value,
@@ -108,7 +108,7 @@ pub struct Breakpoints {
     watch: Watch,
     slots: Slots,
     /// A skipped hit disables its event by itself; see [`breakpoint_cost::HitCost::limit_by_program`].
-    limit_by_program: bool,
+    pub(super) limit_by_program: bool,
     costs: Costs,
     /// The kernel half's counts when nothing was armed last.
     seen: Vec<(Cpu, WatchStats)>,
@@ -135,9 +135,9 @@ impl Breakpoints {
         wanted: usize,
     ) -> Result<Breakpoints, BreakpointError> {
         let watch = kernel.watch()?;
-        let hit = breakpoint_cost::measure(&watch)?;
+        let hit = breakpoint_cost::measure(&watch.program)?;
         let wanted = wanted.min(WATCH_SLOTS);
-        let slots = match Slots::on_cpus(&watch, cpus, wanted)? {
+        let slots = match Slots::on_cpus(&watch.program, cpus, wanted)? {
             Some(slots) => slots,
             None => Slots::on_threads(wanted)?,
         };
@@ -151,7 +151,7 @@ impl Breakpoints {
         wanted: usize,
     ) -> Result<Breakpoints, BreakpointError> {
         let watch = kernel.watch()?;
-        let hit = breakpoint_cost::measure(&watch)?;
+        let hit = breakpoint_cost::measure(&watch.program)?;
         Breakpoints::with(watch, Slots::on_threads(wanted.min(WATCH_SLOTS))?, hit)
     }
 
@@ -175,8 +175,7 @@ impl Breakpoints {
         let (mut least_arm, mut least_disarm) = (u64::MAX, u64::MAX);
         for _ in 0..COST_ROUNDS {
             let start = monotonic_ns();
-            breakpoints.arm_slots(&places, &own_thread)?;
-            let armed = monotonic_ns();
+            let armed = breakpoints.arm_slots(places.clone(), &own_thread, monotonic_ns)?;
             breakpoints.slots.disarm()?;
             least_arm = least_arm.min(armed - start);
             least_disarm = least_disarm.min(monotonic_ns() - armed);
@@ -221,8 +220,10 @@ impl Breakpoints {
         let (words, places) = placed(plan.words, self.slots())?;
         let start = monotonic_ns();
         self.watch.control.prepare(&words, plan.hit_limit);
-        self.arm_slots(&places, plan.threads)?;
-        let open_ns = self.watch.control.open(plan.number, plan.duration_ns);
+        let control = self.watch.control.clone();
+        let (number, duration_ns) = (plan.number, plan.duration_ns);
+        let open = move || control.open(number, duration_ns);
+        let open_ns = self.arm_slots(places, plan.threads, open)?;
         self.costs.arm_ns = open_ns - start;
         self.window = Some(OpenWindow {
             number: plan.number,
@@ -252,21 +253,29 @@ impl Breakpoints {
         let still_open_ns = self.watch.control.close();
         let disarmed = self.slots.disarm();
         self.costs.disarm_ns = monotonic_ns() - still_open_ns;
+        self.watch.control.settle();
         let stats = self.watch.stats()?;
-        for (cpu, now) in &stats {
-            if now.window == open_value(window.number) {
-                self.slots.limit_reached(*cpu, now.fired);
-            }
-        }
+        let of_window = stats
+            .iter()
+            .filter(|(_, stats)| stats.window == open_value(window.number));
+        self.slots
+            .limits_reached(of_window.map(|(cpu, stats)| (*cpu, stats.fired)));
         let before = std::mem::replace(&mut self.seen, stats);
         disarmed?;
         Ok(closed(window, still_open_ns, &before, &self.seen))
     }
 
-    fn arm_slots(&mut self, places: &[Attributes], threads: &[Tid]) -> Result<(), BreakpointError> {
-        let armed = self
-            .slots
-            .arm(&self.watch, places, threads, self.limit_by_program);
+    fn arm_slots<R: Send + 'static>(
+        &mut self,
+        places: Vec<Attributes>,
+        threads: &[Tid],
+        then: impl Fn() -> R + Clone + Send + 'static,
+    ) -> Result<R, BreakpointError> {
+        let arming = Arming {
+            places,
+            limited: self.limit_by_program,
+        };
+        let armed = self.slots.arm(&self.watch.program, &arming, threads, then);
         if armed.is_err() {
             // What is on goes off; why it could not all go on is the answer.
             let _ = self.slots.disarm();
@@ -277,7 +286,9 @@ impl Breakpoints {
 
 impl Drop for Breakpoints {
     fn drop(&mut self) {
+        // Whatever is still armed goes off with its descriptor, after this.
         self.watch.control.close();
+        self.watch.control.settle();
     }
 }
 
@@ -362,109 +373,4 @@ fn placed(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::access::Pid;
-
-    fn word(pid: u32, addr: u64, len: u8) -> WatchedWord {
-        WatchedWord {
-            pid: Pid(pid),
-            addr,
-            len,
-        }
-    }
-
-    #[test]
-    fn words_at_one_address_share_a_breakpoint_and_come_after_the_others() {
-        let words = [word(1, 64, 8), word(2, 64, 8), word(1, 72, 4)];
-        let (order, places) = placed(&words, 2).unwrap();
-        assert_eq!(order, [words[0], words[2], words[1]]);
-        let at: Vec<_> = places
-            .iter()
-            .map(|place| (place.config1, place.config2))
-            .collect();
-        assert_eq!(at, [(64, 8), (72, 4)]);
-        assert!(placed(&words, 1).is_err());
-    }
-
-    #[test]
-    fn words_that_no_register_can_watch_are_refused() {
-        assert!(placed(&[word(1, 64, 8)], 4).is_ok());
-        assert!(placed(&[], 4).is_err());
-        assert!(placed(&[word(1, 0, 8)], 4).is_err());
-        assert!(placed(&[word(1, 68, 8)], 4).is_err());
-        assert!(placed(&[word(1, 64, 3)], 4).is_err());
-        assert!(placed(&[word(1, 64, 8), word(2, 64, 4)], 4).is_err());
-        let five: Vec<_> = (1..=5).map(|n| word(n, 64, 8)).collect();
-        assert!(placed(&five, 4).is_err());
-        assert!(placed(&five[..4], 4).is_ok());
-    }
-
-    const WINDOW: OpenWindow = OpenWindow {
-        number: 6,
-        open_ns: 1000,
-        deadline_ns: 5000,
-        hit_limit: 100,
-    };
-
-    fn cpu(stats: WatchStats) -> (Cpu, WatchStats) {
-        (Cpu(0), stats)
-    }
-
-    #[test]
-    fn a_window_ends_before_the_first_hit_that_any_cpu_skipped() {
-        let before = [cpu(WatchStats::default()); 2];
-        let skipped = |first_skipped_ns, hits| {
-            cpu(WatchStats {
-                window: 7,
-                hits,
-                skipped: 1,
-                first_skipped_ns,
-                ..WatchStats::default()
-            })
-        };
-        let result = closed(
-            WINDOW,
-            4000,
-            &before,
-            &[skipped(3000, 60), skipped(2500, 41)],
-        );
-        assert_eq!((result.open_ns, result.end_ns), (1000, 2499));
-        assert_eq!((result.hits, result.other_traps), (101, 2));
-        assert_eq!(result.end, WindowEnd::Hits);
-    }
-
-    #[test]
-    fn an_earlier_windows_skipped_hit_does_not_end_this_one() {
-        let old = cpu(WatchStats {
-            window: 6,
-            hits: 500,
-            skipped: 3,
-            first_hit_ns: 100,
-            first_skipped_ns: 200,
-            ..WatchStats::default()
-        });
-        let result = closed(WINDOW, 4000, &[old], &[old]);
-        assert_eq!((result.open_ns, result.end_ns), (1000, 4000));
-        assert_eq!((result.hits, result.other_traps), (0, 0));
-        assert_eq!(result.end, WindowEnd::Asked);
-    }
-
-    #[test]
-    fn a_window_that_is_closed_late_ends_before_its_deadline() {
-        let result = closed(WINDOW, 9000, &[], &[]);
-        assert_eq!((result.end_ns, result.end), (4999, WindowEnd::Time));
-    }
-
-    #[test]
-    fn a_hit_before_our_clock_was_read_shows_that_the_window_was_open() {
-        let before = [cpu(WatchStats::default())];
-        let after = [cpu(WatchStats {
-            window: 7,
-            hits: 1,
-            first_hit_ns: 900,
-            ..WatchStats::default()
-        })];
-        assert_eq!(closed(WINDOW, 4000, &before, &after).open_ns, 900);
-    }
-}
+mod tests;

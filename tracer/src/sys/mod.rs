@@ -14,6 +14,7 @@ mod breakpoint_slots;
 mod breakpoint_turn;
 pub mod breakpoints;
 pub mod clock;
+mod cpu_crew;
 pub mod launch;
 #[cfg(test)]
 mod live_tests;

@@ -3,7 +3,8 @@
 //! ```text
 //!   prepare   slots, limit, no deadline, no hits      breakpoints still off
 //!   open      the window's number; then the deadline  breakpoints all on
-//!   close     0                                       breakpoints still on
+//!   close     a limit of 0 hits                       breakpoints still on
+//!   settle    no window                               breakpoints all off
 //! ```
 
 use std::{
@@ -60,13 +61,20 @@ impl ControlMemory {
         open_ns
     }
 
-    /// Closes the window; hits no longer count. Returns a time up to which they did.
+    /// Closes the window; hits no longer count, and turn their breakpoints off where the kernel lets them.
+    /// Returns a time up to which they did, but for those that were skipped earlier.
     pub fn close(&self) -> u64 {
         let still_open_ns = monotonic_ns();
         // Release: not before the time is read.
-        self.word(offset_of!(WatchControl, open))
+        self.word(offset_of!(WatchControl, hit_limit))
             .store(0, Ordering::Release);
         still_open_ns
+    }
+
+    /// No window is open any more. Only while no breakpoint is armed.
+    pub fn settle(&self) {
+        self.word(offset_of!(WatchControl, open))
+            .store(0, Ordering::Relaxed);
     }
 
     /// Hits of the window so far, as the kernel half counts them for the limit.

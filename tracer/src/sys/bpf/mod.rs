@@ -24,7 +24,10 @@ use tracer_ebpf::{
     KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK, TARGETS, globals, programs,
 };
 
-pub use self::{error::BpfError, watch::Watch};
+pub use self::{
+    error::BpfError,
+    watch::{OnHit, Watch},
+};
 use self::{
     error::{map_error, object_error, program_error},
     memory_lock::MemoryLockLimit,

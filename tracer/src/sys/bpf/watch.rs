@@ -1,6 +1,9 @@
 //! The part of the kernel half that runs on data breakpoints.
 
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::{
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    sync::Arc,
+};
 
 use aya::{
     maps::{Map, MapData, PerCpuArray},
@@ -21,9 +24,10 @@ const STATS_WORDS: usize = size_of::<WatchStats>() / size_of::<u64>();
 /// may be used at a time.
 #[derive(Debug)]
 pub struct Watch {
-    program: OwnedFd,
+    /// What runs on each hit.
+    pub program: OnHit,
     /// What counts as a hit.
-    pub control: ControlMemory,
+    pub control: Arc<ControlMemory>,
     stats: Map,
 }
 
@@ -61,8 +65,8 @@ impl KernelHalf {
             .and_then(Map::from_map_data)
             .map_err(|error| map_error(WATCH_STATS, error))?;
         Ok(Watch {
-            program,
-            control,
+            program: OnHit(Arc::new(program)),
+            control: Arc::new(control),
             stats,
         })
     }
@@ -80,17 +84,23 @@ impl KernelHalf {
     }
 }
 
-impl Watch {
+/// The watch program, to be attached from any thread.
+#[derive(Debug, Clone)]
+pub struct OnHit(Arc<OwnedFd>);
+
+impl OnHit {
     /// Runs the program on each hit of a breakpoint, for as long as the event is open.
     pub fn attach(&self, event: &PerfEvent) -> Result<(), BpfError> {
         event
-            .set_bpf(self.program.as_fd())
+            .set_bpf(self.0.as_fd())
             .map_err(|source| BpfError::Call {
                 action: "attaching the watch program to a breakpoint".to_owned(),
                 source,
             })
     }
+}
 
+impl Watch {
     /// The program's own counts, per possible CPU. Exact once the breakpoints are disabled; before, a hit
     /// under way may be counted and not yet emitted or dropped.
     pub fn stats(&self) -> Result<Vec<(Cpu, WatchStats)>, BpfError> {

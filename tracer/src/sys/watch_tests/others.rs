@@ -243,6 +243,36 @@ fn on_threads_a_limit_ends_a_window_and_threads_that_are_gone_are_passed_over() 
     worker.end();
 }
 
+/// As on kernels that count an event's limit down whatever the program returns.
+#[test]
+fn without_a_limit_what_comes_after_the_end_is_skipped_and_counted_until_it_is_disarmed() {
+    if !can_run("watching without a limit") {
+        return;
+    }
+    let mut watcher = Watcher::with(1 << 20, |kernel| Breakpoints::open_on_threads(kernel, 1));
+    watcher.breakpoints.limit_by_program = false;
+    let (line, worker) = (Line::new(), Worker::start());
+    let words = [own(line.word(0))];
+    for number in 0..2 {
+        let plan = WindowPlan {
+            number,
+            words: &words,
+            threads: &[worker.tid],
+            hit_limit: 30,
+            duration_ns: NO_LIMIT,
+        };
+        watcher.breakpoints.arm(&plan).unwrap();
+        worker.store(line.word(0), 100);
+        let closed = watcher.breakpoints.disarm().unwrap();
+        assert_eq!((closed.hits, closed.other_traps), (30, 70));
+        let records = watcher.drain();
+        assert_eq!(records.len(), 30);
+        let is_in_it = |time_ns| (closed.open_ns..=closed.end_ns).contains(&time_ns);
+        assert!(records.iter().all(|record| is_in_it(record.sample.time_ns)));
+    }
+    worker.end();
+}
+
 /// Set for the process that is to be killed.
 const VICTIM: &str = "COHTRACE_TEST_ARMED_UNTIL_KILLED";
 
