@@ -4,7 +4,7 @@
 //! instruction the CPU was waiting for (the predecessor of the sampled ip in execution order) and
 //! every memory operand around it whose address the sampled registers prove.
 //! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
-//! reading at `harvest`.
+//! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped.
 
 mod branch;
 mod effect;

@@ -7,15 +7,14 @@ use super::{
     super::function::MAX_FUNCTION_BYTES,
     Text,
     candidate::{Candidate, Describer},
-    cover::{Best, Sight},
+    cover::{Best, Rank, Sight},
+    unbounded::Behind,
 };
 
 /// Bytes read of a stub whose bounds are not known.
 const STUB_BYTES: usize = 32;
 /// Instructions decoded of what a call goes to; a stub that jumps on is short.
 const MAX_STUB: usize = 64;
-/// The longest near call: prefixes, opcode, ModRM, SIB, disp32.
-const LONGEST_CALL: usize = 9;
 
 /// The call that returns to `return_address` and, if it is direct, the indirect jumps of what it calls.
 /// `None` where the caller has no known bounds; empty if no call ends there.
@@ -85,22 +84,17 @@ pub(super) fn judge_unbounded(
     best: &mut Best,
 ) {
     let mut describer = Describer::new();
-    let mut buffer = [0; LONGEST_CALL];
-    // The longest first: a prefix belongs to the call more often than to what is before it.
-    for length in (2..=LONGEST_CALL).rev() {
-        let start = return_address.wrapping_sub(length as u64);
-        let bytes = &mut buffer[..length];
-        if text.bytes(start, bytes) < length {
-            continue;
-        }
-        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
-        let instruction = decoder.decode();
+    let behind = Behind::read(text, return_address);
+    let mut calls: Vec<(Candidate, usize)> = Vec::new();
+    for (instruction, votes) in behind.last_instructions() {
         let through_register = instruction.op0_kind() == OpKind::Register;
         let elsewhere = through_register && sight.register(instruction.op0_register()) != Some(ip);
-        if instruction.is_invalid() || instruction.len() != length || elsewhere {
-            continue;
-        }
-        let call = describer.call(&instruction);
-        best.judge(call.iter().filter(|call| call.leads_to(ip)), sight, 0);
+        let call = describer.call(&instruction).filter(|call| {
+            let mut accesses = Vec::new();
+            !elsewhere && call.leads_to(ip) && call.cover(sight, 0, &mut accesses) > Rank::Nothing
+        });
+        calls.extend(call.map(|call| (call, votes)));
     }
+    let likeliest = calls.iter().max_by_key(|(_, votes)| *votes);
+    best.judge(likeliest.map(|(call, _)| call), sight, 0);
 }

@@ -15,6 +15,10 @@
 //! known and is elsewhere is never taken. A known address that fits goes before an unknown one, whichever
 //! candidate comes first.
 //!
+//! Measured on AMD family 1Ah under KVM: the trap comes right after the instruction, also between a
+//! comparison and the jump that would fuse with it, after the very repetition of a string instruction, at
+//! the target of `call`, `jmp` and `ret`; two words that one instruction touches are one trap with two hits.
+//!
 //! On aarch64 the trap comes *before* the access: the pc is the instruction, see [`a64`]. [`Stopped`] is
 //! where the two part.
 //!
@@ -45,7 +49,7 @@ use crate::{
     event::{Unresolved, WatchedWord},
 };
 
-/// Candidates kept, at about 250 bytes each. What is hit often is found again at once, so beyond this
+/// Candidates kept, at about 200 bytes each. What is hit often is found again at once, so beyond this
 /// everything is let go rather than the oldest sought.
 const MOST_CANDIDATES: usize = 1 << 14;
 
@@ -155,8 +159,8 @@ impl<K> Default for TrapCode<K> {
 impl<K: Copy + Eq + Hash> TrapCode<K> {
     /// Appends the accesses of one instruction that touch the watched words, each operand once. An error
     /// appends nothing: [`Unresolved::NoCoveringAccess`] when the code is known and nothing in it fits,
-    /// otherwise why the code is not known. A place that was hit before costs a look-up and about the
-    /// decoding of nothing.
+    /// otherwise why the code is not known. At a place that was hit before nothing is decoded; code
+    /// without function bounds is read and decoded each time, since a JIT compiler may change it.
     pub fn resolve<T: Text<Key = K>>(
         &mut self,
         text: &mut T,

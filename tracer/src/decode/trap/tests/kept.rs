@@ -6,7 +6,11 @@ use iced_x86::{
 };
 
 use super::{DATA, Memory, START, Scene, resolve, word};
-use crate::decode::trap::{MOST_CANDIDATES, TrapCode};
+use crate::{
+    access::Op,
+    decode::trap::{Hit, MOST_CANDIDATES, Stopped, TrapCode, a64},
+    event::Unresolved,
+};
 
 #[test]
 fn a_place_is_decoded_once_and_judged_by_each_hits_registers() {
@@ -46,4 +50,36 @@ fn what_is_kept_is_bounded() {
         assert!(code.places.len() <= code.candidates);
     }
     assert_eq!(memory.asked, MOST_CANDIDATES);
+}
+
+#[test]
+fn on_aarch64_the_pc_is_the_instruction_itself() {
+    let mut registers = a64::Registers {
+        x: [0; 31],
+        sp: 0,
+        pc: START + 4,
+    };
+    registers.x[1] = DATA;
+    let words = [word(DATA, 8)];
+    // nop; str x0, [x1], #16; nop
+    let code: Vec<u8> = [0xd503_201fu32, 0xf801_0420, 0xd503_201f]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
+    let mut memory = Memory::default().bare(START, &code);
+    let mut told = |pc| {
+        registers.pc = pc;
+        let hit = Hit {
+            stopped: Stopped::Before(&registers),
+            words: &words,
+            stack_top: None,
+            kernel: false,
+        };
+        let mut out = Vec::new();
+        let found = TrapCode::default().resolve(&mut memory, &hit, &mut out);
+        found.map(|()| out.iter().map(|t| (t.ip, t.op, t.addr)).collect())
+    };
+    assert_eq!(told(START + 4), Ok(vec![(START + 4, Op::Store, DATA)]));
+    assert_eq!(told(START + 8), Err(Unresolved::NoMemoryOperand));
+    assert_eq!(told(START + 12), Err(Unresolved::NoMapping));
 }

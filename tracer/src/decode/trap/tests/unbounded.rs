@@ -112,6 +112,27 @@ fn at_the_start_of_readable_memory_fewer_bytes_do() {
 }
 
 #[test]
+fn nothing_is_read_where_the_memory_in_the_middle_of_a_page_begins() {
+    // The kernel reads whole pages or nothing; other readers may not.
+    let mut code = vec![0; 0x300];
+    code[0x2fe..].copy_from_slice(&[0x89, 0x07]);
+    let mut memory = Memory {
+        nameless: true,
+        ..Memory::default()
+    }
+    .bare(START + 0x2fe, &code[0x2fe..]);
+    let scene = Scene {
+        bytes: Vec::new(),
+        registers: registers(START + 0x300, &[(Register::RDI, DATA)]),
+        words: vec![word(DATA, 8)],
+        stack_top: Some(START + 0x300),
+        kernel: false,
+    };
+    let found = resolve(&mut TrapCode::default(), &mut memory, &scene);
+    assert_eq!(found, Err(Unresolved::NoModule));
+}
+
+#[test]
 fn a_repetition_at_the_ip_is_seen() {
     let code = [0x90, 0x90, 0xf3, 0xaa, 0xc3];
     let set = [(Register::RDI, DATA + 1)];
