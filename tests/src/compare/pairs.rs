@@ -84,11 +84,10 @@ fn is_at_the_place(workload: &Workload, expected: &ExpectedPair, got: &Pair) -> 
 
 fn mismatches(expected: &ExpectedPair, got: &Pair, report: &Report) -> Vec<String> {
     let mut reasons = Vec::new();
-    if got.op_store != expected.op {
-        reasons.push(format!(
-            "the store is a {}, not a {}",
-            got.op_store, expected.op
-        ));
+    if let Some(op) = &got.op_store
+        && *op != expected.op
+    {
+        reasons.push(format!("the store is a {op}, not a {}", expected.op));
     }
     for (what, got_field, code) in [
         ("loaded", &got.field, &expected.load),
@@ -155,7 +154,7 @@ fn describe(got: &Pair) -> String {
     format!(
         "  load  {}\n  {:<5} {}\n  {}x, {:?} of the load, {}, of {} at {}\n  {advice}\n",
         place(&got.field, &got.load),
-        got.op_store,
+        got.op_store.as_deref().unwrap_or("store"),
         place(&got.store_field, &got.store),
         got.count,
         got.share_of_load,
