@@ -1,7 +1,7 @@
 //! Compares a report with a workload's answer.
 //!
 //! Every expected finding must be there with all its accesses, confirmed where the run watched, and nothing may be
-//! there besides. The same holds for pairs with a hint. What is not named in the answer (counts, shares, further
+//! there besides. The same holds for pairs with a hint; [`crate::live::Windows`] is for runs that must have watched. What is not named in the answer (counts, shares, further
 //! accesses to the same line, pairs without a hint) is free.
 
 mod pairs;

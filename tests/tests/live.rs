@@ -1,7 +1,7 @@
 //! Every workload under the timer source: what its key says is found, and nothing else.
 
 use cohtrace_tests::{
-    answer::Variant::{Padded, Plain},
+    answer::Variant::{Padded, Plain, Unpaired},
     live::check,
 };
 
@@ -48,6 +48,11 @@ fn a_struct_on_the_stack_of_main_with_fields_apart() {
 #[test]
 fn a_thread_local_struct_that_was_lent() {
     check("tls_struct", Plain);
+}
+
+#[test]
+fn a_thread_local_struct_that_was_lent_counted_in_one_instruction_each() {
+    check("tls_struct", Unpaired);
 }
 
 #[test]
@@ -193,6 +198,11 @@ fn a_loop_whose_body_falls_into_its_condition_with_fields_apart() {
 #[test]
 fn two_globals_that_happen_to_be_neighbours() {
     check("adjacent_globals", Plain);
+}
+
+#[test]
+fn two_globals_counted_in_one_instruction_each() {
+    check("adjacent_globals", Unpaired);
 }
 
 #[test]

@@ -192,6 +192,7 @@ fn the_pairs_of_a_session_are_those_of_its_report() {
     record("get_set", Plain, &session, &[]);
     let subject = Subject::new("get_set", Plain).unwrap_or_else(|error| panic!("{error:#}"));
     let reported = report(&session);
+    assert!(!reported.pairs.is_empty(), "{:?}", reported.watch);
     subject
         .judge_report(&reported)
         .expect("the session holds the answer");

@@ -126,8 +126,7 @@ fn without_windows_findings_are_sampled_and_there_are_no_pairs() {
         return;
     };
     for name in ["two_counters", "get_set"] {
-        let mut subject = subject(name, Plain);
-        subject.answer.pairs.clear();
+        let subject = subject(name, Plain);
         let ended = attach(&["--no-watch"], &subject).expect_code(0);
         subject.judge(&ended).expect("found without windows");
         let report = report(&ended);

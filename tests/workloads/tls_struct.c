@@ -1,9 +1,20 @@
-// A thread-local struct that its thread hands to another: both count in it, each in a field of its own.
+// A thread-local struct that its thread hands to another: both count in it, each in a field of its own. Volatile, each
+// count is a load and a store; without that, it is one instruction.
 //
 // ANSWER: {"variant": "plain", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "tls"}, "fields": [
 //     {"offset": 0, "op": "store", "function": "count_own", "line": "@own", "thread": "own"},
-//     {"offset": 8, "op": "store", "function": "count_lent", "line": "@lent", "thread": "lent"}]}]}
+//     {"offset": 8, "op": "store", "function": "count_lent", "line": "@lent", "thread": "lent"}]}],
+//   "pairs": [
+//     {"load": {"function": "count_own", "line": "@own"},
+//      "store": {"function": "count_own", "line": "@own"}, "op": "store", "hint": true},
+//     {"load": {"function": "count_lent", "line": "@lent"},
+//      "store": {"function": "count_lent", "line": "@lent"}, "op": "store", "hint": true}]}
+// ANSWER: {"variant": "unpaired", "flags": ["-DUNPAIRED"], "findings": [
+//   {"kind": "false-sharing", "object": {"kind": "tls"}, "fields": [
+//     {"offset": 0, "op": "rmw", "function": "count_own", "line": "@own", "thread": "own"},
+//     {"offset": 8, "op": "rmw", "function": "count_lent", "line": "@lent", "thread": "lent"}]}],
+//   "pairs": []}
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
@@ -23,7 +34,7 @@ static void *count_own(void *unused) {
     (void)unused;
     lent = &tally;
     pthread_barrier_wait(&handed_over);
-    volatile unsigned long *own = &lent->own;
+    READ_AND_STORED unsigned long *own = &lent->own;
     uintptr_t n = 0;
     for (; running(); n++)
         (*own)++; // @own
@@ -34,7 +45,7 @@ static void *count_own(void *unused) {
 static void *count_lent(void *unused) {
     (void)unused;
     pthread_barrier_wait(&handed_over);
-    volatile unsigned long *borrowed = &lent->lent;
+    READ_AND_STORED unsigned long *borrowed = &lent->lent;
     uintptr_t n = 0;
     for (; running(); n++)
         (*borrowed)++; // @lent

@@ -3,12 +3,14 @@
 //! Figures are printed, never asserted. What is compared is measured in one run, in turns, and shown as
 //! median (min..max). One file for each benchmark; each says what it compares.
 
+mod confirmed;
 mod daemon;
 mod first_finding;
 mod hit_rate;
 mod library;
 mod machine;
 mod memory;
+mod overhead;
 mod peer;
 mod program;
 mod slowdown;
@@ -23,7 +25,7 @@ use crate::root;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Which benchmarks (--list explains them); all but hit-rate unless named. After hit-rate: workloads.
+    /// Which benchmarks (--list explains them); all but hit-rate unless named. After hit-rate or confirmed: workloads.
     names: Vec<String>,
     /// How often each measurement is repeated, where the benchmark's own number will not do.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -54,8 +56,10 @@ struct Bench {
 /// In the order in which they run. hit-rate takes far longer than all others together.
 static BENCHES: &[&Bench] = &[
     &slowdown::BENCH,
+    &overhead::BENCH,
     &daemon::BENCH,
     &first_finding::BENCH,
+    &confirmed::BENCH,
     &memory::BENCH,
     &library::RECORDER,
     &library::ANALYSIS,
@@ -126,7 +130,8 @@ fn list() {
         println!("{:<14} {}", bench.name, bench.about);
     }
     println!(
-        "\nWithout names: all but hit-rate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only."
+        "\nWithout names: all but hit-rate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, as does \
+         confirmed."
     );
 }
 
@@ -145,7 +150,8 @@ fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
             }
         })
         .collect();
-    let takes_workloads = named.iter().any(|name| name == hit_rate::BENCH.name);
+    let of_workloads = [hit_rate::BENCH.name, confirmed::BENCH.name];
+    let takes_workloads = named.iter().any(|name| of_workloads.contains(&&**name));
     for name in &others {
         ensure!(
             takes_workloads,
@@ -214,10 +220,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_benchmark_is_a_workload_of_the_hit_rate() {
+    fn what_is_no_benchmark_is_a_workload_of_one_that_takes_them() {
         let (benches, workloads) = chosen(&["hit-rate", "two_counters"]).unwrap();
         assert_eq!(benches, ["hit-rate"]);
         assert_eq!(workloads, ["two_counters"]);
+        let (benches, workloads) = chosen(&["get_set", "confirmed"]).unwrap();
+        assert_eq!(
+            (benches, workloads),
+            (vec!["confirmed"], vec!["get_set".to_owned()])
+        );
         assert!(chosen(&["hit-rate", "no_such_workload"]).is_err());
     }
 

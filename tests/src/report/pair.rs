@@ -22,8 +22,8 @@ pub struct Pair {
     pub field: Option<String>,
     /// What is stored.
     pub store_field: Option<String>,
-    /// `store` or `rmw`.
-    pub op_store: String,
+    /// `store` or `rmw`; `None` where the report does not tell.
+    pub op_store: Option<String>,
     /// How often it was seen.
     pub count: u64,
     /// Of the load's executions, how many a store follows, from 0 to 1.
@@ -45,6 +45,12 @@ pub struct Hint {
     pub text: String,
 }
 
+/// A side is its code and more, or holds it.
+pub(super) fn side(json: &Value) -> Code {
+    let code = &json["code"];
+    Code::read(if code.is_object() { code } else { json })
+}
+
 impl Pair {
     pub(super) fn read(json: &Value) -> anyhow::Result<Pair> {
         let truth = |key: &str| {
@@ -60,14 +66,14 @@ impl Pair {
             }),
         };
         Ok(Pair {
-            load: Code::read(&json["load"]["code"]),
-            store: Code::read(&json["store"]["code"]),
+            load: side(&json["load"]),
+            store: side(&json["store"]),
             same_instruction: truth("same_instruction")?,
             line_key: required(&json["line"], "key").context("line")?,
             object_name: text(&json["object"], "name"),
             field: text(json, "field"),
-            store_field: text(json, "store_field"),
-            op_store: required(json, "op_store")?,
+            store_field: text(json, "store_field").or_else(|| text(&json["store"], "field")),
+            op_store: text(json, "op_store").or_else(|| text(&json["store"], "op")),
             count: json["count"].as_u64().context("count is not a number")?,
             share_of_load: json["share_of_load"].as_f64(),
             complete_order: truth("complete_order")?,

@@ -96,6 +96,13 @@ static inline int same_line(const volatile void *a, const volatile void *b) {
 // would move without anybody being seen to wait for it.
 static inline void publish(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
+// Makes an increment a load and a store; in the variant without pairs it is one instruction.
+#ifdef UNPAIRED
+#define READ_AND_STORED
+#else
+#define READ_AND_STORED volatile
+#endif
+
 // Exit status: 0 when the counts came out right and the layout is what the answer says.
 static inline int verdict(int counts_right, int layout_right) { return !counts_right ? 1 : !layout_right ? 2 : 0; }
 

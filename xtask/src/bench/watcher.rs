@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use cohtrace_tests::{terminal::OnTerminal, usage::Finished};
+use cohtrace_tests::{report::Report, terminal::OnTerminal, usage::Finished};
 
 /// How long a tool may take to begin, or to end and report.
 pub const LIMIT: Duration = Duration::from_mins(5);
@@ -17,7 +17,7 @@ pub const LIMIT: Duration = Duration::from_mins(5);
 /// How long the number of its perf events must stay the same before it counts as watching.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// Waits until the tool has opened an event on each CPU, and no more come.
+/// Waits until the tool has opened an event on each CPU, and no more come. Those of watch windows may come and go.
 pub fn wait_until_watching(pid: u32) -> Result<()> {
     let deadline = Instant::now() + LIMIT;
     let cpus = thread::available_parallelism().map_or(1, usize::from);
@@ -25,7 +25,7 @@ pub fn wait_until_watching(pid: u32) -> Result<()> {
     let mut since = Instant::now();
     while events < cpus || since.elapsed() < SETTLED {
         let now = perf_events(pid).context("the tool ended before it watched")?;
-        if now != events {
+        if now > events {
             (events, since) = (now, Instant::now());
         }
         ensure!(Instant::now() < deadline, "not watching after {LIMIT:?}");
@@ -56,6 +56,12 @@ pub fn to_the_end(command: &mut Command, on_terminal: bool) -> Result<Finished> 
         cohtrace_tests::usage::Measured::start(command)?.wait(LIMIT)?
     };
     finished.expect_success(&command.get_program().to_string_lossy())
+}
+
+/// What a tool wrote with `--json`.
+pub fn report(path: &Path) -> Result<Report> {
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    Report::parse(&text)
 }
 
 /// A number of the `run` part of a JSON report.
