@@ -1,6 +1,6 @@
 //! A read-then-write pair as it is reported; [`super::pairs`] finds them.
 
-use crate::access::{ByteSet, SpaceId};
+use crate::access::{ByteSet, Op, SpaceId};
 
 /// An instruction of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,8 @@ pub struct Instruction {
 pub struct PairSide {
     /// The instruction.
     pub instruction: Instruction,
+    /// What it does.
+    pub op: Op,
     /// First byte of the line that it touched when first seen.
     pub offset: u8,
     /// Bytes of the line that it touched then.

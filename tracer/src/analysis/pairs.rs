@@ -37,20 +37,22 @@ const MAX_THREADS: usize = 4096;
 /// The bytes that an instruction touches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
-    first: Option<(u8, u8)>,
+    first: Option<(u8, u8, Op)>,
     bytes: u128,
 }
 
 impl Extent {
     fn add(&mut self, step: &Step, line_size: LineSize) {
-        self.first.get_or_insert((step.offset, step.size));
+        self.first
+            .get_or_insert((step.offset, step.size, step.access.op));
         self.bytes |= step.bytes(line_size).0;
     }
 
     fn side(&self, instruction: Instruction) -> PairSide {
-        let (offset, size) = self.first.unwrap_or_default();
+        let (offset, size, op) = self.first.unwrap_or((0, 0, Op::Load));
         PairSide {
             instruction,
+            op,
             offset,
             size,
             bytes: ByteSet(self.bytes),

@@ -162,15 +162,21 @@ impl Observation {
             poll = POLL;
             if stopped_after.is_none()
                 && let Some(pipeline) = pipeline(state)
-                && (self.windows).turn(self.source.as_mut(), pipeline, &self.modules)
             {
-                poll = WATCHING_POLL;
+                match (self.windows).turn(self.source.as_mut(), pipeline, &self.modules) {
+                    Ok(true) => poll = WATCHING_POLL,
+                    Ok(false) => {}
+                    Err(error) => failed = Some(error),
+                }
             }
             progress.update(|| line(state, elapsed));
         }
         progress.clear();
         let mut caveats = self.source.caveats();
-        caveats.extend(self.windows.caveats());
+        match self.windows.finish() {
+            Ok(windows) => caveats.extend(windows),
+            Err(error) => failed = failed.or(Some(error)),
+        }
         caveats.extend(self.targets.finish());
         if let Some(error) = failed {
             return Err(error);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::args::WatchArgs;
 use crate::{
@@ -23,6 +23,9 @@ use crate::{
 
 /// A window without enough hits is over after so long: what is rarely touched is not hot.
 const WINDOW: Duration = Duration::from_millis(100);
+/// A name that is not found so long after the program's code is there, is a mistake; a library that the
+/// program opens by itself may take its time.
+const PATIENCE_NS: u64 = 1_000_000_000;
 /// Judgements are made anew this often, for the planner.
 const JUDGED_NS: u64 = 100_000_000;
 
@@ -34,8 +37,8 @@ pub struct Windows {
     pids: Vec<Pid>,
     /// Ranges of the specs that were found so far, by number of the spec.
     found: Vec<Option<Asked>>,
-    /// Why a spec was not found yet.
-    missing: Vec<Option<String>>,
+    /// Since when there is code to find names in, and why a name is not in it.
+    missing: Option<(u64, String)>,
     planner: Planner,
     governor: Option<Governor>,
     judgements: Vec<Judgement>,
@@ -66,7 +69,7 @@ impl Windows {
             },
             share: args.overhead / 100.0,
             found: vec![None; specs.len()],
-            missing: vec![None; specs.len()],
+            missing: None,
             specs,
             pids,
             planner: Planner::default(),
@@ -93,27 +96,28 @@ impl Windows {
     }
 
     /// Opens the next window when none is open, there is something to watch, and the budget allows it.
-    /// Returns whether a window is open now.
+    /// Returns whether a window is open now; an error when a name that was given is of nothing.
     pub fn turn(
         &mut self,
         source: &mut dyn Source,
         pipeline: &mut Pipeline,
         modules: &ModuleStore,
-    ) -> bool {
+    ) -> Result<bool> {
         let started_ns = source.started_ns();
         let Some(watcher) = source.watcher() else {
-            return false;
+            return Ok(false);
         };
         if watcher.is_open() {
-            return true;
+            return Ok(true);
         }
         let now_ns = clock::monotonic_ns();
+        self.look_up(pipeline, modules, now_ns)?;
         let (share, prices) = (self.share, watcher.prices());
         let governor = self
             .governor
             .get_or_insert_with(|| Governor::new(share, prices, started_ns));
         let Some(hits) = governor.allowance(now_ns, watcher.spent_ns()) else {
-            return false;
+            return Ok(false);
         };
         let slots = watcher.slots();
         let request = if self.specs.is_empty() {
@@ -129,13 +133,12 @@ impl Windows {
             };
             self.planner.next(&view, slots, now_ns)
         } else {
-            self.look_up(pipeline, modules);
             let asked: Vec<Asked> = self.found.iter().flatten().copied().collect();
             let line_size = pipeline.line_size();
             (self.planner).next_asked(&asked, &mut pipeline.spaces, line_size, slots)
         };
         let Some(request) = request else {
-            return false;
+            return Ok(false);
         };
         let subject = Subject {
             words: &request.words,
@@ -146,44 +149,59 @@ impl Windows {
             ns: WINDOW.as_nanos() as u64,
         };
         match watcher.arm(subject, limits) {
-            Ok(()) => true,
+            Ok(()) => Ok(true),
             Err(error) => {
                 // Once is enough: the same refusal would come for every window.
                 let text = format!("a watch window could not be opened: {error}");
                 if !self.caveats.contains(&text) {
                     self.caveats.push(text);
                 }
-                false
+                Ok(false)
             }
         }
     }
 
-    /// Finds the named memory, as soon as a target has mapped it.
-    fn look_up(&mut self, pipeline: &Pipeline, modules: &ModuleStore) {
+    /// Finds the named memory, as soon as a target has mapped it. A name that is not there soon after the
+    /// program is, is a mistake.
+    fn look_up(&mut self, pipeline: &Pipeline, modules: &ModuleStore, now_ns: u64) -> Result<()> {
         for (n, (text, spec)) in self.specs.iter().enumerate() {
             if self.found[n].is_some() {
                 continue;
             }
-            let mut reason = None;
+            let mut known = None;
             for pid in &self.pids {
                 match locate(&pipeline.spaces, modules, *pid, spec) {
                     Ok(asked) => {
                         self.found[n] = Some(asked);
                         break;
                     }
-                    Err(error) => reason = Some(format!("--watch {text}: {error}")),
+                    // It did not start yet.
+                    Err(LookupError::NoModules { .. }) => {}
+                    Err(error) => known = Some(format!("--watch {text}: {error}")),
                 }
             }
-            self.missing[n] = reason;
+            if self.found[n].is_some() {
+                self.missing = None;
+            } else if let Some(why) = known {
+                let since_ns = self
+                    .missing
+                    .as_ref()
+                    .map_or(now_ns, |(since_ns, _)| *since_ns);
+                self.missing = Some((since_ns, why));
+            }
+        }
+        match &self.missing {
+            Some((since_ns, why)) if now_ns - since_ns >= PATIENCE_NS => Err(anyhow!("{why}")),
+            _ => Ok(()),
         }
     }
 
-    /// What could not be watched.
-    pub fn caveats(&self) -> Vec<String> {
-        let missing = self.missing.iter().zip(&self.found);
-        let missing = missing.filter(|(_, found)| found.is_none());
-        let missing = missing.filter_map(|(reason, _)| reason.clone());
-        self.caveats.iter().cloned().chain(missing).collect()
+    /// What could not be watched; an error when a name that was given is of nothing.
+    pub fn finish(&self) -> Result<Vec<String>> {
+        match &self.missing {
+            Some((_, why)) => Err(anyhow!("{why}")),
+            None => Ok(self.caveats.clone()),
+        }
     }
 }
 

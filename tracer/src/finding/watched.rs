@@ -46,7 +46,8 @@ pub struct WatchThresholds {
     pub thread_accesses: u64,
     /// Least hand-offs for sharing.
     pub hand_offs: u64,
-    /// The same as a share of the accesses, 0..=1.
+    /// The same as a share of the accesses, 0..=1: many readers of a value that one thread stores now and
+    /// then hit far more often than they miss, and what the misses cost is for the samples to say.
     pub hand_off_share: f64,
     /// Least share, 0..=1, that each kind must hold for a mixed verdict; as for sampled lines
     /// ([`Thresholds::mixed_share`](crate::finding::Thresholds::mixed_share)).
@@ -70,7 +71,7 @@ impl Default for WatchThresholds {
             accesses: 16,
             thread_accesses: 8,
             hand_offs: 8,
-            hand_off_share: 0.01,
+            hand_off_share: 0.002,
             mixed_share: 0.1,
             certain_windows: 3,
             certain_accesses: 300,

@@ -343,6 +343,8 @@ pub struct PairSide {
     /// The instruction.
     #[serde(flatten)]
     pub code: Code,
+    /// `load`, `store` or `rmw`.
+    pub op: String,
     /// Bytes from the line's start.
     pub offset: u8,
     /// Bytes.

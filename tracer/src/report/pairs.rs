@@ -83,6 +83,7 @@ fn side(side: &analysis::PairSide, subject: &Subject, names: &dyn Names) -> Pair
     let at = &side.instruction;
     PairSide {
         code: rows::code(names.code(Some(at.space), at.ip, at.kernel)),
+        op: rows::op_name(side.op).to_owned(),
         offset: side.offset,
         size: u16::from(side.size),
         field: subject.label(side.offset, u16::from(side.size)).1,
