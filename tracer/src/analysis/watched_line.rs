@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    conflict::{Touch, conflicts},
     lifetimes::hand_offs,
     pairs::{Pairs, WindowFacts},
     site::SiteKey,
@@ -276,6 +277,22 @@ impl WatchedLine {
             .collect();
         sites.sort_by(|a, b| (b.trapped.cmp(&a.trapped)).then_with(|| a.site.cmp(&b.site)));
         sites
+    }
+
+    /// The parts of the accesses, 0..=1, that conflict truly and falsely by which thread touches which bytes,
+    /// as [`conflicts`] tells for samples: in a random order. They may overlap. `None` where none conflict.
+    pub fn byte_shares(&self) -> Option<(f64, f64)> {
+        let touches: Vec<Touch> = (self.sites.iter())
+            .map(|(key, count)| Touch {
+                tid: key.tid,
+                offset: key.offset,
+                size: key.size,
+                stores: key.op().stores(),
+                accesses: count.trapped,
+            })
+            .collect();
+        let found = conflicts(&touches, self.line_size)?;
+        Some((found.true_share, found.false_share))
     }
 
     /// Threads, most frequent first.

@@ -22,6 +22,7 @@ use crate::{
     pipeline::Pipeline,
     report::WatchFacts,
     source::{self, Source, SourceOptions},
+    sys::priority::Urgent,
 };
 
 /// Between two polls: short enough for live figures, long enough to cost nothing.
@@ -127,6 +128,8 @@ impl Observation {
         let mut progress = Progress::new(self.quiet);
         let mut batch = Batch::default();
         let start = Instant::now();
+        // After the command was started, which shall not have it. Without the right it is as it was.
+        let urgent = Urgent::raise().ok();
         let released = self.targets.release();
         let mut failed = released.err();
         let mut stopped_after = None;
@@ -171,6 +174,7 @@ impl Observation {
             }
             progress.update(|| line(state, elapsed));
         }
+        drop(urgent);
         progress.clear();
         let mut caveats = self.source.caveats();
         match self.windows.finish() {

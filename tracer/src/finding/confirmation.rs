@@ -5,7 +5,8 @@
 //!
 //! | samples say | windows show | the judgement is |
 //! |---|---|---|
-//! | a finding | sharing of some kind | that kind, confirmed |
+//! | a finding | the same kind, or both kinds for a mixed one | confirmed |
+//! | a finding | sharing of another kind | that kind, confirmed |
 //! | a finding | no sharing, for certain | none: contradicted |
 //! | a finding | too little | as sampled |
 //! | suspicious, but its writer or samples are missing | sharing of some kind | that kind, confirmed, if it costs enough |
@@ -67,7 +68,9 @@ impl Opinion {
         evidence: &Evidence,
         model: &Model,
     ) -> Opinion {
-        let Some(proven) = watched.shown.verdict() else {
+        let limits = &model.thresholds.watch;
+        let as_sampled = self.verdict.filter(|kind| watched.proves(*kind, limits));
+        let Some(proven) = as_sampled.or(watched.shown.verdict()) else {
             return self.contradicted(watched);
         };
         let confirmed = Opinion {
@@ -103,7 +106,7 @@ impl Opinion {
     }
 
     fn contradicted(self, watched: &WatchVerdict) -> Opinion {
-        let clears = watched.certain && watched.shown != Shown::Nothing;
+        let clears = watched.certain && !matches!(watched.shown, Shown::Nothing | Shown::Apart);
         if !clears || self.standing != Standing::Significant {
             return self;
         }
@@ -149,7 +152,22 @@ mod tests {
             stores: 500,
             threads: 2,
             second_thread: 500,
-            hand_offs: HandOffs::default(),
+            hand_offs: hand_offs(shown),
+            by_bytes: Some(Verdict::TrueSharing),
+        }
+    }
+
+    fn hand_offs(shown: Shown) -> HandOffs {
+        let (truly, falsely) = match shown {
+            Shown::FalseSharing => (4, 96),
+            Shown::TrueSharing => (100, 0),
+            Shown::MixedSharing => (40, 60),
+            _ => (0, 0),
+        };
+        HandOffs {
+            truly,
+            falsely,
+            undecided: 0,
         }
     }
 
@@ -190,6 +208,54 @@ mod tests {
         );
         assert_eq!(found.verdict, Some(Verdict::TrueSharing));
         assert_eq!(found.change, Some(Fact::SampledAs(Verdict::MixedSharing)));
+    }
+
+    #[test]
+    fn of_two_kinds_that_windows_prove_the_samples_say_which_weigh_enough() {
+        let mixed = |hand_offs| {
+            let windows = WatchVerdict {
+                hand_offs,
+                ..windows(Shown::FalseSharing, true)
+            };
+            let sampled = Some(Verdict::MixedSharing);
+            heard(
+                sampled,
+                Standing::Significant,
+                &evidence(1e9, 0.0),
+                &windows,
+            )
+        };
+        let shares = |truly, falsely| HandOffs {
+            truly,
+            falsely,
+            undecided: 0,
+        };
+        let found = mixed(shares(40, 960));
+        assert_eq!(found.verdict, Some(Verdict::MixedSharing));
+        assert_eq!(
+            (found.confidence, found.change),
+            (Confidence::Confirmed, None)
+        );
+        // Too few to be there at all.
+        assert_eq!(mixed(shares(7, 500)).verdict, Some(Verdict::FalseSharing));
+        assert_eq!(mixed(shares(9, 2000)).verdict, Some(Verdict::FalseSharing));
+    }
+
+    #[test]
+    fn threads_that_traps_keep_apart_confirm_by_their_bytes_what_samples_say_of_their_order() {
+        let apart = |sampled| {
+            heard(
+                Some(sampled),
+                Standing::Significant,
+                &evidence(1e9, 0.0),
+                &windows(Shown::Apart, true),
+            )
+        };
+        let found = apart(Verdict::TrueSharing);
+        assert_eq!(found.confidence, Confidence::Confirmed);
+        let other = apart(Verdict::FalseSharing);
+        assert_eq!(other.confidence, Confidence::Sampled);
+        assert_eq!(other.standing, Standing::Significant);
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub enum Shown {
     /// Several threads, and stores, but hardly ever does the line go from one CPU to another in a window:
     /// the threads come one after the other, or run on one CPU.
     NotHandedOff,
+    /// The same, because most windows met one thread alone, though not always the same. Traps can do that: a
+    /// thread that holds a lock holds it nearly all the time when each access under it takes microseconds.
+    Apart,
     /// Less than [`WatchThresholds::mixed_share`] of the hand-offs bring a value that the taker uses.
     FalseSharing,
     /// At most that share does not.
@@ -32,7 +35,11 @@ impl Shown {
             Shown::FalseSharing => Some(Verdict::FalseSharing),
             Shown::TrueSharing => Some(Verdict::TrueSharing),
             Shown::MixedSharing => Some(Verdict::MixedSharing),
-            Shown::Nothing | Shown::OneThread | Shown::NoStores | Shown::NotHandedOff => None,
+            Shown::Nothing
+            | Shown::OneThread
+            | Shown::NoStores
+            | Shown::NotHandedOff
+            | Shown::Apart => None,
         }
     }
 }
@@ -56,6 +63,8 @@ pub struct WatchThresholds {
     pub certain_windows: u64,
     /// Least accesses for certainty of any kind.
     pub certain_accesses: u64,
+    /// Least share, 0..=1, of the hand-offs of a kind for windows to have proved that it is there.
+    pub proven_share: f64,
     /// Least windows with accesses for a certain "no": what happens now and then must have had its chance.
     pub certain_clear_windows: u64,
     /// Most of the hits, 0..=1, that may be missing from the orders for certainty: each may hide the use of a
@@ -75,7 +84,8 @@ impl Default for WatchThresholds {
             mixed_share: 0.1,
             certain_windows: 3,
             certain_accesses: 300,
-            certain_clear_windows: 8,
+            proven_share: 0.01,
+            certain_clear_windows: 32,
             certain_missing_share: 0.05,
             certain_deviations: 3.0,
         }
@@ -99,6 +109,9 @@ pub struct WatchVerdict {
     pub second_thread: u64,
     /// Hand-offs by kind.
     pub hand_offs: HandOffs,
+    /// The kind of sharing by which thread touches and stores which bytes, whatever the order; `None` where no
+    /// two threads are in each other's way.
+    pub by_bytes: Option<Verdict>,
 }
 
 /// Judges a watched line by [`WatchThresholds`].
@@ -127,8 +140,10 @@ pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
         threads: threads.len(),
         second_thread: threads.get(1).map_or(0, |thread| thread.accesses),
         hand_offs: counts.hand_offs,
+        by_bytes: by_bytes(line, limits),
     };
-    verdict.shown = verdict.kind(limits);
+    let alone = counts.busy_windows - counts.shared_windows;
+    verdict.shown = verdict.kind(alone > counts.shared_windows, limits);
     let missing = counts.missing_share().unwrap_or(0.0);
     let enough = counts.accesses >= limits.certain_accesses
         && missing <= limits.certain_missing_share
@@ -142,8 +157,44 @@ pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
     verdict
 }
 
+/// The kind of sharing by bytes alone, by the same arithmetic and limit as for samples.
+fn by_bytes(line: &WatchedLine, limits: &WatchThresholds) -> Option<Verdict> {
+    let (truly, falsely) = line.byte_shares()?;
+    Some(
+        match (truly < limits.mixed_share, falsely < limits.mixed_share) {
+            (true, _) => Verdict::FalseSharing,
+            (false, true) => Verdict::TrueSharing,
+            (false, false) => Verdict::MixedSharing,
+        },
+    )
+}
+
 impl WatchVerdict {
-    fn kind(&self, limits: &WatchThresholds) -> Shown {
+    /// Whether the windows prove this kind of sharing. Which of two kinds that are both there weighs enough to
+    /// be named is then for the samples to say: they weigh by time at full speed, the windows by accesses
+    /// that all take a trap.
+    pub fn proves(&self, kind: Verdict, limits: &WatchThresholds) -> bool {
+        if self.shown == Shown::Apart {
+            return self.by_bytes == Some(kind);
+        }
+        if self.shown.verdict().is_none() {
+            return false;
+        }
+        let Some(truly) = self.hand_offs.true_share() else {
+            return false;
+        };
+        match kind {
+            Verdict::FalseSharing => truly < limits.mixed_share,
+            Verdict::TrueSharing => truly > 1.0 - limits.mixed_share,
+            Verdict::MixedSharing => {
+                let least = self.hand_offs.truly.min(self.hand_offs.falsely);
+                let enough = limits.proven_share..=1.0 - limits.proven_share;
+                least >= limits.hand_offs && enough.contains(&truly)
+            }
+        }
+    }
+
+    fn kind(&self, mostly_alone: bool, limits: &WatchThresholds) -> Shown {
         if self.accesses < limits.accesses {
             return Shown::Nothing;
         }
@@ -156,8 +207,15 @@ impl WatchVerdict {
         let hand_offs = self.hand_offs.total();
         let least = limits.hand_off_share * self.accesses as f64;
         let rare = hand_offs < limits.hand_offs || (hand_offs as f64) < least;
-        if rare || self.second_thread < limits.thread_accesses {
+        if self.second_thread < limits.thread_accesses {
             return Shown::NotHandedOff;
+        }
+        if rare {
+            return if mostly_alone && self.by_bytes.is_some() {
+                Shown::Apart
+            } else {
+                Shown::NotHandedOff
+            };
         }
         match self.hand_offs.true_share() {
             None => Shown::Nothing,

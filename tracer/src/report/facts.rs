@@ -91,6 +91,13 @@ fn watched(judgement: &Judgement) -> Option<String> {
         ));
     }
     text.push('.');
+    if watched.verdict.shown == Shown::Apart {
+        text.push_str(
+            " Most windows met one thread alone: the traps slow each of them down while it has the line to \
+             itself, as under a lock. Which threads store which bytes is proven; that they meet is what the \
+             samples say.",
+        );
+    }
     if judgement.confidence == Confidence::Sampled && judgement.is_finding() {
         text.push_str(" That is too little to confirm the verdict.");
     }
@@ -110,9 +117,11 @@ fn shown_words(shown: Shown) -> &'static str {
         Shown::OneThread => "a single thread at work on it",
         Shown::NoStores => "that nobody stores there",
         Shown::NotHandedOff => "that it hardly ever goes from one CPU to another",
-        Shown::Nothing | Shown::FalseSharing | Shown::TrueSharing | Shown::MixedSharing => {
-            "something else"
-        }
+        Shown::Apart
+        | Shown::Nothing
+        | Shown::FalseSharing
+        | Shown::TrueSharing
+        | Shown::MixedSharing => "something else",
     }
 }
 

@@ -23,6 +23,7 @@ pub mod map_memory;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;
+pub mod priority;
 pub mod probe;
 pub mod process_memory;
 pub mod ring;

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::words::{self, WORD_BYTES};
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid},
-    analysis::{WatchedLine, WatchedLines},
+    analysis::{SiteCounts, WatchedLine, WatchedLines},
     event::WatchedWord,
     finding::{Judgement, Reason, Standing},
     space::AddressSpaces,
@@ -17,6 +17,10 @@ use crate::{
 
 /// After its verdict is certain, a line is looked at again after so long.
 const AGAIN_NS: u64 = 1_000_000_000;
+
+/// Accesses after which the pairs of a line have been seen often enough: a load that is one in fifty of them
+/// has its 16 executions twice over.
+const ENOUGH_ACCESSES: u64 = 1500;
 
 /// Bytes of one slot's widest word, and so of what one request can ask for at most: 4 slots.
 const WIDEST: u64 = WORD_BYTES;
@@ -81,8 +85,7 @@ impl Planner {
                 continue;
             };
             let turns = self.turns.get(&judgement.key).copied().unwrap_or_default();
-            let watched = judgement.watched.as_ref();
-            let certain = watched.is_some_and(|watched| watched.verdict.certain);
+            let certain = is_known(judgement, view.watched);
             if certain && now_ns.saturating_sub(turns.last_ns) < AGAIN_NS {
                 continue;
             }
@@ -132,6 +135,25 @@ impl Planner {
             everyone: false,
         })
     }
+}
+
+/// Whether windows have shown what there is to know: the verdict is certain, its pairs had enough executions
+/// to be told, and all words in use were watched together.
+fn is_known(judgement: &Judgement, watched: &WatchedLines) -> bool {
+    let Some(seen) = &judgement.watched else {
+        return false;
+    };
+    let active = ByteSet(seen.counts.touched.0 | sampled(&judgement.sites).0);
+    let words = watched.get(judgement.key).map(WatchedLine::words);
+    seen.verdict.certain
+        && seen.counts.accesses >= ENOUGH_ACCESSES
+        && words.is_some_and(|words| words.missing(active).is_empty())
+}
+
+/// The bytes that samples saw in use.
+fn sampled(sites: &[SiteCounts]) -> ByteSet {
+    let touching = sites.iter().filter(|site| site.site.op.touches());
+    ByteSet(touching.fold(0, |all, site| all | site.site.bytes(LineSize::B128).0))
 }
 
 /// How much a line deserves to be watched; `None` where windows have nothing to decide.
@@ -232,3 +254,6 @@ fn pieces(asked: Asked, line_size: LineSize, slots: usize) -> Vec<Vec<WatchedWor
     }
     pieces
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
+    analysis::{CpuSet, Site},
+    event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
+    finding::{Confidence, Verdict},
+};
+
+const LINE: u64 = 0x7000;
+
+fn site(tid: u32, offset: u8, op: Op) -> SiteCounts {
+    SiteCounts {
+        site: Site {
+            space: SpaceId(0),
+            ip: 0x401000,
+            pid: Pid(9),
+            tid: Tid(tid),
+            offset,
+            size: 8,
+            op,
+            locked: false,
+            kernel: false,
+        },
+        stalled: 10,
+        decoded: 0,
+        harvested: 0,
+        trapped: 0,
+        cost_ns: 10,
+        cpus: CpuSet::default(),
+    }
+}
+
+fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
+    Judgement {
+        key,
+        verdict: Some(Verdict::FalseSharing),
+        standing: Standing::Significant,
+        confidence: Confidence::Sampled,
+        watched: None,
+        cost_ns: 10,
+        shared_cost_ns: 10,
+        shared_share: Some(share),
+        samples: 20,
+        accesses: 20,
+        interleaving: 1.0,
+        true_weight: 0.0,
+        false_weight: 1.0,
+        sites,
+        threads: Vec::new(),
+        weak: false,
+        facts: Vec::new(),
+    }
+}
+
+fn two_counters() -> Vec<SiteCounts> {
+    vec![site(1, 0, Op::Rmw), site(2, 8, Op::Rmw)]
+}
+
+fn private(addr: u64) -> LineKey {
+    LineKey(Place::Private {
+        space: SpaceId(0),
+        addr,
+    })
+}
+
+/// Process 9 runs and has touched memory.
+fn one_process() -> AddressSpaces {
+    let mut spaces = AddressSpaces::default();
+    spaces.place(Pid(9), LINE);
+    spaces
+}
+
+fn view<'a>(
+    judgements: &'a [Judgement],
+    watched: &'a WatchedLines,
+    spaces: &'a AddressSpaces,
+) -> View<'a> {
+    View {
+        judgements,
+        watched,
+        spaces,
+        line_size: LineSize::B64,
+    }
+}
+
+fn addresses(request: &Request) -> Vec<(u32, u64)> {
+    let mut addresses: Vec<_> = (request.words.iter()).map(|w| (w.pid.0, w.addr)).collect();
+    addresses.sort_unstable();
+    addresses
+}
+
+#[test]
+fn the_words_of_a_finding_are_watched_where_its_process_has_them() {
+    let judgements = [judged(private(LINE), 0.5, two_counters())];
+    let (watched, spaces) = (WatchedLines::default(), one_process());
+    let view = view(&judgements, &watched, &spaces);
+    let request = Planner::default().next(&view, 4, 0).unwrap();
+    assert_eq!(addresses(&request), [(9, LINE), (9, LINE + 8)]);
+    assert!(!request.everyone);
+    assert_eq!(Planner::default().next(&view, 0, 0), None);
+}
+
+#[test]
+fn lines_take_turns_by_their_cost() {
+    let judgements = [
+        judged(private(LINE), 0.6, two_counters()),
+        judged(private(LINE + 64), 0.2, two_counters()),
+    ];
+    let (watched, spaces) = (WatchedLines::default(), one_process());
+    let view = view(&judgements, &watched, &spaces);
+    let mut planner = Planner::default();
+    let hot = (0..40)
+        .filter_map(|_| planner.next(&view, 4, 0))
+        .filter(|request| request.line == private(LINE))
+        .count();
+    assert_eq!(hot, 30);
+}
+
+#[test]
+fn what_windows_cannot_decide_is_not_watched() {
+    let (watched, spaces) = (WatchedLines::default(), one_process());
+    for (reason, is_watched) in [
+        (Reason::NotInterleaved, false),
+        (Reason::OneCpu, false),
+        (Reason::CostBelowThreshold, false),
+        (Reason::Contradicted, false),
+        (Reason::NoStoreSeen, true),
+        (Reason::TooFewStores, true),
+    ] {
+        let mut judgement = judged(private(LINE), 0.1, two_counters());
+        judgement.standing = Standing::Insignificant(reason);
+        let judgements = [judgement];
+        let view = view(&judgements, &watched, &spaces);
+        let found = Planner::default().next(&view, 4, 0);
+        assert_eq!(found.is_some(), is_watched, "{reason:?}");
+    }
+}
+
+#[test]
+fn where_no_writer_was_sampled_every_word_is_looked_at_in_turn() {
+    let mut judgement = judged(private(LINE), 0.1, vec![site(1, 0, Op::Load)]);
+    judgement.standing = Standing::Insignificant(Reason::NoStoreSeen);
+    let judgements = [judgement];
+    let (mut watched, spaces) = (WatchedLines::default(), one_process());
+    let mut seen = Vec::new();
+    let mut planner = Planner::default();
+    for number in 0..8 {
+        let request = planner
+            .next(&view(&judgements, &watched, &spaces), 4, 0)
+            .unwrap();
+        seen.extend(addresses(&request));
+        close(&mut watched, number, &request);
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 8);
+}
+
+/// A window on the requested words, with an access to the first.
+fn close(watched: &mut WatchedLines, number: u64, request: &Request) {
+    let time_ns = number * 1000 + 10;
+    let place = request.line.0;
+    let access = Access {
+        time_ns,
+        addr: place.position(),
+        ip: 0x401000,
+        cost_ns: 0,
+        pid: Pid(9),
+        tid: Tid(1),
+        cpu: Cpu(0),
+        size: 8,
+        op: Op::Load,
+        basis: Basis::Trapped,
+        locked: false,
+        kernel: false,
+    };
+    watched.observe(&access, place, SpaceId(0));
+    let window = Window {
+        number,
+        open_ns: time_ns - 1,
+        end_ns: time_ns + 1,
+        words: request.words.clone(),
+        everyone: false,
+        hits: 1,
+        lost: 0,
+        unresolved: std::collections::BTreeMap::new(),
+        inferred: 0,
+        cost_ns: 0,
+        breadth: Breadth::Cpus,
+        end: WindowEnd::Hits,
+    };
+    watched.close(&window, |_| place);
+}
+
+#[test]
+fn a_process_that_ended_is_not_watched() {
+    let judgements = [judged(private(LINE), 0.5, two_counters())];
+    let (watched, mut spaces) = (WatchedLines::default(), one_process());
+    spaces.apply(&Context {
+        time_ns: 1,
+        kind: ContextKind::Exit {
+            pid: Pid(9),
+            tid: Tid(9),
+        },
+    });
+    let view = view(&judgements, &watched, &spaces);
+    assert_eq!(Planner::default().next(&view, 4, 0), None);
+}
+
+/// Shared memory at these addresses of two processes.
+fn shared(first: u64, second: u64) -> (AddressSpaces, LineKey) {
+    let mut spaces = AddressSpaces::default();
+    for (pid, start) in [(Pid(9), first), (Pid(10), second)] {
+        let mapping = Arc::new(Mapping {
+            start,
+            len: 4096,
+            file_offset: 0,
+            dev: 1,
+            inode: 77,
+            shared: true,
+            executable: false,
+            writable: true,
+            name: "/dev/shm/counters".to_owned(),
+        });
+        spaces.apply(&Context {
+            time_ns: 0,
+            kind: ContextKind::Mapping { pid, mapping },
+        });
+        spaces.place(pid, start);
+    }
+    let (_, place) = spaces.place(Pid(9), first + 64);
+    (spaces, place.line(LineSize::B64))
+}
+
+#[test]
+fn shared_memory_is_watched_at_the_address_of_each_process() {
+    let (spaces, key) = shared(0x10000, 0x20000);
+    let judgements = [judged(key, 0.5, two_counters())];
+    let watched = WatchedLines::default();
+    let view = view(&judgements, &watched, &spaces);
+    let request = Planner::default().next(&view, 4, 0).unwrap();
+    assert_eq!(
+        addresses(&request),
+        [(9, 0x10040), (9, 0x10048), (10, 0x20040), (10, 0x20048)]
+    );
+    assert!(!request.everyone);
+}
+
+#[test]
+fn processes_with_the_line_at_one_address_share_its_breakpoints() {
+    let (spaces, key) = shared(0x10000, 0x10000);
+    let judgements = [judged(key, 0.5, two_counters())];
+    let watched = WatchedLines::default();
+    let view = view(&judgements, &watched, &spaces);
+    let request = Planner::default().next(&view, 4, 0).unwrap();
+    assert_eq!(addresses(&request), [(9, 0x10040), (9, 0x10048)]);
+    assert!(request.everyone);
+}
+
+#[test]
+fn what_is_asked_for_is_cut_into_words_of_one_line_and_all_of_it_has_its_turn() {
+    let mut spaces = one_process();
+    let asked = [
+        Asked {
+            pid: Pid(9),
+            addr: LINE + 60,
+            len: 7,
+        },
+        Asked {
+            pid: Pid(9),
+            addr: LINE + 256,
+            len: 40,
+        },
+    ];
+    let mut planner = Planner::default();
+    let mut next = || {
+        let request = planner
+            .next_asked(&asked, &mut spaces, LineSize::B64, 4)
+            .unwrap();
+        (request.words.iter())
+            .map(|word| (word.addr - LINE, word.len))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(next(), [(60, 4)]);
+    assert_eq!(next(), [(64, 2), (66, 1)]);
+    assert_eq!(next(), [(256, 8), (264, 8), (272, 8), (280, 8)]);
+    assert_eq!(next(), [(288, 8)]);
+    assert_eq!(next(), [(60, 4)]);
+}
