@@ -145,7 +145,7 @@ impl Windows {
             everyone: request.everyone,
         };
         let limits = Limits {
-            hits,
+            hits: hits.min(request.enough_hits),
             ns: WINDOW.as_nanos() as u64,
         };
         match watcher.arm(subject, limits) {

@@ -1,7 +1,7 @@
 //! What the windows on a line show: the verdict that needs no statistics of samples.
 
 use crate::{
-    analysis::{HandOffs, WatchedLine},
+    analysis::{CpuSet, HandOffs, WatchedLine},
     finding::Verdict,
 };
 
@@ -65,7 +65,8 @@ pub struct WatchThresholds {
     pub certain_accesses: u64,
     /// Least share, 0..=1, of the hand-offs of a kind for windows to have proved that it is there.
     pub proven_share: f64,
-    /// Least windows with accesses for a certain "no": what happens now and then must have had its chance.
+    /// Least windows with accesses for a certain "no": a thread that comes by in one window of ten, as one
+    /// does that seldom gets a lock, would be missed by 32 of them in one run of 29.
     pub certain_clear_windows: u64,
     /// Most of the hits, 0..=1, that may be missing from the orders for certainty: each may hide the use of a
     /// value.
@@ -85,7 +86,7 @@ impl Default for WatchThresholds {
             certain_windows: 3,
             certain_accesses: 300,
             proven_share: 0.01,
-            certain_clear_windows: 32,
+            certain_clear_windows: 100,
             certain_missing_share: 0.05,
             certain_deviations: 3.0,
         }
@@ -110,7 +111,7 @@ pub struct WatchVerdict {
     /// Hand-offs by kind.
     pub hand_offs: HandOffs,
     /// The kind of sharing by which thread touches and stores which bytes, whatever the order; `None` where no
-    /// two threads are in each other's way.
+    /// two threads are in each other's way, or all ran on one CPU.
     pub by_bytes: Option<Verdict>,
 }
 
@@ -132,6 +133,10 @@ pub struct WatchVerdict {
 pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
     let counts = line.counts();
     let threads = line.threads();
+    let mut cpus = CpuSet::default();
+    for thread in &threads {
+        cpus.merge(&thread.cpus);
+    }
     let mut verdict = WatchVerdict {
         shown: Shown::Nothing,
         certain: false,
@@ -140,7 +145,7 @@ pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
         threads: threads.len(),
         second_thread: threads.get(1).map_or(0, |thread| thread.accesses),
         hand_offs: counts.hand_offs,
-        by_bytes: by_bytes(line, limits),
+        by_bytes: by_bytes(line, limits).filter(|_| cpus.len() > 1),
     };
     let alone = counts.busy_windows - counts.shared_windows;
     verdict.shown = verdict.kind(alone > counts.shared_windows, limits);
@@ -175,7 +180,7 @@ impl WatchVerdict {
     /// that all take a trap.
     pub fn proves(&self, kind: Verdict, limits: &WatchThresholds) -> bool {
         if self.shown == Shown::Apart {
-            return self.by_bytes == Some(kind);
+            return self.by_bytes == Some(kind) && self.second_thread >= limits.thread_accesses;
         }
         if self.shown.verdict().is_none() {
             return false;
@@ -207,10 +212,7 @@ impl WatchVerdict {
         let hand_offs = self.hand_offs.total();
         let least = limits.hand_off_share * self.accesses as f64;
         let rare = hand_offs < limits.hand_offs || (hand_offs as f64) < least;
-        if self.second_thread < limits.thread_accesses {
-            return Shown::NotHandedOff;
-        }
-        if rare {
+        if rare || self.second_thread < limits.thread_accesses {
             return if mostly_alone && self.by_bytes.is_some() {
                 Shown::Apart
             } else {

@@ -180,6 +180,6 @@ fn missing_hits_forbid_certainty_and_not_the_verdict() {
 fn no_sharing_is_certain_only_after_more_windows() {
     let window = repeated(100, &[rmw(1, 0)]);
     let after = |windows| judged(&Watch::new().windows(windows, WORDS, &window));
-    assert!(!after(31).certain);
-    assert!(after(32).certain);
+    assert!(!after(99).certain);
+    assert!(after(100).certain);
 }

@@ -29,6 +29,7 @@ use crate::{
     event::{Batch, Breadth, Unresolved, WatchedWord, Window, WindowEnd},
     module::ModuleStore,
     sys::{
+        affinity::OnCpu,
         bpf::KernelHalf,
         breakpoints::{Breakpoints, Closed, WindowPlan},
         perf_event,
@@ -94,6 +95,7 @@ struct Account {
 /// Opens windows, one at a time.
 pub struct Watcher {
     breakpoints: Breakpoints,
+    cpus: Vec<Cpu>,
     rings: Vec<Ring>,
     prices: Prices,
     code: TrappedCode,
@@ -138,6 +140,7 @@ impl Watcher {
         Ok(Watcher {
             held: rings.iter().map(|_| None).collect(),
             breakpoints,
+            cpus: cpus.to_vec(),
             rings,
             prices,
             code: TrappedCode::new(modules),
@@ -177,6 +180,10 @@ impl Watcher {
     /// Opens a window. At most one is open: [`Watcher::is_open`].
     pub fn arm(&mut self, subject: Subject<'_>, limits: Limits) -> Result<(), SourceError> {
         let number = self.windows;
+        // Whoever runs beside us is held up while we arm, and what it wanted meanwhile has another: were we
+        // always on one CPU, some lock would always be held by threads of the other.
+        let cpu = self.cpus[number as usize % self.cpus.len()];
+        let _on_cpu = OnCpu::move_to(cpu).ok();
         let slots: Vec<WatchedWord> = subject
             .words
             .iter()

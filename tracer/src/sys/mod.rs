@@ -7,6 +7,7 @@
     reason = "system calls and memory shared with the kernel; see each block's SAFETY comment"
 )]
 
+pub mod affinity;
 pub mod bpf;
 mod breakpoint_cost;
 mod breakpoint_slots;

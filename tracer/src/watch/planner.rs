@@ -22,6 +22,9 @@ const AGAIN_NS: u64 = 1_000_000_000;
 /// has its 16 executions twice over.
 const ENOUGH_ACCESSES: u64 = 1500;
 
+/// Hits of a short window.
+const SHORT_HITS: u64 = 24;
+
 /// Bytes of one slot's widest word, and so of what one request can ask for at most: 4 slots.
 const WIDEST: u64 = WORD_BYTES;
 
@@ -35,6 +38,8 @@ pub struct Request {
     pub words: Vec<WatchedWord>,
     /// Several targets have the line at the same address: take the hits of all.
     pub everyone: bool,
+    /// Hits that tell all that this window can.
+    pub enough_hits: u64,
 }
 
 /// Bytes that the user asked to be watched.
@@ -79,22 +84,19 @@ impl Planner {
     /// The next window among suspicious lines, with room for `slots` words; `None` when there is nothing
     /// to watch now.
     pub fn next(&mut self, view: &View<'_>, slots: usize, now_ns: u64) -> Option<Request> {
-        let mut best: Option<(f64, Request)> = None;
+        let mut best: Option<((Known, f64), Request)> = None;
         for judgement in view.judgements {
             let Some(weight) = weight(judgement) else {
                 continue;
             };
             let turns = self.turns.get(&judgement.key).copied().unwrap_or_default();
-            let certain = is_known(judgement, view.watched);
-            if certain && now_ns.saturating_sub(turns.last_ns) < AGAIN_NS {
+            let known = known(judgement, view.watched);
+            if known == Known::Everything && now_ns.saturating_sub(turns.last_ns) < AGAIN_NS {
                 continue;
             }
-            // Stride scheduling: turns in proportion to the weight. A certain line that is due again waits
-            // for those that are not.
-            let mut due = (turns.windows + 1) as f64 / weight;
-            if certain {
-                due += 1e12;
-            }
+            // Stride scheduling: turns in proportion to the weight, among the lines of which least is known.
+            let turn = (turns.windows + 1) as f64 / weight;
+            let due = (known, turn);
             if best.as_ref().is_some_and(|(least, _)| *least <= due) {
                 continue;
             }
@@ -133,21 +135,45 @@ impl Planner {
             line: place.line(line_size),
             words,
             everyone: false,
+            enough_hits: u64::MAX,
         })
     }
 }
 
-/// Whether windows have shown what there is to know: the verdict is certain, its pairs had enough executions
-/// to be told, and all words in use were watched together.
-fn is_known(judgement: &Judgement, watched: &WatchedLines) -> bool {
+/// Where the windows so far met one thread alone, more of the same window shows more of the same: many short
+/// ones have a better chance to meet the others.
+fn enough_hits(judgement: &Judgement) -> u64 {
+    let counts = judgement.watched.as_ref().map(|watched| &watched.counts);
+    match counts {
+        Some(counts) if counts.busy_windows > 2 * counts.shared_windows => SHORT_HITS,
+        _ => u64::MAX,
+    }
+}
+
+/// What windows have shown of a line so far.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+enum Known {
+    /// Too little for a verdict, or words in use that were never watched together.
+    TooLittle,
+    /// The verdict, but its pairs had too few executions to be told.
+    Verdict,
+    /// All there is.
+    Everything,
+}
+
+fn known(judgement: &Judgement, watched: &WatchedLines) -> Known {
     let Some(seen) = &judgement.watched else {
-        return false;
+        return Known::TooLittle;
     };
     let active = ByteSet(seen.counts.touched.0 | sampled(&judgement.sites).0);
     let words = watched.get(judgement.key).map(WatchedLine::words);
-    seen.verdict.certain
-        && seen.counts.accesses >= ENOUGH_ACCESSES
-        && words.is_some_and(|words| words.missing(active).is_empty())
+    if !seen.verdict.certain || words.is_none_or(|words| !words.missing(active).is_empty()) {
+        Known::TooLittle
+    } else if seen.counts.accesses < ENOUGH_ACCESSES {
+        Known::Verdict
+    } else {
+        Known::Everything
+    }
 }
 
 /// The bytes that samples saw in use.
@@ -221,6 +247,7 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         line,
         words,
         everyone: homes.len() < processes,
+        enough_hits: enough_hits(judgement),
     })
 }
 

@@ -3,9 +3,9 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
-    analysis::{CpuSet, Site},
+    analysis::{CpuSet, Site, WatchedCounts},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
-    finding::{Confidence, Verdict},
+    finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
 };
 
 const LINE: u64 = 0x7000;
@@ -192,6 +192,40 @@ fn close(watched: &mut WatchedLines, number: u64, request: &Request) {
         end: WindowEnd::Hits,
     };
     watched.close(&window, |_| place);
+}
+
+#[test]
+fn a_line_whose_windows_met_one_thread_alone_gets_short_ones() {
+    let hits = |busy_windows, shared_windows| {
+        let mut judgement = judged(private(LINE), 0.5, two_counters());
+        judgement.watched = Some(Watched {
+            verdict: shown(&some_line(), &WatchThresholds::default()),
+            counts: WatchedCounts {
+                busy_windows,
+                shared_windows,
+                ..WatchedCounts::default()
+            },
+            since_ns: None,
+        });
+        let judgements = [judgement];
+        let (watched, spaces) = (WatchedLines::default(), one_process());
+        let view = view(&judgements, &watched, &spaces);
+        Planner::default().next(&view, 4, 0).unwrap().enough_hits
+    };
+    assert_eq!(hits(4, 1), SHORT_HITS);
+    assert_eq!(hits(4, 3), u64::MAX);
+    assert_eq!(hits(0, 0), u64::MAX);
+}
+
+/// A line that one window has watched.
+fn some_line() -> WatchedLine {
+    let judgements = [judged(private(LINE), 0.5, two_counters())];
+    let (mut watched, spaces) = (WatchedLines::default(), one_process());
+    let request = Planner::default()
+        .next(&view(&judgements, &watched, &spaces), 4, 0)
+        .unwrap();
+    close(&mut watched, 0, &request);
+    watched.get(private(LINE)).unwrap().clone()
 }
 
 #[test]
