@@ -17,7 +17,10 @@ pub fn threads(pid: u32) -> anyhow::Result<Vec<(u32, String)>> {
         let path = entry?.path();
         let tid = path.file_name().and_then(|name| name.to_str());
         let tid = tid.and_then(|name| name.parse().ok());
-        let name = fs::read_to_string(path.join("comm"))?;
+        // A thread may end while the list is read.
+        let Ok(name) = fs::read_to_string(path.join("comm")) else {
+            continue;
+        };
         threads.push((
             tid.context("a thread has a number")?,
             name.trim_end().to_owned(),

@@ -221,32 +221,7 @@ fn crossing(a: &BTreeMap<Tid, f64>, b: &BTreeMap<Tid, f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        access::{Op, Pid, SpaceId},
-        analysis::{CpuSet, Site},
-    };
-
-    fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> SiteCounts {
-        SiteCounts {
-            site: Site {
-                space: SpaceId(0),
-                ip: 0x401000,
-                pid: Pid(1),
-                tid: Tid(tid),
-                offset,
-                size,
-                op,
-                locked: false,
-                kernel: false,
-            },
-            stalled: 0,
-            decoded,
-            harvested: 0,
-            trapped: 0,
-            cost_ns: 0,
-            cpus: CpuSet::default(),
-        }
-    }
+    use crate::{access::Op, analysis::site_fixture::site};
 
     /// One line per group: `ranges w writers r readers`.
     fn check(sites: &[SiteCounts], expected: &[&str]) {

@@ -24,6 +24,8 @@ mod window_accesses;
 mod window_order;
 
 #[cfg(test)]
+pub(crate) mod site_fixture;
+#[cfg(test)]
 pub(crate) mod watched_fixture;
 
 pub use cpu_set::CpuSet;

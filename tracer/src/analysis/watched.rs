@@ -114,14 +114,6 @@ impl WatchedLines {
         watched.take(window, accesses, whole);
     }
 
-    /// No window will come any more: what still waits belongs to no order.
-    pub fn finish(&mut self) {
-        let waiting: Vec<Trapped> = self.pending.drain().collect();
-        for trapped in &waiting {
-            self.take_outside(trapped);
-        }
-    }
-
     fn drop_window(&mut self, accesses: usize) {
         self.totals.windows += 1;
         self.totals.dropped_windows += 1;
@@ -194,10 +186,7 @@ mod tests {
         assert_eq!(counts.touched.0, 0xffff);
         assert_eq!(watch.lines.pending(), 1);
         accounted(&watch.lines);
-        watch.lines.finish();
-        assert_eq!(watch.line().counts().outside, 3);
         assert_eq!(watch.line().threads().len(), 1);
-        accounted(&watch.lines);
     }
 
     #[test]

@@ -280,7 +280,7 @@ impl WatchedLine {
     }
 
     /// The parts of the accesses, 0..=1, that conflict truly and falsely by which thread touches which bytes,
-    /// as [`conflicts`] tells for samples: in a random order. They may overlap. `None` where none conflict.
+    /// as for samples: in a random order. They may overlap. `None` where none conflict.
     pub fn byte_shares(&self) -> Option<(f64, f64)> {
         let touches: Vec<Touch> = (self.sites.iter())
             .map(|(key, count)| Touch {

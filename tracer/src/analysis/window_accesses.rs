@@ -71,11 +71,6 @@ impl WindowAccesses {
         self.waiting.is_empty()
     }
 
-    /// Takes all that wait: no window will come for them.
-    pub fn drain(&mut self) -> impl Iterator<Item = Trapped> + '_ {
-        self.waiting.drain(..)
-    }
-
     /// The accesses of a window that is over; they have all been pushed. `place_of` tells the place of a
     /// watched word, and is asked only when no access of the window tells it: by the time a window's record
     /// comes, its process may be gone.

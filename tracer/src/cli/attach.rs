@@ -12,7 +12,7 @@ use super::{
     report::{RunDescription, analysis_options, make, thresholds},
 };
 use crate::{
-    finding::Verdict,
+    finding::{Confidence, Verdict},
     module::ModuleStore,
     names::{Names, Resolver},
     pipeline::Pipeline,
@@ -90,9 +90,13 @@ fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) 
             Some(Verdict::MixedSharing) => "falsely and truly shared",
             _ => "falsely shared",
         };
+        let sure = match worst.confidence {
+            Confidence::Confirmed => ", confirmed",
+            Confidence::Sampled => "",
+        };
         let share = worst.shared_share.unwrap_or(0.0) * 100.0;
         parts.push(format!(
-            "{findings} hot: {name} {kind} ({share:.0} % of the time)"
+            "{findings} hot: {name} {kind}{sure} ({share:.0} % of the time)"
         ));
     }
     parts.join("  ")

@@ -45,7 +45,7 @@ impl Governor {
     }
 
     /// Hits that a window opened now may have, when all windows before took `spent_ns` from the targets;
-    /// `None` while there is not enough for [`LEAST_HITS`].
+    /// `None` while there is not enough for a window that shows an order.
     pub fn allowance(&mut self, now_ns: u64, spent_ns: u64) -> Option<u64> {
         let elapsed_ns = now_ns.saturating_sub(self.started_ns) as f64;
         let saved_ns = SAVED_S * 1e9 * self.share;

@@ -102,32 +102,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{
-        access::{Op, Pid, SpaceId},
-        analysis::{CpuSet, Site},
-    };
-
-    fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> SiteCounts {
-        SiteCounts {
-            site: Site {
-                space: SpaceId(0),
-                ip: 0x401000,
-                pid: Pid(1),
-                tid: Tid(tid),
-                offset,
-                size,
-                op,
-                locked: false,
-                kernel: false,
-            },
-            stalled: 0,
-            decoded,
-            harvested: 0,
-            trapped: 0,
-            cost_ns: 0,
-            cpus: CpuSet::default(),
-        }
-    }
+    use crate::{access::Op, analysis::site_fixture::site};
 
     #[test]
     fn words_of_different_storers_come_first_and_read_ones_last() {

@@ -11,6 +11,7 @@ mod pipeline;
 mod rows;
 mod runs;
 mod schema;
+mod watched;
 
 use expect_test::Expect;
 

@@ -3,34 +3,12 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
-    analysis::{CpuSet, Site, WatchedCounts},
+    analysis::{WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
     finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
 };
 
 const LINE: u64 = 0x7000;
-
-fn site(tid: u32, offset: u8, op: Op) -> SiteCounts {
-    SiteCounts {
-        site: Site {
-            space: SpaceId(0),
-            ip: 0x401000,
-            pid: Pid(9),
-            tid: Tid(tid),
-            offset,
-            size: 8,
-            op,
-            locked: false,
-            kernel: false,
-        },
-        stalled: 10,
-        decoded: 0,
-        harvested: 0,
-        trapped: 0,
-        cost_ns: 10,
-        cpus: CpuSet::default(),
-    }
-}
 
 fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
     Judgement {
@@ -55,7 +33,7 @@ fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
 }
 
 fn two_counters() -> Vec<SiteCounts> {
-    vec![site(1, 0, Op::Rmw), site(2, 8, Op::Rmw)]
+    vec![site(1, 0, 8, Op::Rmw, 10), site(2, 8, 8, Op::Rmw, 10)]
 }
 
 fn private(addr: u64) -> LineKey {
@@ -140,7 +118,7 @@ fn what_windows_cannot_decide_is_not_watched() {
 
 #[test]
 fn where_no_writer_was_sampled_every_word_is_looked_at_in_turn() {
-    let mut judgement = judged(private(LINE), 0.1, vec![site(1, 0, Op::Load)]);
+    let mut judgement = judged(private(LINE), 0.1, vec![site(1, 0, 8, Op::Load, 10)]);
     judgement.standing = Standing::Insignificant(Reason::NoStoreSeen);
     let judgements = [judgement];
     let (mut watched, spaces) = (WatchedLines::default(), one_process());

@@ -1,0 +1,244 @@
+//! What watch windows add: confirmed findings, dropped ones, pairs.
+
+use super::{plain, two_counters};
+use crate::{
+    access::{ByteSet, LineKey, Op, Place, SpaceId},
+    analysis::{HandOffs, Instruction, Left, Pair, PairSide, WatchedCounts},
+    event::{Breadth, WatchTally},
+    finding::{
+        Confidence, Fact, Hint, JudgedPair, Judgement, NoHint, Reason, Shown, Standing, Verdict,
+        WatchVerdict, Watched,
+    },
+    names::Language,
+    report::{
+        RunFacts, WatchFacts, build,
+        fixture::{FakeNames, LINE, facts, tally},
+        json,
+        model::Report,
+        text::{self, TextOptions},
+    },
+};
+
+/// Wherever its lines were broken.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn watched(shown: Shown) -> Watched {
+    let hand_offs = HandOffs {
+        truly: 3,
+        falsely: 300,
+        undecided: 1,
+    };
+    let counts = WatchedCounts {
+        windows: 5,
+        accesses: 640,
+        stores: 320,
+        span_ns: 10_000_000,
+        hand_offs,
+        ..WatchedCounts::default()
+    };
+    Watched {
+        verdict: WatchVerdict {
+            shown,
+            certain: true,
+            accesses: counts.accesses,
+            stores: counts.stores,
+            threads: 2,
+            second_thread: 300,
+            hand_offs,
+            by_bytes: Some(Verdict::FalseSharing),
+        },
+        counts,
+        since_ns: Some(1_250_000_000),
+    }
+}
+
+fn watching() -> RunFacts {
+    RunFacts {
+        watch: Some(WatchFacts {
+            budget_share: 0.02,
+            hit_cost_ns: 9000,
+            slots: 4,
+            breadth: Breadth::Cpus,
+        }),
+        watched: WatchTally {
+            windows: 5,
+            hits: 640,
+            cost_ns: 6_000_000,
+            ..WatchTally::default()
+        },
+        ..facts()
+    }
+}
+
+fn confirmed() -> (Judgement, FakeNames) {
+    let (mut judgement, names) = two_counters();
+    judgement.confidence = Confidence::Confirmed;
+    judgement.watched = Some(watched(Shown::FalseSharing));
+    (judgement, names)
+}
+
+fn made(judgements: &[Judgement], pairs: &[JudgedPair], names: &FakeNames) -> Report {
+    build(judgements, pairs, names, &tally(), &watching(), &[])
+}
+
+#[test]
+fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
+    let (judgement, names) = confirmed();
+    let report = made(&[judgement], &[], &names);
+    let finding = &report.findings[0];
+    assert_eq!(finding.confidence, "confirmed");
+    assert_eq!(finding.confirmed_after_s, Some(0.25));
+    let hand_offs = finding.handoffs.as_ref().unwrap();
+    assert_eq!((hand_offs.observed, hand_offs.truly), (304, 3));
+    assert_eq!(hand_offs.at_least_per_s, Some(30_400.0));
+    assert_eq!(hand_offs.per_s, None);
+    let text = in_one_line(&plain(&report));
+    assert!(
+        text.contains("F1 FALSE SHARING, confirmed stats.hits"),
+        "{text}"
+    );
+    assert!(text.contains("5 watch windows saw every access"), "{text}");
+    assert!(text.contains("304 moved it to another CPU"), "{text}");
+    assert!(!text.contains("no hand-offs are counted"), "{text}");
+}
+
+#[test]
+fn a_sampled_finding_makes_no_such_claim() {
+    let (judgement, names) = two_counters();
+    let report = build(&[judgement], &[], &names, &tally(), &facts(), &[]);
+    assert_eq!(report.findings[0].confidence, "sampled");
+    assert_eq!(report.findings[0].handoffs, None);
+    assert_eq!(report.run.watch, None);
+    assert!(!plain(&report).contains("confirmed"));
+}
+
+#[test]
+fn a_suspicion_that_windows_dropped_is_listed_with_the_reason() {
+    let (mut judgement, names) = two_counters();
+    judgement.standing = Standing::Insignificant(Reason::Contradicted);
+    judgement.watched = Some(watched(Shown::OneThread));
+    judgement.facts.push(Fact::ShownInstead(Shown::OneThread));
+    let report = made(&[judgement], &[], &names);
+    assert!(report.findings.is_empty());
+    let dropped = &report.insignificant[0];
+    assert_eq!(
+        dropped.insignificant_because.as_deref(),
+        Some("watch windows saw no sharing")
+    );
+    assert!(
+        dropped
+            .facts
+            .iter()
+            .any(|fact| fact.contains("a single thread"))
+    );
+    assert_eq!(dropped.confirmed_after_s, None);
+}
+
+#[test]
+fn what_watching_cost_is_told_beside_what_it_might() {
+    let (judgement, names) = confirmed();
+    let watch = made(&[judgement], &[], &names).run.watch.unwrap();
+    assert_eq!((watch.windows, watch.hits, watch.slots), (5, 640, 4));
+    assert!((watch.spent_share - 0.0012).abs() < 1e-9);
+    assert!((watch.budget_share - 0.02).abs() < 1e-9);
+}
+
+fn judged(hint: Hint) -> JudgedPair {
+    let side = |ip, offset, op| PairSide {
+        instruction: Instruction {
+            space: SpaceId(0),
+            ip,
+            kernel: false,
+        },
+        op,
+        offset,
+        size: 8,
+        bytes: ByteSet(0xff << offset),
+    };
+    JudgedPair {
+        line: LineKey(Place::Private {
+            space: SpaceId(0),
+            addr: LINE,
+        }),
+        pair: Pair {
+            load: side(0x401700, 0, Op::Load),
+            store: side(0x401800, 8, Op::Store),
+            same_instruction: false,
+            count: 95,
+            global_count: 40,
+            executions: 100,
+            share_of_load: Some(0.95),
+            load_requests: 60,
+            among_readers: 0,
+            taken_by_reads: 2,
+            taken_by_writes: 7,
+            mere_reads: 1,
+            left: Left {
+                dirty: 7,
+                clean: 0,
+                shared: 40,
+                own: 48,
+            },
+            threads: 2,
+            complete_order: true,
+        },
+        hint,
+    }
+}
+
+fn names() -> FakeNames {
+    let (_, names) = two_counters();
+    names
+        .code(0x401700, "peek", "/src/demo/demo.c", 61, Language::C)
+        .code(0x401800, "poke", "/src/demo/demo.c", 72, Language::C)
+}
+
+#[test]
+fn a_pair_with_a_hint_is_in_the_report_with_both_places_and_the_instruction_to_use() {
+    let (judgement, _) = confirmed();
+    let report = made(&[judgement], &[judged(Hint::FetchForOwnership)], &names());
+    let text = in_one_line(&plain(&report));
+    for part in [
+        "P1 FETCH FOR OWNERSHIP",
+        "load stats.hits in peek, demo.c:61",
+        "then stats.misses in poke, demo.c:72",
+        "95 times, 95.0 % of its executions, by 2 threads",
+        "prefetchw",
+        "prfm pstl1keep",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&json::render(&report, false)).unwrap();
+    let pair = &json["pairs"][0];
+    assert_eq!(pair["load"]["line"], 61);
+    assert_eq!(pair["store"]["op"], "store");
+    assert_eq!(pair["hint"]["kind"], "fetch-for-ownership");
+    assert_eq!(pair["no_hint_because"], serde_json::Value::Null);
+    assert_eq!(pair["left"]["shared"], 40);
+}
+
+#[test]
+fn a_pair_without_a_hint_is_listed_by_itself_with_the_reason() {
+    let (judgement, _) = confirmed();
+    let seldom = judged(Hint::No(NoHint::SeldomStored(0.25)));
+    let report = made(&[judgement], &[seldom], &names());
+    assert!(!plain(&report).contains("P1"));
+    let text = in_one_line(&text::render_pairs(&report, TextOptions::default()));
+    assert!(text.contains("P1 leave as it is"), "{text}");
+    assert!(
+        text.contains("follows 25.0 % of the loads, less than 90.0 %"),
+        "{text}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&json::render_pairs(&report)).unwrap();
+    assert_eq!(json["pairs"][0]["hint"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_run_without_windows_says_why_it_has_no_pairs() {
+    let (judgement, names) = two_counters();
+    let report = build(&[judgement], &[], &names, &tally(), &facts(), &[]);
+    let text = in_one_line(&text::render_pairs(&report, TextOptions::default()));
+    assert!(text.contains("record without --no-watch"), "{text}");
+}
