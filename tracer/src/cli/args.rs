@@ -33,11 +33,14 @@ pub enum Command {
     /// Watch running processes, or start one, and report the lines they fight over.
     ///
     /// Samples every CPU by a timer, decodes the instructions around each sample, and sorts the accesses
-    /// per cache line. Ends after --duration, with the target, or on Ctrl-C; each way gives the report.
+    /// per cache line. Suspicious lines are then watched by data breakpoints, some milliseconds at a time,
+    /// which confirms, changes or drops what samples suggest (--no-watch: only sample). Ends after
+    /// --duration, with the target, or on Ctrl-C; each way gives the report.
     #[command(after_help = "Examples:\n  \
         cohtrace attach -p 4242 --duration 5        a running process and its children\n  \
         cohtrace attach -- ./server --threads 8     start a program and watch it to its end\n  \
         cohtrace attach -a --duration 10            everything on this machine\n  \
+        cohtrace attach -p 4242 --watch stats.hits  every access to this field, in order\n  \
         cohtrace attach --check --json -o report.json -- ./bench    in CI: exit code 1 on a finding")]
     Attach(AttachArgs),
     /// Watch like `attach`, and keep everything in a session for later reports.

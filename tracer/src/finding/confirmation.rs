@@ -6,7 +6,7 @@
 //! | samples say | windows show | the judgement is |
 //! |---|---|---|
 //! | a finding | the same kind, or both kinds for a mixed one | confirmed |
-//! | a finding | sharing of another kind | that kind, confirmed |
+//! | a finding | sharing of another kind, for certain and in many windows | that kind, confirmed |
 //! | a finding | no sharing, for certain | none: contradicted |
 //! | a finding | too little | as sampled |
 //! | suspicious, but its writer or samples are missing | sharing of some kind | that kind, confirmed, if it costs enough |
@@ -70,7 +70,9 @@ impl Opinion {
     ) -> Opinion {
         let limits = &model.thresholds.watch;
         let as_sampled = self.verdict.filter(|kind| watched.proves(*kind, limits));
-        let Some(proven) = as_sampled.or(watched.shown.verdict()) else {
+        let changes = self.verdict.is_none()
+            || (watched.certain && watched.shared_windows >= limits.changing_windows);
+        let Some(proven) = as_sampled.or(watched.shown.verdict().filter(|_| changes)) else {
             return self.contradicted(watched);
         };
         let confirmed = Opinion {
@@ -106,7 +108,11 @@ impl Opinion {
     }
 
     fn contradicted(self, watched: &WatchVerdict) -> Opinion {
-        let clears = watched.certain && !matches!(watched.shown, Shown::Nothing | Shown::Apart);
+        let clears = watched.certain
+            && matches!(
+                watched.shown,
+                Shown::OneThread | Shown::NoStores | Shown::NotHandedOff
+            );
         if !clears || self.standing != Standing::Significant {
             return self;
         }
@@ -148,6 +154,7 @@ mod tests {
         WatchVerdict {
             shown,
             certain,
+            shared_windows: 8,
             accesses: 1000,
             stores: 500,
             threads: 2,
@@ -208,6 +215,30 @@ mod tests {
         );
         assert_eq!(found.verdict, Some(Verdict::TrueSharing));
         assert_eq!(found.change, Some(Fact::SampledAs(Verdict::MixedSharing)));
+    }
+
+    #[test]
+    fn a_few_windows_do_not_change_the_kind() {
+        let after = |shared_windows, certain| {
+            let watched = WatchVerdict {
+                shared_windows,
+                ..windows(Shown::TrueSharing, certain)
+            };
+            let sampled = Some(Verdict::MixedSharing);
+            heard(
+                sampled,
+                Standing::Significant,
+                &evidence(1e9, 0.0),
+                &watched,
+            )
+        };
+        for (shared_windows, certain) in [(7, true), (8, false)] {
+            let found = after(shared_windows, certain);
+            assert_eq!(found.verdict, Some(Verdict::MixedSharing));
+            assert_eq!(found.confidence, Confidence::Sampled);
+            assert_eq!(found.standing, Standing::Significant);
+        }
+        assert_eq!(after(8, true).verdict, Some(Verdict::TrueSharing));
     }
 
     #[test]

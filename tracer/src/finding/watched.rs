@@ -68,6 +68,9 @@ pub struct WatchThresholds {
     /// Least windows with accesses for a certain "no": a thread that comes by in one window of ten, as one
     /// does that seldom gets a lock, would be missed by 32 of them in one run of 29.
     pub certain_clear_windows: u64,
+    /// Least windows with several threads to put another kind in the place of what samples say: a window meets
+    /// the few threads that run in its milliseconds, and of many threads not always the same.
+    pub changing_windows: u64,
     /// Most of the hits, 0..=1, that may be missing from the orders for certainty: each may hide the use of a
     /// value.
     pub certain_missing_share: f64,
@@ -87,6 +90,7 @@ impl Default for WatchThresholds {
             certain_accesses: 300,
             proven_share: 0.01,
             certain_clear_windows: 100,
+            changing_windows: 8,
             certain_missing_share: 0.05,
             certain_deviations: 3.0,
         }
@@ -100,6 +104,8 @@ pub struct WatchVerdict {
     pub shown: Shown,
     /// More windows on the same words will not change it; see [`shown`].
     pub certain: bool,
+    /// Windows with accesses of several threads.
+    pub shared_windows: u64,
     /// Accesses in order.
     pub accesses: u64,
     /// Of those, stores.
@@ -140,6 +146,7 @@ pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
     let mut verdict = WatchVerdict {
         shown: Shown::Nothing,
         certain: false,
+        shared_windows: counts.shared_windows,
         accesses: counts.accesses,
         stores: counts.stores,
         threads: threads.len(),

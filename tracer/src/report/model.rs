@@ -341,7 +341,6 @@ pub struct Pair {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct PairSide {
     /// The instruction.
-    #[serde(flatten)]
     pub code: Code,
     /// `load`, `store` or `rmw`.
     pub op: String,

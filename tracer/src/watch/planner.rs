@@ -11,7 +11,7 @@ use crate::{
     access::{ByteSet, LineKey, LineSize, Pid},
     analysis::{SiteCounts, WatchedLine, WatchedLines},
     event::WatchedWord,
-    finding::{Judgement, Reason, Standing},
+    finding::{Confidence, Judgement, Reason, Standing},
     space::AddressSpaces,
 };
 
@@ -140,9 +140,21 @@ impl Planner {
     }
 }
 
-/// Where the windows so far met one thread alone, more of the same window shows more of the same: many short
-/// ones have a better chance to meet the others.
+/// Whether windows show another kind of sharing than samples do, and too few of them to decide.
+fn disagrees(judgement: &Judgement) -> bool {
+    let shown = judgement
+        .watched
+        .as_ref()
+        .and_then(|watched| watched.verdict.shown.verdict());
+    shown.is_some() && judgement.confidence == Confidence::Sampled
+}
+
+/// Where the windows so far met one thread alone, or too few of many, more of the same window shows more of
+/// the same: many short ones have a better chance to meet the others.
 fn enough_hits(judgement: &Judgement) -> u64 {
+    if disagrees(judgement) {
+        return SHORT_HITS;
+    }
     let counts = judgement.watched.as_ref().map(|watched| &watched.counts);
     match counts {
         Some(counts) if counts.busy_windows > 2 * counts.shared_windows => SHORT_HITS,
@@ -167,7 +179,10 @@ fn known(judgement: &Judgement, watched: &WatchedLines) -> Known {
     };
     let active = ByteSet(seen.counts.touched.0 | sampled(&judgement.sites).0);
     let words = watched.get(judgement.key).map(WatchedLine::words);
-    if !seen.verdict.certain || words.is_none_or(|words| !words.missing(active).is_empty()) {
+    if !seen.verdict.certain
+        || disagrees(judgement)
+        || words.is_none_or(|words| !words.missing(active).is_empty())
+    {
         Known::TooLittle
     } else if seen.counts.accesses < ENOUGH_ACCESSES {
         Known::Verdict

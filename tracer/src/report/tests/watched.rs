@@ -42,6 +42,7 @@ fn watched(shown: Shown) -> Watched {
         verdict: WatchVerdict {
             shown,
             certain: true,
+            shared_windows: 5,
             accesses: counts.accesses,
             stores: counts.stores,
             threads: 2,
@@ -212,7 +213,7 @@ fn a_pair_with_a_hint_is_in_the_report_with_both_places_and_the_instruction_to_u
     }
     let json: serde_json::Value = serde_json::from_str(&json::render(&report, false)).unwrap();
     let pair = &json["pairs"][0];
-    assert_eq!(pair["load"]["line"], 61);
+    assert_eq!(pair["load"]["code"]["line"], 61);
     assert_eq!(pair["store"]["op"], "store");
     assert_eq!(pair["hint"]["kind"], "fetch-for-ownership");
     assert_eq!(pair["no_hint_because"], serde_json::Value::Null);
