@@ -100,7 +100,7 @@ impl Windows {
     pub fn turn(
         &mut self,
         source: &mut dyn Source,
-        pipeline: &mut Pipeline,
+        pipeline: &Pipeline,
         modules: &ModuleStore,
     ) -> Result<bool> {
         let started_ns = source.started_ns();
@@ -135,7 +135,7 @@ impl Windows {
         } else {
             let asked: Vec<Asked> = self.found.iter().flatten().copied().collect();
             let line_size = pipeline.line_size();
-            (self.planner).next_asked(&asked, &mut pipeline.spaces, line_size, slots)
+            self.planner.next_asked(&asked, line_size, slots)
         };
         let Some(request) = request else {
             return Ok(false);

@@ -31,8 +31,8 @@ const WIDEST: u64 = WORD_BYTES;
 /// What the next window shall watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The line.
-    pub line: LineKey,
+    /// The line; `None` where the user named the words.
+    pub line: Option<LineKey>,
     /// Words of it, at each address where a running target has them mapped; as many as there are slots at
     /// most.
     pub words: Vec<WatchedWord>,
@@ -105,7 +105,7 @@ impl Planner {
             }
         }
         let (_, request) = best?;
-        let turns = self.turns.entry(request.line).or_default();
+        let turns = self.turns.entry(request.line?).or_default();
         turns.windows += 1;
         turns.last_ns = now_ns;
         Some(request)
@@ -116,7 +116,6 @@ impl Planner {
     pub fn next_asked(
         &mut self,
         asked: &[Asked],
-        spaces: &mut AddressSpaces,
         line_size: LineSize,
         slots: usize,
     ) -> Option<Request> {
@@ -129,10 +128,8 @@ impl Planner {
         }
         let words = pieces[self.next_asked % pieces.len()].clone();
         self.next_asked = (self.next_asked + 1) % pieces.len();
-        let first = words.first()?;
-        let (_, place) = spaces.place(first.pid, first.addr);
         Some(Request {
-            line: place.line(line_size),
+            line: None,
             words,
             everyone: false,
             enough_hits: u64::MAX,
@@ -259,7 +256,7 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         })
         .collect();
     (!words.is_empty()).then_some(Request {
-        line,
+        line: Some(line),
         words,
         everyone: homes.len() < processes,
         enough_hits: enough_hits(judgement),

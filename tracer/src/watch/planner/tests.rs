@@ -91,7 +91,7 @@ fn lines_take_turns_by_their_cost() {
     let mut planner = Planner::default();
     let hot = (0..40)
         .filter_map(|_| planner.next(&view, 4, 0))
-        .filter(|request| request.line == private(LINE))
+        .filter(|request| request.line == Some(private(LINE)))
         .count();
     assert_eq!(hot, 30);
 }
@@ -139,7 +139,7 @@ fn where_no_writer_was_sampled_every_word_is_looked_at_in_turn() {
 /// A window on the requested words, with an access to the first.
 fn close(watched: &mut WatchedLines, number: u64, request: &Request) {
     let time_ns = number * 1000 + 10;
-    let place = request.line.0;
+    let place = request.line.unwrap().0;
     let access = Access {
         time_ns,
         addr: place.position(),
@@ -273,7 +273,6 @@ fn processes_with_the_line_at_one_address_share_its_breakpoints() {
 
 #[test]
 fn what_is_asked_for_is_cut_into_words_of_one_line_and_all_of_it_has_its_turn() {
-    let mut spaces = one_process();
     let asked = [
         Asked {
             pid: Pid(9),
@@ -288,9 +287,7 @@ fn what_is_asked_for_is_cut_into_words_of_one_line_and_all_of_it_has_its_turn() 
     ];
     let mut planner = Planner::default();
     let mut next = || {
-        let request = planner
-            .next_asked(&asked, &mut spaces, LineSize::B64, 4)
-            .unwrap();
+        let request = planner.next_asked(&asked, LineSize::B64, 4).unwrap();
         (request.words.iter())
             .map(|word| (word.addr - LINE, word.len))
             .collect::<Vec<_>>()
