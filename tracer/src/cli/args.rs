@@ -121,8 +121,8 @@ pub struct WatchArgs {
     /// Share of the targets' time, in percent, that watch windows may take.
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_OVERHEAD_PERCENT, value_parser = overhead)]
     pub overhead: f64,
-    /// Watch this memory instead of what samples suspect: an address with a length (0x7f3a40,16), or a
-    /// variable and what is in it (counters, table.slots[1].served). Repeat for more.
+    /// Watch this memory instead of what samples suspect: an address with 1, 2, 4 or 8 bytes (0x7f3a40,8),
+    /// or a variable and what is in it (counters, table.slots[1].served). Repeat for more.
     #[arg(
         long,
         value_name = "ADDRESS[,LEN]|VARIABLE[.FIELD]",

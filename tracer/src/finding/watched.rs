@@ -189,21 +189,15 @@ impl WatchVerdict {
         if self.shown == Shown::Apart {
             return self.by_bytes == Some(kind) && self.second_thread >= limits.thread_accesses;
         }
-        if self.shown.verdict().is_none() {
-            return false;
+        if kind != Verdict::MixedSharing {
+            return self.shown.verdict() == Some(kind);
         }
-        let Some(truly) = self.hand_offs.true_share() else {
-            return false;
-        };
-        match kind {
-            Verdict::FalseSharing => truly < limits.mixed_share,
-            Verdict::TrueSharing => truly > 1.0 - limits.mixed_share,
-            Verdict::MixedSharing => {
-                let least = self.hand_offs.truly.min(self.hand_offs.falsely);
-                let enough = limits.proven_share..=1.0 - limits.proven_share;
-                least >= limits.hand_offs && enough.contains(&truly)
-            }
-        }
+        let least = self.hand_offs.truly.min(self.hand_offs.falsely);
+        let enough = limits.proven_share..=1.0 - limits.proven_share;
+        let truly = self.hand_offs.true_share();
+        self.shown.verdict().is_some()
+            && least >= limits.hand_offs
+            && truly.is_some_and(|truly| enough.contains(&truly))
     }
 
     fn kind(&self, mostly_alone: bool, limits: &WatchThresholds) -> Shown {
