@@ -30,6 +30,7 @@
 
 #![deny(unsafe_code)]
 
+mod access;
 mod budget;
 mod code;
 mod debug_files;
@@ -37,6 +38,8 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
+#[expect(dead_code, reason = "the readers of location lists and of machine code come next")]
+mod locals;
 mod lookup;
 mod missing;
 mod module;
@@ -46,6 +49,7 @@ mod symbols;
 mod types;
 mod unwind;
 
+pub use access::{Accessed, Operand, Storage, Untraced};
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
