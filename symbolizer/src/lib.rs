@@ -38,7 +38,10 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
-#[expect(dead_code, reason = "the readers of location lists and of machine code come next")]
+#[expect(
+    dead_code,
+    reason = "the readers of location lists and of machine code come next"
+)]
 mod locals;
 mod lookup;
 mod missing;

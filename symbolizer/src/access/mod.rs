@@ -24,6 +24,8 @@ pub struct Accessed {
     pub type_name: String,
     /// Bytes from the start of the object to the first accessed one; of an indexed operand, at index 0.
     pub offset: u64,
+    /// Bytes that the operand reads or writes.
+    pub size: u64,
     /// Bytes from one element to the next, if the operand is indexed by a register: the true offset is larger by a
     /// multiple of it that only the address tells.
     pub stride: Option<u64>,
@@ -142,3 +144,10 @@ impl fmt::Display for Untraced {
 }
 
 impl std::error::Error for Untraced {}
+
+impl crate::Module {
+    /// What an instruction's memory operand stands for.
+    pub fn access(&self, _svma: u64, _operand: Operand) -> Result<Accessed, Untraced> {
+        Err(Untraced::NoDebugInfo)
+    }
+}

@@ -80,7 +80,7 @@ fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) 
     let findings = judgements.iter().filter(|j| j.is_finding()).count();
     if let Some(worst) = judgements.first().filter(|j| j.is_finding()) {
         let names = Resolver::new(&pipeline.spaces, modules);
-        let objects = names.objects(worst.key, pipeline.line_size());
+        let objects = names.objects(worst.key, pipeline.line_size(), &[]);
         let named = objects.iter().find_map(|object| object.name.as_deref());
         let name = named
             .or(objects.first().map(|object| object.kind.name()))

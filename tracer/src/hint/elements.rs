@@ -5,6 +5,7 @@ use super::{
     declaration::{CACHE_PADDED, Dialect},
     layout::{Step, dialect},
     members::{Plan, sentence, type_words, units_of},
+    neighbours::own_lines,
     place::Piece,
     relayout::round_up,
 };
@@ -163,35 +164,9 @@ fn pad(
     };
     let bytes = more(stride);
     let name = type_words(None, object.name.as_deref());
-    let layout_members = object
-        .layout
-        .as_ref()
-        .is_some_and(|layout| !layout.members.is_empty());
-    let how = match (&element.type_name, dialect.language) {
+    let how = match (&element.type_name, &object.layout) {
         // A struct of the program's own takes the alignment itself.
-        (Some(t), Some(Language::Rust)) if layout_members => {
-            format!("put `#[repr(align({line}))]` on `{t}`.")
-        }
-        (Some(t), Some(Language::Cpp)) if layout_members && !dialect.kernel => {
-            format!(
-                "declare it `struct alignas({line}) {}`.",
-                t.trim_start_matches("struct ")
-            )
-        }
-        (Some(t), _) if layout_members && dialect.kernel => {
-            format!("declare `{t} {{ .. }} ____cacheline_aligned_in_smp`.")
-        }
-        (Some(t), _) if layout_members => {
-            let first = object
-                .layout
-                .as_ref()
-                .and_then(|layout| layout.members.first());
-            let code = first.map_or_else(String::new, |member| dialect.member(member));
-            format!(
-                "align the first member of `{t}`:\n    {code}\n{}",
-                dialect.note()
-            )
-        }
+        (Some(t), Some(layout)) if !layout.members.is_empty() => own_lines(t, layout, dialect),
         (t, _) => {
             let (code, access) = dialect.element(t.as_deref());
             let array = object.name.as_deref().unwrap_or("array");

@@ -3,7 +3,7 @@
 use super::{
     Advice, AdviceKind, Scene, Sharing,
     declaration::Dialect,
-    elements, members,
+    elements, members, neighbours,
     place::{Piece, pieces_of},
     ranges, traffic, variables,
 };
@@ -95,6 +95,7 @@ fn separate(scene: &Scene) -> Step {
     }
     if objects.len() > 1 {
         steps.extend(variables::separate(scene, &objects));
+        steps.extend(neighbours::separate(scene, &objects));
     }
     if steps.is_empty() {
         return ranges::separate(scene);

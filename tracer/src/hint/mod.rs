@@ -10,6 +10,7 @@ mod elements;
 mod layout;
 pub mod load;
 mod members;
+mod neighbours;
 mod place;
 mod ranges;
 mod relayout;

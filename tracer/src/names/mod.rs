@@ -3,6 +3,9 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
+use std::collections::BTreeMap;
+
+mod by_instruction;
 mod lookup;
 mod resolver;
 mod watch_text;
@@ -11,7 +14,7 @@ pub use lookup::{Located, LookupError, find_variable};
 pub use resolver::Resolver;
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
 
-use crate::access::{LineKey, LineSize, SpaceId, Tid};
+use crate::access::{LineKey, LineSize, Op, SpaceId, Tid};
 
 /// What kind of memory a byte belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,11 +167,40 @@ pub struct ThreadName {
     pub comm: Option<String>,
 }
 
+/// An instruction that accesses bytes of a line. Its operand tells the type of memory that has no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessedBy {
+    /// Address space that names the code.
+    pub space: SpaceId,
+    /// Virtual address of the instruction.
+    pub ip: u64,
+    /// Executed in kernel mode.
+    pub kernel: bool,
+    /// Direction.
+    pub op: Op,
+    /// First byte touched, from the line's start.
+    pub offset: u8,
+    /// Bytes of the line touched.
+    pub size: u8,
+    /// Times seen.
+    pub count: u64,
+}
+
+/// How many of the instructions that were asked for the type behind their operand told it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Instructions whose operand has a type.
+    pub named: u64,
+    /// The others, by reason: its stable name, and what it means.
+    pub untraced: BTreeMap<(&'static str, String), u64>,
+}
+
 /// Turns keys and addresses into words.
 pub trait Names {
-    /// The objects that have bytes on the line, in address order.
-    fn objects(&self, key: LineKey, size: LineSize) -> Vec<ObjectName>;
-    /// The part of an object that `bytes` bytes from `offset` on the line are.
+    /// The objects that have bytes on the line, in address order. `by` are the instructions known to access it.
+    fn objects(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Vec<ObjectName>;
+    /// The part of an object that `bytes` bytes from `offset` on the line are, as far as the instructions given
+    /// to [`Names::objects`] tell.
     fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName>;
     /// A virtual address at which the line was mapped: in the given space, where it is private or was seen.
     fn address(&self, key: LineKey) -> Option<u64>;
@@ -178,4 +210,6 @@ pub trait Names {
     fn thread(&self, tid: Tid) -> ThreadName;
     /// What could not be named, counted by reason, in words a user can act on.
     fn caveats(&self) -> Vec<String>;
+    /// What instructions told of memory that has no name.
+    fn coverage(&self) -> Coverage;
 }

@@ -1,5 +1,7 @@
 //! The answering side of [`Names`]: address spaces, modules and kernel symbols.
 
+mod typed;
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap},
@@ -8,9 +10,10 @@ use std::{
 
 use symbolizer::{Frame, Missing, Module, TypeRef};
 
+use self::typed::{Instructions, Part};
 use super::{
-    CodeName, ElementLayout, FieldName, Language, MemberLayout, Names, ObjectKind, ObjectLayout,
-    ObjectName, ThreadName,
+    AccessedBy, CodeName, Coverage, ElementLayout, FieldName, Language, MemberLayout, Names,
+    ObjectKind, ObjectLayout, ObjectName, ThreadName,
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
@@ -27,13 +30,23 @@ const MODULE_MAPPINGS: usize = 6;
 struct Resolved {
     name: ObjectName,
     typed: Option<(Arc<LoadedModule>, TypeRef)>,
+    /// Parts that the accessing instructions named.
+    parts: Vec<Part>,
+}
+
+/// The objects of a line.
+struct OnLine {
+    /// The instructions that were asked.
+    by: Vec<AccessedBy>,
+    objects: Arc<Vec<Resolved>>,
 }
 
 /// Answers from recorded or live context.
 pub struct Resolver<'a> {
     spaces: &'a AddressSpaces,
     modules: &'a ModuleStore,
-    objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
+    objects: RefCell<HashMap<LineKey, OnLine>>,
+    instructions: RefCell<Instructions>,
     missing: RefCell<BTreeMap<(String, String), u64>>,
 }
 
@@ -44,6 +57,7 @@ impl<'a> Resolver<'a> {
             spaces,
             modules,
             objects: RefCell::default(),
+            instructions: RefCell::default(),
             missing: RefCell::default(),
         }
     }
@@ -62,10 +76,32 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn resolve(&self, key: LineKey, size: LineSize) -> Arc<Vec<Resolved>> {
+    /// The objects of a line. Instructions not asked before add what they tell.
+    fn resolve(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Arc<Vec<Resolved>> {
+        let mut asked = Vec::new();
         if let Some(known) = self.objects.borrow().get(&key) {
-            return known.clone();
+            let same = |site: &&AccessedBy| {
+                let at = |site: &AccessedBy| (site.space, site.ip, site.op, site.offset, site.size);
+                known.by.iter().any(|known| at(known) == at(site))
+            };
+            if by.iter().all(|site| same(&site)) {
+                return known.objects.clone();
+            }
+            asked.clone_from(&known.by);
+            asked.extend(by.iter().filter(|site| !same(site)));
+        } else {
+            asked.extend(by);
         }
+        let objects = Arc::new(self.objects_of(key, size, &asked));
+        let found = OnLine {
+            by: asked,
+            objects: objects.clone(),
+        };
+        self.objects.borrow_mut().insert(key, found);
+        objects
+    }
+
+    fn objects_of(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Vec<Resolved> {
         let mut found: Vec<Resolved> = Vec::new();
         // Mappings are cut at pages, so a whole line is in one module or in none.
         let data = self
@@ -89,17 +125,22 @@ impl<'a> Resolver<'a> {
                 offset = next;
             }
         }
+        let kind = self.kind(key.0, data.as_ref());
+        let typed = self.typed_objects(key, size, by, &found, kind);
+        found.extend(typed);
+        found.sort_by_key(|object| (object.name.start.is_none(), object.name.start));
         if found.is_empty() {
-            let kind = self.kind(key.0, data.as_ref());
             let name = ObjectName {
                 kind,
                 name: self.mapping_name(key.0, kind),
                 ..ObjectName::default()
             };
-            found.push(Resolved { name, typed: None });
+            found.push(Resolved {
+                name,
+                typed: None,
+                parts: Vec::new(),
+            });
         }
-        let found = Arc::new(found);
-        self.objects.borrow_mut().insert(key, found.clone());
         found
     }
 
@@ -134,6 +175,7 @@ impl<'a> Resolver<'a> {
         Some(Resolved {
             name,
             typed: object.ty.map(|ty| (module.clone(), ty)),
+            parts: Vec::new(),
         })
     }
 
@@ -231,22 +273,30 @@ impl<'a> Resolver<'a> {
 }
 
 impl Names for Resolver<'_> {
-    fn objects(&self, key: LineKey, size: LineSize) -> Vec<ObjectName> {
-        self.resolve(key, size)
+    fn objects(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Vec<ObjectName> {
+        self.resolve(key, size, by)
             .iter()
             .map(|r| r.name.clone())
             .collect()
     }
 
     fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
-        let objects = self.resolve(key, size);
+        let objects = self.resolve(key, size, &[]);
         let position = key.0.position() + u64::from(offset);
-        let (object, resolved) = objects.iter().enumerate().find(|(_, r)| {
+        let covers = |r: &Resolved| {
             r.name.start.is_some_and(|start| start <= position)
                 && r.name.end().is_some_and(|end| position < end)
-        })?;
-        let path = resolved.typed.as_ref().and_then(|(module, ty)| {
-            let inside = position - resolved.name.start?;
+        };
+        let named = |r: &Resolved| {
+            let is_it = |part: &&Part| (part.0, u16::from(part.1)) == (offset, bytes);
+            r.parts.iter().find(is_it).map(|part| part.2.clone())
+        };
+        let (object, resolved) = objects
+            .iter()
+            .enumerate()
+            .find(|(_, r)| covers(r) || named(r).is_some())?;
+        let by_type = resolved.typed.as_ref().and_then(|(module, ty)| {
+            let inside = position.checked_sub(resolved.name.start?)?;
             match module.elf.field(*ty, inside, u64::from(bytes)) {
                 Ok(field) => Some(field.path).filter(|p| !p.is_empty()),
                 Err(reason) => {
@@ -255,7 +305,10 @@ impl Names for Resolver<'_> {
                 }
             }
         });
-        Some(FieldName { object, path })
+        Some(FieldName {
+            object,
+            path: by_type.or_else(|| named(resolved)),
+        })
     }
 
     fn address(&self, key: LineKey) -> Option<u64> {
@@ -352,6 +405,10 @@ impl Names for Resolver<'_> {
         ThreadName {
             comm: self.spaces.thread(tid).and_then(|t| t.comm.clone()),
         }
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.instructions.borrow().coverage()
     }
 
     fn caveats(&self) -> Vec<String> {

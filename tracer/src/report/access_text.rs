@@ -72,7 +72,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
     // Where it is tight, the object's name gives way first: the title has it.
     let object = out
         .options
-        .name(finding.object.name.as_deref().unwrap_or_default());
+        .name(finding.object.spoken().unwrap_or_default());
     if !object.is_empty() && !table::fits(&table, &rows, width) {
         for row in &mut rows {
             if let Some(part) = row[WHAT_COLUMN].strip_prefix(object.as_str())
@@ -147,7 +147,7 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
 
 /// The row's bytes by name; of an object with a long name only the part, which the title completes.
 fn what(finding: &Finding, row: &AccessRow) -> String {
-    let full = full_name(finding.object.name.as_deref(), row.field.as_deref());
+    let full = full_name(finding.object.spoken(), row.field.as_deref());
     match &row.field {
         Some(part) if columns(&full) > WHAT => part.clone(),
         _ => full,

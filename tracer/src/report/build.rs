@@ -2,7 +2,9 @@
 
 use super::{
     caveats, facts,
-    model::{Advice, Cost, Finding, Handoffs, Line, Report, Run, SCHEMA, Target, Tool, Watch},
+    model::{
+        Advice, Cost, Finding, Handoffs, Line, Report, Run, SCHEMA, Target, Tool, Typing, Watch,
+    },
     pairs, parts, rows,
     rows::share,
     subject::Subject,
@@ -13,7 +15,7 @@ use crate::{
     event::{Breadth, Tally, WatchTally},
     finding::{Confidence, JudgedPair, Judgement, Standing, Thresholds, Verdict, Watched},
     hint::{self, Scene, Sharing},
-    names::Names,
+    names::{Coverage, Names},
 };
 
 /// What the report says of the run besides the counts of its [`Tally`].
@@ -92,6 +94,7 @@ pub fn build(
         .filter(|(_, judgement)| judgement.weak)
         .map(|(finding, _)| finding.id.clone())
         .collect();
+    let pairs = pairs::pairs(pairs, names, facts);
     let mut caveats = caveats::of_run(tally, facts);
     if !weak.is_empty() {
         caveats.push(format!(
@@ -104,6 +107,8 @@ pub fn build(
         ));
     }
     caveats.extend(extra.iter().cloned());
+    let typing = names.coverage();
+    caveats.extend(caveats::of_typing(&typing));
     caveats.extend(names.caveats());
     Report {
         schema: SCHEMA,
@@ -111,15 +116,15 @@ pub fn build(
             name: "cohtrace".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        run: run(tally, facts),
+        run: run(tally, facts, typing),
         findings,
         insignificant,
-        pairs: pairs::pairs(pairs, names, facts),
+        pairs,
         caveats,
     }
 }
 
-fn run(tally: &Tally, facts: &RunFacts) -> Run {
+fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
     Run {
         sources: facts.sources.clone(),
         duration_s: facts.duration_s(),
@@ -150,6 +155,12 @@ fn run(tally: &Tally, facts: &RunFacts) -> Run {
         operands_unknown: tally.operands_unknown,
         watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
         threshold: facts.thresholds.cost_share,
+        typing: Typing {
+            named: typing.named,
+            untraced: (typing.untraced.into_iter())
+                .map(|((name, _), n)| (name.to_owned(), n))
+                .collect(),
+        },
     }
 }
 

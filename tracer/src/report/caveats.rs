@@ -4,7 +4,10 @@ use super::{
     build::RunFacts,
     number::{count, grouped, percent},
 };
-use crate::event::{Breadth, Tally, Unresolved};
+use crate::{
+    event::{Breadth, Tally, Unresolved},
+    names::Coverage,
+};
 
 /// Reasons with less than this share of the samples are summed up in one sentence.
 const WORTH_ITS_OWN: f64 = 0.03;
@@ -59,6 +62,27 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
 }
 
 /// What watch windows could not see, and what they disturb.
+/// Memory without a name whose type no instruction told.
+pub(super) fn of_typing(coverage: &Coverage) -> Option<String> {
+    let untold: u64 = coverage.untraced.values().sum();
+    if untold == 0 {
+        return None;
+    }
+    let mut reasons: Vec<(&String, u64)> = (coverage.untraced.iter())
+        .map(|((_, words), n)| (words, *n))
+        .collect();
+    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let reasons: Vec<String> = (reasons.iter())
+        .map(|(words, n)| format!("{} {words}", grouped(*n)))
+        .collect();
+    Some(format!(
+        "{} of {} did not tell the type of the memory without a name that they access: {}.",
+        grouped(untold),
+        count(untold + coverage.named, "instruction", "instructions"),
+        reasons.join(", ")
+    ))
+}
+
 fn windows(run: &RunFacts) -> Vec<String> {
     let watched = &run.watched;
     let mut out = vec![

@@ -87,7 +87,7 @@ pub(super) fn subject(finding: &Finding) -> String {
     let object = &finding.object;
     let mut fields: Vec<String> = Vec::new();
     for field in finding.groups.iter().flat_map(|group| &group.fields) {
-        let full = access_text::full_name(object.name.as_deref(), Some(field));
+        let full = access_text::full_name(object.spoken(), Some(field));
         if !fields.contains(&full) {
             fields.push(full);
         }
@@ -131,7 +131,12 @@ fn place(finding: &Finding) -> String {
             .line
             .map_or_else(String::new, |line| format!(":{line}"));
         text.push_str(&format!(
-            ", declared at {}",
+            ", {} at {}",
+            if object.name.is_some() {
+                "declared"
+            } else {
+                "a type declared"
+            },
             shorten::path(&format!("{file}{line}"), 60)
         ));
     }

@@ -11,7 +11,10 @@ use crate::{
     analysis::{CpuSet, Site, SiteCounts, Totals},
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
-    names::{CodeName, FieldName, Language, Names, ObjectKind, ObjectName, ThreadName},
+    names::{
+        AccessedBy, CodeName, Coverage, FieldName, Language, Names, ObjectKind, ObjectName,
+        ThreadName,
+    },
 };
 
 /// Where the lines of the tests start.
@@ -29,6 +32,7 @@ pub struct FakeNames {
     pub code: BTreeMap<u64, CodeName>,
     pub comms: BTreeMap<u32, String>,
     pub caveats: Vec<String>,
+    pub coverage: Coverage,
 }
 
 impl FakeNames {
@@ -68,7 +72,7 @@ impl FakeNames {
 }
 
 impl Names for FakeNames {
-    fn objects(&self, _: LineKey, _: LineSize) -> Vec<ObjectName> {
+    fn objects(&self, _: LineKey, _: LineSize, _: &[AccessedBy]) -> Vec<ObjectName> {
         self.objects.clone()
     }
 
@@ -108,6 +112,10 @@ impl Names for FakeNames {
 
     fn caveats(&self) -> Vec<String> {
         self.caveats.clone()
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.coverage.clone()
     }
 }
 

@@ -80,8 +80,19 @@ pub struct Run {
     pub operands_unknown: u64,
     /// Significance threshold: share of the sampled time.
     pub threshold: f64,
+    /// What instructions told of memory that has no name.
+    pub typing: Typing,
     /// Watch windows; `None` when nothing could be watched, or was to be.
     pub watch: Option<Watch>,
+}
+
+/// Instructions that were asked for the type of memory without a name (heap, other threads' stacks).
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
+pub struct Typing {
+    /// Those that told it.
+    pub named: u64,
+    /// The others, by reason.
+    pub untraced: BTreeMap<String, u64>,
 }
 
 /// Watch windows of a run.
@@ -186,6 +197,13 @@ pub struct Object {
     pub offset_in_object: Option<u64>,
     /// Bytes.
     pub size: Option<u64>,
+}
+
+impl Object {
+    /// What stands before a field in sentences: the variable, or the type of memory without a name.
+    pub(super) fn spoken(&self) -> Option<&str> {
+        self.name.as_deref().or(self.type_name.as_deref())
+    }
 }
 
 /// What a line costs.

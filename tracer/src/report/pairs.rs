@@ -8,7 +8,7 @@ use super::{
     subject::Subject,
 };
 use crate::{
-    access::{LineSize, Op},
+    access::LineSize,
     analysis::{self, CpuSet, Site, SiteCounts},
     finding::{Hint, JudgedPair, NoHint},
     hint::load,
@@ -99,7 +99,7 @@ fn site(side: &analysis::PairSide) -> SiteCounts {
             tid: crate::access::Tid::default(),
             offset: side.offset,
             size: side.size,
-            op: Op::Load,
+            op: side.op,
             locked: false,
             kernel: side.instruction.kernel,
         },

@@ -62,7 +62,7 @@ pub(super) fn print(out: &mut Lines, pair: &Pair) {
 
 /// `counters.hits in bump, counters.c:31`.
 fn side(pair: &Pair, side: &PairSide) -> String {
-    let what = access_text::full_name(pair.object.name.as_deref(), side.field.as_deref());
+    let what = access_text::full_name(pair.object.spoken(), side.field.as_deref());
     let code = &side.code;
     let function = code.inlined.first().or(code.symbol.as_ref());
     let function = function.map_or_else(String::new, |name| format!("{name}, "));

@@ -6,7 +6,7 @@ use super::{model::Object, printable::printable, shorten};
 use crate::{
     access::{LineKey, LineSize, Place},
     analysis::SiteCounts,
-    names::{FieldName, Names, ObjectKind, ObjectName},
+    names::{AccessedBy, FieldName, Names, ObjectKind, ObjectName},
 };
 
 /// Columns of the longest name in a sentence.
@@ -29,7 +29,8 @@ impl Subject {
         line_size: LineSize,
         sites: &[SiteCounts],
     ) -> Subject {
-        let objects = names.objects(key, line_size);
+        let by: Vec<AccessedBy> = sites.iter().map(accessed_by).collect();
+        let objects = names.objects(key, line_size, &by);
         let mut fields: BTreeMap<(u8, u16), Option<FieldName>> = BTreeMap::new();
         let mut weights = vec![(0u64, 0u64); objects.len()];
         for site in sites {
@@ -118,6 +119,20 @@ impl Subject {
     /// The objects with names that are safe, and short enough, to put into sentences.
     pub(super) fn printable_objects(&self) -> Vec<ObjectName> {
         self.objects.iter().cloned().map(printable_object).collect()
+    }
+}
+
+/// A site as the names need it.
+pub(crate) fn accessed_by(site: &SiteCounts) -> AccessedBy {
+    let at = &site.site;
+    AccessedBy {
+        space: at.space,
+        ip: at.ip,
+        kernel: at.kernel,
+        op: at.op,
+        offset: at.offset,
+        size: at.size,
+        count: site.accesses().saturating_add(site.trapped),
     }
 }
 

@@ -204,3 +204,43 @@ fn memory_without_fields_is_still_known_to_be_on_the_heap() {
     let advice = advise(&scene(&objects, &units));
     assert!(advice.text.contains("on the heap"), "{}", advice.text);
 }
+
+/// An object on the heap of which only the type is known.
+fn nameless(start: u64) -> ObjectName {
+    let members: &[_] = &[("done", 0, 8, "unsigned long")];
+    ObjectName {
+        kind: ObjectKind::Heap,
+        name: None,
+        start: Some(start),
+        ..structure("struct jobs", Language::C, 8, members)
+    }
+}
+
+#[test]
+fn objects_of_one_type_get_lines_of_their_own_by_the_type() {
+    let objects = [nameless(START), nameless(START + 8)];
+    let units = [own_in(0, 0, 8, ".done"), own_in(1, 8, 8, ".done")];
+    let advice = advise(&scene(&objects, &units));
+    assert_eq!(advice.kind, AdviceKind::AlignObject);
+    for part in [
+        "2 objects of type `struct jobs`, which different threads use, share the line.",
+        "_Alignas(64) unsigned long done;",
+        "Each grows from 8 to 64 bytes.",
+        "aligned_alloc",
+    ] {
+        assert!(advice.text.contains(part), "{part}: {}", advice.text);
+    }
+}
+
+#[test]
+fn objects_of_a_scalar_type_are_described_by_bytes() {
+    let scalar = |start| ObjectName {
+        type_name: Some("unsigned long".to_owned()),
+        layout: None,
+        ..nameless(start)
+    };
+    let objects = [scalar(START), scalar(START + 8)];
+    let units = [own_in(0, 0, 8, "counts[]"), own_in(1, 8, 8, "counts[]")];
+    let advice = advise(&scene(&objects, &units));
+    assert_eq!(advice.kind, AdviceKind::SeparateBytes);
+}

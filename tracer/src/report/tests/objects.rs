@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{check, plain};
 use crate::{
     access::{LineKey, Op, Pid, Place, SpaceId},
     finding::{Fact, Verdict},
@@ -320,5 +320,55 @@ fn two_variables_on_one_line() {
               - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
                 line between CPUs: shares of time are estimates, and no hand-offs are counted.
         "#]],
+    );
+}
+
+#[test]
+fn heap_objects_are_called_by_the_type_that_their_instructions_know() {
+    let jobs = |start| {
+        let mut jobs = object("", ObjectKind::Heap, start, 8);
+        (jobs.name, jobs.type_name) = (None, Some("struct jobs".to_owned()));
+        (jobs.file, jobs.line) = (Some("/src/jobs.c".to_owned()), Some(14));
+        jobs
+    };
+    let mut names = FakeNames {
+        objects: vec![jobs(LINE), jobs(LINE + 8)],
+        ..FakeNames::default()
+    }
+    .field(0, 8, 0, ".done")
+    .field(8, 16, 1, ".done")
+    .code(0x401600, "count_jobs", "/src/jobs.c", 26, Language::C);
+    names.coverage.named = 1;
+    let sites = vec![
+        site(0, 8, Op::Rmw, 4001, 0x401600, 500, 20),
+        site(8, 8, Op::Rmw, 4002, 0x401600, 500, 20),
+    ];
+    let judgement = with_bytes(judgement(Verdict::FalseSharing, 0.0, sites), 0, 0xffff);
+    let all_told = report(std::slice::from_ref(&judgement), &names);
+    let found = &all_told.findings[0];
+    assert_eq!(found.object.name, None);
+    assert_eq!(found.object.type_name.as_deref(), Some("struct jobs"));
+    assert_eq!(found.accesses[0].field.as_deref(), Some(".done"));
+    assert_eq!(all_told.run.typing.named, 1);
+    let words = plain(&all_told);
+    assert!(
+        words.contains("F1  FALSE SHARING  struct jobs.done "),
+        "{words}"
+    );
+    assert!(
+        words.contains(
+            "heap memory of type `struct jobs`, 8 bytes, a type declared at /src/jobs.c:14"
+        ),
+        "{words}"
+    );
+    assert!(!words.contains("did not tell the type"), "{words}");
+
+    let reason = ("untyped", "the pointer has no type".to_owned());
+    names.coverage.untraced.insert(reason, 3);
+    let words = plain(&report(&[judgement], &names));
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("3 of 4 instructions did not tell the type of the memory without a name that they access: 3 the pointer has no type."),
+        "{words}"
     );
 }

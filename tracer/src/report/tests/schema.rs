@@ -44,6 +44,10 @@ fn the_json_form_has_every_key_of_the_schema() {
             "unresolved": {},
             "operands_unknown": 0,
             "threshold": 0.01,
+            "typing": {
+              "named": 0,
+              "untraced": {}
+            },
             "watch": null
           },
           "findings": [
