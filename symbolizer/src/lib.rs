@@ -1,7 +1,8 @@
 //! Instruction addresses to functions, inlined calls and source lines; data addresses to variables, types and
 //! fields.
 //!
-//! **You give** the bytes of an ELF file ([`Module::parse`]), a way to find its separate debug file
+//! For a process, live or recorded, there is [`Process`]: it takes mappings and run-time addresses. Below it is the
+//! single file: **you give** the bytes of an ELF file ([`Module::parse`]), a way to find its separate debug file
 //! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
 //! ([`Module::object`], [`Module::field`], [`Module::layout`]; by name [`Module::variable`]), or the reason why there is none ([`Missing`]).
 //!
@@ -47,6 +48,7 @@ mod lookup;
 mod missing;
 mod module;
 mod object;
+mod process;
 mod spans;
 mod symbols;
 mod types;
@@ -61,4 +63,5 @@ pub use lookup::{Candidate, NamedVariable, VariableError};
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;
+pub use process::{Data, Homeless, Mapped, Mapping, OpenModule, Process, module_mapping};
 pub use types::{Element, FieldKind, FieldPath, Layout, Member, TypeRef};

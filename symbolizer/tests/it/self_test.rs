@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use symbolizer::{Bounds, Language, Module, NoDebugFiles};
+use symbolizer::{Bounds, Homeless, Language, Mapping, Module, NoDebugFiles, Process};
 
 fn own_module() -> Module {
     let path = std::env::current_exe().unwrap();
@@ -206,4 +206,28 @@ fn same(actual: &[[String; 3]], expected: &[[String; 3]]) -> bool {
             let scoped = actual[0].ends_with(&format!("::{}", expected[0]));
             actual[1..] == expected[1..] && (actual[0] == expected[0] || scoped)
         })
+}
+
+#[test]
+fn a_process_by_its_mappings_names_code_and_data_at_run_time_addresses() {
+    ZEROED[4095].store(1, Ordering::Relaxed);
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let process = Process::new(Mapping::parse_all(&maps), |mapping| {
+        let bytes = std::fs::read(&mapping.name).map_err(|e| e.to_string())?;
+        Module::parse(Arc::new(bytes), Box::new(NoDebugFiles)).map_err(|e| e.to_string())
+    });
+    let code = process
+        .code(some_function_of_this_file as *const () as u64)
+        .unwrap();
+    let function = code.frames.last().unwrap().function.as_deref();
+    assert_eq!(function, Some("it::self_test::some_function_of_this_file"));
+
+    let data = process.data(&raw const ZEROED[4095] as u64, 8).unwrap();
+    assert_eq!(data.object.unwrap().name, "it::self_test::ZEROED");
+    assert_eq!(data.field.unwrap().path, "[4095]");
+
+    let boxed = Box::new(7u64);
+    let heap = process.data(&raw const *boxed as u64, 8);
+    assert!(matches!(heap, Err(Homeless::NoFile { .. })), "{heap:?}");
+    assert_eq!(process.data(16, 8), Err(Homeless::NotMapped));
 }

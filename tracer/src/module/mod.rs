@@ -13,9 +13,31 @@ use std::{
     },
 };
 
-use symbolizer::Module;
+use symbolizer::{Mapped, Module};
 
 use crate::{access::Pid, event::Mapping, machine::kallsyms::Kallsyms};
+
+impl Mapped for Mapping {
+    fn start(&self) -> u64 {
+        self.start
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn file_offset(&self) -> u64 {
+        self.file_offset
+    }
+
+    fn file(&self) -> Option<(u64, u64)> {
+        self.is_file().then_some((self.dev, self.inode))
+    }
+
+    fn is_executable(&self) -> bool {
+        self.executable
+    }
+}
 
 /// Identifies an opened module within one [`ModuleStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

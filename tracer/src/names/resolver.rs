@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use symbolizer::{Frame, Missing, Module, TypeRef};
+use symbolizer::{Frame, Missing, Module, TypeRef, module_mapping};
 
 use self::typed::{Instructions, Part};
 use super::{
@@ -21,10 +21,6 @@ use crate::{
     module::{LoadedModule, ModuleStore},
     space::AddressSpaces,
 };
-
-/// How many mappings below an anonymous one may belong to the module whose zero-initialised data it
-/// holds: text, read-only data, relocated data, data.
-const MODULE_MAPPINGS: usize = 6;
 
 /// An object with what it takes to name its parts.
 struct Resolved {
@@ -179,31 +175,13 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The module whose data an address is: by its own mapping, or for zero-initialised data (which the
-    /// kernel maps as anonymous memory after the file's) by the nearest file mapping below.
+    /// The module whose data an address is.
     fn module_data(&self, space: SpaceId, addr: u64) -> Option<(Arc<LoadedModule>, u64)> {
         let mapping = self.spaces.mapping(space, addr)?;
         if !mapping.is_file() && (mapping.shared || mapping.inode != 0) {
             return None;
         }
-        let below: Vec<&Arc<Mapping>> = self
-            .spaces
-            .mappings(space)
-            .take_while(|m| m.start <= addr)
-            .collect();
-        let nearest = below
-            .iter()
-            .rev()
-            .take(MODULE_MAPPINGS)
-            .find(|m| m.is_file())?;
-        // Two data segments may share a page of the file, so only the code's mapping tells the bias.
-        let of_file = |m: &&&Arc<Mapping>| (m.dev, m.inode) == (nearest.dev, nearest.inode);
-        let code = below
-            .iter()
-            .rev()
-            .filter(of_file)
-            .find(|m| m.executable)
-            .unwrap_or(nearest);
+        let code = module_mapping(self.spaces.mappings(space), addr)?;
         let module = self.modules.open(self.spaces.pid(space)?, code).ok()?;
         let svma = module.svma(code, addr)?;
         Some((module, svma))
