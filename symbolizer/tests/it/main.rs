@@ -7,6 +7,7 @@
     reason = "every function here is part of a test, and blessed texts have hashes"
 )]
 
+mod account;
 mod code;
 mod crafted;
 mod data;
@@ -15,5 +16,7 @@ mod hostile;
 mod lookup;
 mod self_test;
 mod separate;
+mod shelf;
+mod split;
 mod toolchain;
 mod units;
