@@ -145,11 +145,7 @@ impl View<'_> {
     where
         Self: 'u,
     {
-        let table = self
-            .info
-            .units
-            .line_table(unit)
-            .ok_or(Missing::NotCovered)?;
+        let table = unit.line_table().ok_or(Missing::NotCovered)?;
         table
             .lines
             .get_or_init(|| Lines::read(self, &self.unit(table.unit)?, table.offset))
@@ -162,11 +158,7 @@ impl View<'_> {
     where
         Self: 'u,
     {
-        let table = self
-            .info
-            .units
-            .line_table(unit)
-            .ok_or(Missing::NotCovered)?;
+        let table = unit.line_table().ok_or(Missing::NotCovered)?;
         table
             .files
             .get_or_init(|| Files::read(self, &self.unit(table.unit)?, unit, table.offset))

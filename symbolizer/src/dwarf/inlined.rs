@@ -227,7 +227,7 @@ impl<'a> CallReader<'a> {
             gimli::DW_AT_call_line => self.line = number().filter(|&line| line != 0),
             gimli::DW_AT_call_column => self.column = number().filter(|&column| column != 0),
             gimli::DW_AT_GNU_discriminator => {
-                self.discriminator = number().filter(|&which| which != 0)
+                self.discriminator = number().filter(|&which| which != 0);
             }
             _ => self.range.observe(name, value),
         }

@@ -281,6 +281,10 @@ impl<'a> View<'a> {
     }
 
     /// The text of a string attribute, whatever its form.
+    #[expect(
+        clippy::unused_self,
+        reason = "the opened unit has the sections; readers ask the view"
+    )]
     pub(crate) fn text<'r>(&self, unit: &RawUnit<'r>, value: Value<'r>) -> Option<&'r [u8]> {
         let text = unit.raw.attr_string(unit, value).ok()?.slice();
         // No identifier is this long; a hostile string table has no ends.

@@ -85,6 +85,10 @@ impl Unit {
         Ok(self.with_header(raw, header))
     }
 
+    pub(crate) fn line_table(&self) -> Option<&LineTable> {
+        self.line_table.as_deref()
+    }
+
     /// What [`Unit::open`] does once the header is read.
     pub(super) fn with_header<'a>(
         &self,
@@ -215,10 +219,6 @@ impl Units {
     /// Number of the first unit in a `.dwo` file.
     pub(super) fn first_of_split(&self, file: usize) -> u32 {
         SPLIT | ((file as u32) << self.local_bits)
-    }
-
-    pub(crate) fn line_table<'u>(&self, unit: &'u Unit) -> Option<&'u LineTable> {
-        unit.line_table.as_deref()
     }
 
     /// The entry at an offset of the section of a unit (`DW_FORM_ref_addr`).

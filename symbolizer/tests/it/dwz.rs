@@ -31,7 +31,7 @@ fn dwz(built: &Built, arguments: &[&str]) -> bool {
 }
 
 /// Programs of two units: what dwz can share within one.
-fn programs() -> Vec<(String, Built)> {
+pub fn programs() -> Vec<(String, Built)> {
     let mut programs = Vec::new();
     for (compiler, name) in [("cc", "data.c"), ("c++", "data.cpp")] {
         for version in ["-gdwarf-4", "-gdwarf-5"] {
@@ -107,13 +107,20 @@ fn a_program_whose_units_import_others_is_read_as_before() {
 }
 
 /// Two copies of a program that share a file; whether dwz made one.
-fn share(built: &Built, more: &[&str]) -> bool {
+pub fn share(built: &Built, more: &[&str]) -> bool {
     for copy in ["one", "two"] {
         std::fs::copy(&built.path, built.directory.path().join(copy)).unwrap();
     }
     let mut arguments = more.to_vec();
     arguments.extend(["-m", "shared", "-M", "shared", "one", "two"]);
-    dwz(built, &arguments) && built.directory.path().join("shared").exists()
+    if !dwz(built, &arguments) {
+        return false;
+    }
+    let shared = built.directory.path().join("shared").exists();
+    if !shared {
+        eprintln!("SKIPPED: dwz {arguments:?} found nothing to share");
+    }
+    shared
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod data;
 mod describe;
 mod dwz;
 mod hostile;
+mod hostile_files;
 mod lookup;
 mod minidebug;
 mod self_test;

@@ -49,7 +49,7 @@ fn pairs() -> Vec<(String, Built, Built)> {
 }
 
 /// Runs a packer; false, loudly, if it is not there or fails (binutils 2.40's crashes or hangs on DWARF 5).
-fn pack(built: &Built, packer: &str, label: &str) -> bool {
+pub fn pack(built: &Built, packer: &str, label: &str) -> bool {
     let output = Command::new("timeout")
         .args(["3", packer, "-e", "program", "-o", "packed"])
         .current_dir(&built.directory)
@@ -163,7 +163,7 @@ fn says(module: &Module, built: &Built, reason: Missing) {
     assert_eq!((object.missing, object.ty), (Some(reason), None));
 }
 
-fn dwo_name(built: &Built) -> String {
+pub fn dwo_name(built: &Built) -> String {
     let files = std::fs::read_dir(&built.directory).unwrap();
     let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     names.find(|name| name.ends_with(".dwo")).unwrap()
