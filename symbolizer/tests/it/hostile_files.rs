@@ -29,7 +29,7 @@ fn damage(label: &str, built: &Built, program: &str, files: &Shelf, name: &str) 
                 damaged.copy_within(from..from + length, to);
             }
             _ => {
-                for _ in 0..1 + round % 3 {
+                for _ in 0..=round % 3 {
                     let at = numbers.below(good.len());
                     damaged[at] = [0, 0xff, damaged[at] ^ 1, 0x7f][numbers.below(4)];
                 }

@@ -12,6 +12,7 @@ mod code;
 mod crafted;
 mod data;
 mod describe;
+mod discriminators;
 mod dwz;
 mod hostile;
 mod hostile_files;

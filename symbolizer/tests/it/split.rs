@@ -1,6 +1,6 @@
 //! Debug info in `.dwo` files and in packages of them.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use symbolizer::{Missing, Module};
 
@@ -166,7 +166,8 @@ fn says(module: &Module, built: &Built, reason: Missing) {
 pub fn dwo_name(built: &Built) -> String {
     let files = std::fs::read_dir(&built.directory).unwrap();
     let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    names.find(|name| name.ends_with(".dwo")).unwrap()
+    let is_dwo = |name: &String| Path::new(name).extension().is_some_and(|end| end == "dwo");
+    names.find(is_dwo).unwrap()
 }
 
 #[test]
