@@ -45,10 +45,12 @@ mod language;
 )]
 mod locals;
 mod lookup;
+mod minidebug;
 mod missing;
 mod module;
 mod object;
 mod process;
+mod separate;
 mod spans;
 mod symbols;
 mod types;
