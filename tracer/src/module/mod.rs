@@ -3,6 +3,7 @@
 
 mod debug_files;
 mod find;
+mod jit;
 
 use std::{
     collections::HashMap,
@@ -14,6 +15,8 @@ use std::{
 };
 
 use symbolizer::Module;
+
+pub use jit::{JitCode, JitMissing, JitStore};
 
 use crate::{access::Pid, event::Mapping, machine::kallsyms::Kallsyms};
 
@@ -82,6 +85,7 @@ pub struct ModuleStore {
     loaded: AtomicU32,
     of_this_boot: bool,
     kernel: OnceLock<Option<Kallsyms>>,
+    jit: JitStore,
 }
 
 impl ModuleStore {
@@ -89,12 +93,18 @@ impl ModuleStore {
     /// of; for another one, the kernel stays unnamed.
     pub fn new(root: PathBuf, of_this_boot: bool) -> ModuleStore {
         ModuleStore {
+            jit: JitStore::new(of_this_boot.then(|| root.clone())),
             root,
             opened: Mutex::default(),
             loaded: AtomicU32::new(0),
             of_this_boot,
             kernel: OnceLock::new(),
         }
+    }
+
+    /// Code that no file holds.
+    pub fn jit(&self) -> &JitStore {
+        &self.jit
     }
 
     /// The kernel's symbols, read when first asked for; `None` when their addresses are hidden.

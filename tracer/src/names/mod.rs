@@ -3,6 +3,7 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
+mod jit;
 mod lookup;
 mod resolver;
 mod watch_text;

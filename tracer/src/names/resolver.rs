@@ -31,8 +31,8 @@ struct Resolved {
 
 /// Answers from recorded or live context.
 pub struct Resolver<'a> {
-    spaces: &'a AddressSpaces,
-    modules: &'a ModuleStore,
+    pub(super) spaces: &'a AddressSpaces,
+    pub(super) modules: &'a ModuleStore,
     objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
     missing: RefCell<BTreeMap<(String, String), u64>>,
 }
@@ -48,7 +48,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn miss(&self, module: &str, reason: &impl ToString) {
+    pub(super) fn miss(&self, module: &str, reason: &impl ToString) {
         let key = (module.to_owned(), reason.to_string());
         *self.missing.borrow_mut().entry(key).or_default() += 1;
     }
@@ -296,16 +296,7 @@ impl Names for Resolver<'_> {
         let module_name = Some(mapping.name.clone()).filter(|n| !n.is_empty());
         let module = match self.modules.open(pid, mapping) {
             Ok(module) => module,
-            Err(reason) => {
-                self.miss(
-                    module_name.as_deref().unwrap_or("code without a file"),
-                    &reason,
-                );
-                return CodeName {
-                    module: module_name,
-                    ..unnamed
-                };
-            }
+            Err(reason) => return self.compiled_code(space, pid, mapping, ip, &reason),
         };
         let Some(svma) = module.svma(mapping, ip) else {
             return CodeName {
@@ -380,7 +371,7 @@ fn is_library(path: &str) -> bool {
 }
 
 /// A path without its empty steps: compilers join a directory `.` and a file `./x.c` as they are.
-fn source_path(path: &str) -> String {
+pub(super) fn source_path(path: &str) -> String {
     let path = path.replace("/./", "/");
     path.trim_start_matches("./").to_owned()
 }
