@@ -1,6 +1,6 @@
 //! Names of code that no file holds.
 
-use super::{CodeName, Resolver, resolver::source_path};
+use super::{CodeName, Resolver, missed::Unnamed, resolver::source_path};
 use crate::{
     access::{Pid, SpaceId},
     event::Mapping,
@@ -37,9 +37,9 @@ impl Resolver<'_> {
                 let of_file =
                     *unavailable != Unavailable::Anonymous && missing == JitMissing::NoMap;
                 if of_file {
-                    self.miss(named.unwrap_or(JIT), unavailable);
+                    self.miss(named.unwrap_or(JIT), unavailable, Unnamed::Code(ip));
                 } else {
-                    self.miss(named.unwrap_or(JIT), &missing);
+                    self.miss(named.unwrap_or(JIT), &missing, Unnamed::Code(ip));
                 }
                 CodeName {
                     module: named.map(str::to_owned),

@@ -4,7 +4,9 @@
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
 mod jit;
+mod kernel;
 mod lookup;
+mod missed;
 mod resolver;
 mod watch_text;
 

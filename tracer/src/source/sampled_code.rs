@@ -154,7 +154,7 @@ impl SampledCode {
     }
 
     fn kernel_function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<Rc<FunctionCode>> {
-        let (start, end, _) = self.modules.kernel()?.function(ip)?;
+        let (start, end, _) = self.modules.kernel().ok()?.function(ip)?;
         if let Some(code) = self.kernel.get(&start) {
             return code.clone();
         }

@@ -126,7 +126,7 @@ impl Text for LiveText<'_> {
 
     fn function(&mut self, addr: u64) -> Result<FunctionText, Unresolved> {
         if addr >= KERNEL_START {
-            let symbols = self.modules.kernel().ok_or(Unresolved::KernelText)?;
+            let symbols = self.modules.kernel().map_err(|_| Unresolved::KernelText)?;
             let (start, end, _) = symbols.function(addr).ok_or(Unresolved::KernelText)?;
             let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
             let bytes = (self.read_kernel)(start, length).ok_or(Unresolved::KernelText)?;
