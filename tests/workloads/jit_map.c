@@ -51,8 +51,7 @@ static void tell(const char *path, const char *prefix, const struct compiled *co
 
 int main(int argc, char **argv) {
     const char *how = argc > 2 ? argv[2] : "";
-    char path[64];
-    told_in(path, sizeof path, "perf", "map");
+    const char *path = told_in("perf", "map");
     struct compiled code[] = {COMPILE(count_hits), COMPILE(count_misses)};
     if (strcmp(how, "none") != 0)
         tell(path, how, code, 2);

@@ -7,6 +7,7 @@
 
 #include "stage.h"
 #include <elf.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,11 +48,21 @@ static inline struct compiled compile(const char *name, const char *start, const
     return code;
 }
 
+// What was told, to be taken back when the program is ended early.
+static char told[64];
+
+static inline void take_back(int signal) {
+    unlink(told);
+    _exit(128 + signal);
+}
+
 // A path in the directory where tools look.
-static inline const char *told_in(char *path, size_t room, const char *kind, const char *extension) {
-    snprintf(path, room, "/tmp/%s-%d.%s", kind, (int)getpid(), extension);
-    unlink(path); // Of an earlier process of this number.
-    return path;
+static inline const char *told_in(const char *kind, const char *extension) {
+    snprintf(told, sizeof told, "/tmp/%s-%d.%s", kind, (int)getpid(), extension);
+    unlink(told); // Of an earlier process of this number.
+    signal(SIGTERM, take_back);
+    signal(SIGINT, take_back);
+    return told;
 }
 
 #endif

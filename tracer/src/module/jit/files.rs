@@ -20,17 +20,14 @@ const SLACK: Duration = Duration::from_secs(2);
 pub(super) fn perf_map(root: &Path, pid: Pid) -> Result<(File, (u64, u64)), JitMissing> {
     let process = root.join(format!("proc/{}", pid.0));
     let status = fs::read_to_string(process.join("status")).ok();
-    let (path, user) = match &status {
-        Some(status) => {
-            let name = format!("perf-{}.map", ns_pid(status).unwrap_or(pid.0));
-            (process.join("root/tmp").join(name), user(status))
-        }
+    let (path, user) = if let Some(status) = &status {
+        let name = format!("perf-{}.map", ns_pid(status).unwrap_or(pid.0));
+        (process.join("root/tmp").join(name), user(status))
+    } else {
         // It ended: what it left behind is believed as perf believes it, by our own user.
-        None => {
-            let own = fs::read_to_string(root.join("proc/self/status")).ok();
-            let path = root.join(format!("tmp/perf-{}.map", pid.0));
-            (path, own.as_deref().and_then(user))
-        }
+        let own = fs::read_to_string(root.join("proc/self/status")).ok();
+        let path = root.join(format!("tmp/perf-{}.map", pid.0));
+        (path, own.as_deref().and_then(user))
     };
     let said = path.display().to_string();
     // A link could lead anywhere, and a pipe would block.

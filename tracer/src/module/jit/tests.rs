@@ -86,7 +86,7 @@ fn a_map_of_another_user_a_link_or_an_old_one_is_refused_with_the_reason() {
     .unwrap();
     assert_eq!(symbol(&store(root.path()), 500, 0x1000), Ok("first".into()));
     let file = fs::File::options().write(true).open(&map).unwrap();
-    file.set_modified(std::time::SystemTime::now() - Duration::from_secs(60))
+    file.set_modified(std::time::SystemTime::now() - Duration::from_mins(1))
         .unwrap();
     let stale = symbol(&store(root.path()), 500, 0x1000).unwrap_err();
     assert!(matches!(stale, JitMissing::Stale(_)), "{stale}");
@@ -112,12 +112,12 @@ fn dump() -> Vec<u8> {
     for word in [0x4a69_5444_u32, 1, 40, 62, 0, 500, 0, 0, 0, 0] {
         bytes.extend(word.to_le_bytes());
     }
-    let lines = [0x1000_u64, 2, 0x1000, 3 | 7 << 32];
+    let lines = [0x1000_u64, 2, 0x1000, 0x7_0000_0003];
     let mut payload: Vec<u8> = lines.iter().flat_map(|word| word.to_le_bytes()).collect();
     payload.extend(b"app.js\0");
     payload.extend([0x1001_u64, 4].iter().flat_map(|word| word.to_le_bytes()));
     payload.extend(b"\xff\0");
-    let mut code: Vec<u8> = [500 | 500 << 32, 0x1000_u64, 0x1000, 2, 0]
+    let mut code: Vec<u8> = [0x1f4_0000_01f4, 0x1000_u64, 0x1000, 2, 0]
         .iter()
         .flat_map(|word| word.to_le_bytes())
         .collect();

@@ -66,11 +66,19 @@ fn kernel(root: &Path, path: &str) -> Option<(u64, u64)> {
     run(compiler.arg(&source).arg("-o").arg(&program)).expect("cc");
     let notes = root.join("sys/kernel/notes");
     fs::create_dir_all(notes.parent().unwrap()).unwrap();
-    run(Command::new("objcopy")
-        .args(["-O", "binary", "--only-section=.note.gnu.build-id"])
-        .arg("--set-section-flags=.note.gnu.build-id=alloc")
-        .arg(&program)
-        .arg(&notes))?;
+    let shown = String::from_utf8(run(Command::new("readelf").arg("-n").arg(&program))?).ok()?;
+    let id = shown
+        .split("Build ID: ")
+        .nth(1)?
+        .split_whitespace()
+        .next()?;
+    let id = (0..id.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&id[at..at + 2], 16));
+    let mut note = [4_u32, 20, 3].map(u32::to_ne_bytes).concat();
+    note.extend(b"GNU\0");
+    note.extend(id.map(|byte| byte.expect("hexadecimal")));
+    fs::write(&notes, note).unwrap();
     let (start, stats) = (symbol(&program, "start")?, symbol(&program, "stats")?);
     fs::create_dir_all(root.join("proc/sys/kernel")).unwrap();
     fs::write(root.join("proc/sys/kernel/osrelease"), "6.1.0-test\n").unwrap();
