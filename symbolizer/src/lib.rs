@@ -5,6 +5,8 @@
 //! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
 //! ([`Module::object`], [`Module::field`], [`Module::layout`]; by name [`Module::variable`]), or the reason why there is none ([`Missing`]).
 //!
+//! Code that no file holds is named by what its compiler writes: [`PerfMap`], [`JitDump`].
+//!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (address, mapping_start, mapping_offset) = (0, 0, 0);

@@ -25,6 +25,9 @@ const CHUNK: usize = 1 << 20;
 /// Read in one look at most, so that a huge file does not hold up sampling; the next look reads on.
 const MOST_A_LOOK: u64 = 64 << 20;
 
+/// Dumps read of one process; it needs one.
+const MOST_DUMPS: usize = 4;
+
 /// The code at an address, as its compiler calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitCode {
@@ -151,7 +154,15 @@ impl<T: Reader> Growing<T> {
 impl Process {
     fn look(&mut self, root: &std::path::Path, pid: Pid, mappings: &[&Arc<Mapping>]) {
         self.refused = None;
-        match files::perf_map(root, pid) {
+        let own = files::own_pid(root, pid);
+        // Of a process that ended only its number here is left, under which another file may be.
+        let ended = own.is_none() && self.map.is_some();
+        let found = if ended {
+            Err(JitMissing::NoMap)
+        } else {
+            files::perf_map(root, pid)
+        };
+        match found {
             Ok((file, identity)) => {
                 let shortened = |known: &Growing<PerfMap>| {
                     file.metadata()
@@ -177,13 +188,13 @@ impl Process {
             // Text has no errors.
             let _ = map.read_on();
         }
-        let own = files::own_pid(root, pid);
         for mapping in mappings {
             if !files::is_dump(mapping, own) {
                 continue;
             }
             let identity = (mapping.dev, mapping.inode);
-            if !self.dumps.contains_key(&identity)
+            if self.dumps.len() < MOST_DUMPS
+                && !self.dumps.contains_key(&identity)
                 && let Some(file) = files::mapped(root, pid, mapping)
             {
                 let read = JitDump::default();
@@ -237,7 +248,7 @@ impl JitStore {
     }
 
     /// The code at an address of a process. `mappings` are those of its address space, among which the jitdump
-    /// file is found: its writer maps it as executable for that (jit-interface of `perf inject --jit`).
+    /// file is found: its writer maps it as executable for that (`jit_detect` in tools/perf/util/jitdump.c).
     pub fn find<'m>(
         &self,
         pid: Pid,

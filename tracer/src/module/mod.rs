@@ -9,6 +9,8 @@ mod vmlinux;
 
 use std::{
     collections::HashMap,
+    fs,
+    os::unix::fs::MetadataExt as _,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -107,12 +109,28 @@ impl ModuleStore {
         }
     }
 
-    /// What to install for the debug info of each of the files; see [`package::debug_packages`].
+    /// What to install, or to run, for the debug info of each of the files, by the file; without those of no
+    /// package and those that are another file here than in their process (in a container, say).
     pub fn debug_packages<'p>(
         &self,
         files: impl IntoIterator<Item = &'p str>,
     ) -> HashMap<&'p str, String> {
-        package::debug_packages(&self.root, files)
+        let here = files.into_iter().filter(|file| !self.is_elsewhere(file));
+        package::debug_packages(&self.root, here)
+    }
+
+    /// Whether the file was opened, and the one of its name below our root is another.
+    fn is_elsewhere(&self, file: &str) -> bool {
+        let found =
+            fs::metadata(self.root.join(file.trim_start_matches('/'))).map(|file| file.ino());
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = |modules: &Vec<(String, Opened)>| modules.iter().any(|(name, _)| name == file);
+        let inodes: Vec<u64> = opened
+            .iter()
+            .filter(|(_, modules)| named(modules))
+            .map(|((_, inode), _)| *inode)
+            .collect();
+        !inodes.is_empty() && !found.is_ok_and(|found| inodes.contains(&found))
     }
 
     /// Code that no file holds.
@@ -172,3 +190,6 @@ impl ModuleStore {
         module
     }
 }
+
+#[cfg(test)]
+mod tests;
