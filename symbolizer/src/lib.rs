@@ -6,6 +6,8 @@
 //! ([`DebugFiles`]) and addresses. **You get** code ([`Module::frames`], [`Module::function`]), data
 //! ([`Module::object`], [`Module::field`], [`Module::layout`]; by name [`Module::variable`]), or the reason why there is none ([`Missing`]).
 //!
+//! Code that no file holds is named by what its compiler writes: [`PerfMap`], [`JitDump`].
+//!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (address, mapping_start, mapping_offset) = (0, 0, 0);
@@ -38,6 +40,7 @@ mod debug_files;
 mod demangle;
 mod dwarf;
 mod image;
+mod jit;
 mod language;
 #[expect(
     dead_code,
@@ -60,6 +63,7 @@ pub use access::{Accessed, Operand, Storage, Untraced};
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
+pub use jit::{JitDump, JitDumpError, JitFunction, JitLine, PerfMap};
 pub use language::Language;
 pub use lookup::{Candidate, NamedVariable, VariableError};
 pub use missing::{Missing, ModuleError};

@@ -3,9 +3,14 @@
 
 mod debug_files;
 mod find;
+mod jit;
+mod package;
+mod vmlinux;
 
 use std::{
     collections::HashMap,
+    fs,
+    os::unix::fs::MetadataExt as _,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -14,6 +19,9 @@ use std::{
 };
 
 use symbolizer::{Mapped, Module};
+
+pub use jit::{JitCode, JitMissing, JitStore};
+pub use vmlinux::KernelMissing;
 
 use crate::{access::Pid, event::Mapping, machine::kallsyms::Kallsyms};
 
@@ -103,7 +111,9 @@ pub struct ModuleStore {
     opened: Mutex<ByFile>,
     loaded: AtomicU32,
     of_this_boot: bool,
-    kernel: OnceLock<Option<Kallsyms>>,
+    kernel: OnceLock<Result<Kallsyms, KernelMissing>>,
+    vmlinux: OnceLock<Option<(Arc<LoadedModule>, u64)>>,
+    jit: JitStore,
 }
 
 impl ModuleStore {
@@ -111,23 +121,70 @@ impl ModuleStore {
     /// of; for another one, the kernel stays unnamed.
     pub fn new(root: PathBuf, of_this_boot: bool) -> ModuleStore {
         ModuleStore {
+            jit: JitStore::new(of_this_boot.then(|| root.clone())),
             root,
             opened: Mutex::default(),
             loaded: AtomicU32::new(0),
             of_this_boot,
             kernel: OnceLock::new(),
+            vmlinux: OnceLock::new(),
         }
     }
 
-    /// The kernel's symbols, read when first asked for; `None` when their addresses are hidden.
-    pub fn kernel(&self) -> Option<&Kallsyms> {
+    /// What to install, or to run, for the debug info of each of the files, by the file; without those of no
+    /// package and those that are another file here than in their process (in a container, say).
+    pub fn debug_packages<'p>(
+        &self,
+        files: impl IntoIterator<Item = &'p str>,
+    ) -> HashMap<&'p str, String> {
+        let here = files.into_iter().filter(|file| !self.is_elsewhere(file));
+        package::debug_packages(&self.root, here)
+    }
+
+    /// Whether the file was opened, and the one of its name below our root is another.
+    fn is_elsewhere(&self, file: &str) -> bool {
+        let found =
+            fs::metadata(self.root.join(file.trim_start_matches('/'))).map(|file| file.ino());
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = |modules: &Vec<(String, Opened)>| modules.iter().any(|(name, _)| name == file);
+        let inodes: Vec<u64> = opened
+            .iter()
+            .filter(|(_, modules)| named(modules))
+            .map(|((_, inode), _)| *inode)
+            .collect();
+        !inodes.is_empty() && !found.is_ok_and(|found| inodes.contains(&found))
+    }
+
+    /// Code that no file holds.
+    pub fn jit(&self) -> &JitStore {
+        &self.jit
+    }
+
+    /// The kernel's symbols, read when first asked for.
+    pub fn kernel(&self) -> Result<&Kallsyms, KernelMissing> {
         let read = || {
-            let symbols = self
-                .of_this_boot
-                .then(|| Kallsyms::read(&self.root.join("proc")).ok());
-            symbols.flatten().filter(|symbols| !symbols.is_empty())
+            if self.of_this_boot {
+                vmlinux::symbols(&self.root)
+            } else {
+                Err(KernelMissing::OtherBoot)
+            }
         };
-        self.kernel.get_or_init(read).as_ref()
+        self.kernel
+            .get_or_init(read)
+            .as_ref()
+            .map_err(|missing| *missing)
+    }
+
+    /// The kernel's own file, of the very build that runs, and what to subtract (wrapping) from its run-time
+    /// addresses. Looked for when first asked for.
+    pub fn vmlinux(&self) -> Option<(&Arc<LoadedModule>, u64)> {
+        let open = || {
+            let (path, elf, bias) = vmlinux::open(&self.root, self.kernel().ok()?)?;
+            let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
+            Some((Arc::new(LoadedModule { id, path, elf }), bias))
+        };
+        let (module, bias) = self.vmlinux.get_or_init(open).as_ref()?;
+        Some((module, *bias))
     }
 
     /// The module behind a mapping of a process that is, or was, running. Answers, good or bad, are kept.
@@ -158,3 +215,6 @@ impl ModuleStore {
         module
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 
 mod by_instruction;
+mod jit;
+mod kernel;
 mod lookup;
+mod missed;
 mod resolver;
 mod watch_text;
 

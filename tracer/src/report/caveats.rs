@@ -222,7 +222,9 @@ fn words(reason: Unresolved) -> &'static str {
              mount namespace)"
         }
         Unresolved::NoFunction => {
-            "are in code that no symbol, unwind table or JIT map divides into functions, as in generated code"
+            "are in code that no symbol, unwind table or JIT map divides into functions, as in generated code whose compiler \
+             writes no map (node --perf-basic-prof, python -X perf, DOTNET_PerfMapEnabled=1, \
+             jcmd PID Compiler.perfmap)"
         }
         Unresolved::NotAnInstruction => {
             "do not point at an instruction of their function, as in self-modified code"

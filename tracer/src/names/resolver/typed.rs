@@ -149,12 +149,13 @@ impl Resolver<'_> {
         site: &AccessedBy,
         operand: Operand,
     ) -> Result<(Arc<LoadedModule>, Accessed), Untraced> {
-        if site.kernel {
-            return Err(Untraced::NoDebugInfo);
-        }
-        let (module, svma) = self
-            .code_module(site.space, site.ip)
-            .ok_or(Untraced::NoFunction)?;
+        let (module, svma) = if site.kernel {
+            let (vmlinux, bias) = self.modules.vmlinux().ok_or(Untraced::NoDebugInfo)?;
+            (vmlinux.clone(), site.ip.wrapping_sub(bias))
+        } else {
+            self.code_module(site.space, site.ip)
+                .ok_or(Untraced::NoFunction)?
+        };
         let accessed = module.elf.access(svma, operand)?;
         Ok((module, accessed))
     }

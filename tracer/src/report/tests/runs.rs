@@ -133,7 +133,7 @@ fn every_loss_is_printed() {
         The counts do not add up: 12,001 samples were taken, but 10,000 arrived and 2,000 were lost. Please report this.
         1 record of mappings and tasks was lost, so some names, and which memory is shared, may be wrong.
         20.0 % of the samples stand behind an instruction that touches no memory: that time was spent computing, not waiting for a line.
-        4.0 % of the samples are in code that no symbol, unwind table or JIT map divides into functions, as in generated code.
+        4.0 % of the samples are in code that no symbol, unwind table or JIT map divides into functions, as in generated code whose compiler writes no map (node --perf-basic-prof, python -X perf, DOTNET_PerfMapEnabled=1, jcmd PID Compiler.perfmap).
         0.5 % of the samples could not be tied to an access for other reasons.
         25.0 % of the samples were taken in kernel mode. What the kernel touches there is counted, but named only where the kernel's symbols can be read.
         The addresses of 77 memory operands in the sampled code could not be computed, so a line may have users that are not listed.
