@@ -84,12 +84,7 @@ impl View<'_> {
                 column: known(row.column),
             })
         });
-        let functions = unit
-            .functions
-            .get_or_init(|| crate::dwarf::Functions::read(self, &unit.open(&self.raw)?))
-            .as_ref()
-            .map_err(|missing| *missing)?;
-        let Some(function) = functions.at(address) else {
+        let Some(function) = self.functions(unit)?.at(address) else {
             return Ok(place.map_or(Found::Nothing, Found::Line));
         };
         let mut frames = Vec::new();

@@ -38,7 +38,10 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
-#[expect(dead_code, reason = "the readers of location lists and of machine code come next")]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the reader of machine code comes next")
+)]
 mod locals;
 mod lookup;
 mod missing;
@@ -47,6 +50,10 @@ mod object;
 mod spans;
 mod symbols;
 mod types;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the reader of machine code comes next")
+)]
 mod unwind;
 
 pub use access::{Accessed, Operand, Storage, Untraced};

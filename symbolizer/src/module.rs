@@ -9,9 +9,9 @@ use crate::{
     dwarf::DebugInfo,
     image::Image,
     missing::{Missing, ModuleError},
-    spans::{Span, Spans},
+    spans::Span,
     symbols::{SymbolName, Symbols, read_name},
-    unwind,
+    unwind::Unwind,
 };
 
 /// A parsed ELF file. All addresses are svmas: the addresses the linker stated in the file.
@@ -26,7 +26,7 @@ pub struct Module {
     symbols: OnceLock<Symbols>,
     /// Demangled names of the functions, then of the labels, in the order of the tables.
     names: OnceLock<Box<[OnceLock<Arc<str>>]>>,
-    unwind: OnceLock<Spans<()>>,
+    unwind: Unwind,
     debug_info: OnceLock<Result<DebugInfo, Missing>>,
 }
 
@@ -66,7 +66,7 @@ impl Module {
             separate: OnceLock::new(),
             symbols: OnceLock::new(),
             names: OnceLock::new(),
-            unwind: OnceLock::new(),
+            unwind: Unwind::default(),
             debug_info: OnceLock::new(),
         })
     }
@@ -113,7 +113,7 @@ impl Module {
         if let Some(span) = symbols.functions.covering(svma).next() {
             return Some(self.named(&span, Bounds::Symbol));
         }
-        if let Some(span) = self.unwind_bounds().covering(svma).next() {
+        if let Some(span) = self.unwind.bounds(&self.image).covering(svma).next() {
             return Some(Function {
                 start: span.start,
                 end: span.end,
@@ -215,9 +215,8 @@ impl Module {
         })
     }
 
-    /// The call frame information, read on first use.
-    fn unwind_bounds(&self) -> &Spans<()> {
-        self.unwind.get_or_init(|| unwind::read_bounds(&self.image))
+    pub(crate) fn unwind(&self) -> &Unwind {
+        &self.unwind
     }
 
     /// The debug info, found and its units read on first use.

@@ -20,6 +20,7 @@ use std::{
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 
+pub(crate) use attributes::CodeRange;
 pub(crate) use entry::Entry;
 pub(crate) use files::Files;
 pub(crate) use functions::Functions;
@@ -29,7 +30,9 @@ pub(crate) use scopes::Scopes;
 pub(crate) use units::{Die, Unit, Units};
 pub(crate) use variables::{Variable, Variables};
 
-use crate::{budget::Budget, image::Image, missing::Missing, types::TypeCache};
+use crate::{
+    budget::Budget, image::Image, locals::LocalsCache, missing::Missing, types::TypeCache,
+};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Raw<'a> = gimli::Dwarf<Slice<'a>>;
@@ -37,7 +40,7 @@ pub(crate) type RawUnit<'a> = gimli::Unit<Slice<'a>>;
 pub(crate) type Value<'a> = gimli::AttributeValue<Slice<'a>>;
 
 /// The sections that are read, and where [`DebugInfo::sections`] remembers them.
-const SECTIONS: [SectionId; 11] = [
+const SECTIONS: [SectionId; 12] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
     SectionId::DebugInfo,
@@ -49,6 +52,7 @@ const SECTIONS: [SectionId; 11] = [
     SectionId::DebugStrOffsets,
     SectionId::DebugTypes,
     SectionId::DebugLoc,
+    SectionId::DebugLocLists,
 ];
 
 /// Everything known from DWARF: the units, read at once; functions, lines and variables, read when needed.
@@ -61,6 +65,7 @@ pub(crate) struct DebugInfo {
     pub(crate) units: Units,
     variables: OnceLock<Result<Variables, Missing>>,
     pub(crate) types: TypeCache,
+    pub(crate) locals: LocalsCache,
 }
 
 impl DebugInfo {
@@ -72,6 +77,7 @@ impl DebugInfo {
             units: Units::default(),
             variables: OnceLock::new(),
             types: TypeCache::default(),
+            locals: LocalsCache::default(),
             sections,
             image,
             loaded,
@@ -105,6 +111,11 @@ impl DebugInfo {
             raw,
             entries_read: Cell::new(0),
         }
+    }
+
+    /// The file that holds the debug info.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
     }
 
     /// Whether a range that DWARF states can be code of the loaded file. Linkers leave functions they

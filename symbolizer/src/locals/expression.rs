@@ -1,0 +1,182 @@
+//! Location expressions (DWARF 5, sections 2.5 and 2.6), followed without a running process: what they compute
+//! stays a sum of a register and a number.
+
+use gimli::{Expression, Operation};
+
+use super::{Base, Place, Register};
+use crate::dwarf::{RawUnit, Slice, View};
+
+/// Operations of one expression that are followed. Compilers write one to five.
+const MOST_OPERATIONS: usize = 64;
+/// Values on the stack of an expression.
+const MOST_VALUES: usize = 16;
+
+/// A value on the stack of an expression.
+#[derive(Clone, Copy)]
+enum Term {
+    Sum {
+        base: Base,
+        offset: i64,
+    },
+    Address(u64),
+    Number(u64),
+    ThreadLocal(u64),
+    /// What something was when the function was entered.
+    Entry,
+    Unknown,
+}
+
+impl Term {
+    fn plus(self, other: Term) -> Term {
+        match (self, other) {
+            (Term::Sum { base, offset }, Term::Number(more))
+            | (Term::Number(more), Term::Sum { base, offset }) => Term::Sum {
+                base,
+                offset: offset.wrapping_add(more as i64),
+            },
+            (Term::Address(address), Term::Number(more))
+            | (Term::Number(more), Term::Address(address)) => {
+                Term::Address(address.wrapping_add(more))
+            }
+            (Term::ThreadLocal(offset), Term::Number(more)) => {
+                Term::ThreadLocal(offset.wrapping_add(more))
+            }
+            (Term::Number(a), Term::Number(b)) => Term::Number(a.wrapping_add(b)),
+            (Term::Entry, Term::Number(_)) => Term::Entry,
+            _ => Term::Unknown,
+        }
+    }
+
+    fn minus(self, other: Term) -> Term {
+        match other {
+            Term::Number(less) => self.plus(Term::Number(less.wrapping_neg())),
+            _ => Term::Unknown,
+        }
+    }
+}
+
+/// Where an expression says that a variable is; nothing for the empty expression: it is nowhere.
+pub(super) fn place<'a>(
+    view: &View<'a>,
+    unit: &RawUnit<'a>,
+    expression: Expression<Slice<'a>>,
+    frame_base: Option<(Base, i64)>,
+) -> Option<Place> {
+    if expression.0.is_empty() {
+        return None;
+    }
+    Some(follow(view, unit, expression, frame_base).unwrap_or(Place::Complex))
+}
+
+/// As [`place`]; nothing where the expression leads out of what [`Place`] can say.
+fn follow<'a>(
+    view: &View<'a>,
+    unit: &RawUnit<'a>,
+    expression: Expression<Slice<'a>>,
+    frame_base: Option<(Base, i64)>,
+) -> Option<Place> {
+    let mut stack: Vec<Term> = Vec::new();
+    let mut operations = expression.operations(unit.encoding());
+    let mut count = 0;
+    while let Some(operation) = operations.next().ok()? {
+        count += 1;
+        if count > MOST_OPERATIONS || stack.len() > MOST_VALUES {
+            return None;
+        }
+        let ends = |place| {
+            let mut rest = operations;
+            matches!(rest.next(), Ok(None)).then_some(place)
+        };
+        let term = match operation {
+            Operation::Register { register } => {
+                return ends(Place::Register(register_of(register)?));
+            }
+            Operation::ImplicitValue { data } => return ends(Place::Constant(number(&data)?)),
+            Operation::StackValue => return ends(value(stack.pop()?)),
+            Operation::RegisterOffset {
+                register,
+                offset,
+                base_type,
+            } if base_type.0 == 0 => Term::Sum {
+                base: Base::Register(register_of(register)?),
+                offset,
+            },
+            Operation::FrameOffset { offset } => {
+                frame_base.map_or(Term::Unknown, |(base, start)| Term::Sum {
+                    base,
+                    offset: start.wrapping_add(offset),
+                })
+            }
+            Operation::CallFrameCFA => Term::Sum {
+                base: Base::Cfa,
+                offset: 0,
+            },
+            Operation::UnsignedConstant { value } => Term::Number(value),
+            Operation::SignedConstant { value } => Term::Number(value as u64),
+            Operation::ConstantIndex { index } => Term::Number(view.raw.address(unit, index).ok()?),
+            Operation::Address { address } => Term::Address(address),
+            Operation::AddressIndex { index } => Term::Address(view.raw.address(unit, index).ok()?),
+            Operation::TLS => match stack.pop()? {
+                Term::Number(offset) | Term::Address(offset) => Term::ThreadLocal(offset),
+                _ => return None,
+            },
+            Operation::EntryValue { .. } => Term::Entry,
+            Operation::PlusConstant { value } => stack.pop()?.plus(Term::Number(value)),
+            Operation::Plus => {
+                let top = stack.pop()?;
+                stack.pop()?.plus(top)
+            }
+            Operation::Minus => {
+                let top = stack.pop()?;
+                stack.pop()?.minus(top)
+            }
+            Operation::Nop => continue,
+            _ => return None,
+        };
+        stack.push(term);
+    }
+    match stack.pop()? {
+        Term::Sum { base, offset } => Some(Place::Memory { base, offset }),
+        Term::Address(address) => Some(Place::Fixed(address)),
+        Term::ThreadLocal(offset) => Some(Place::ThreadLocal(offset)),
+        Term::Entry => Some(Place::EntryValue),
+        Term::Number(_) | Term::Unknown => None,
+    }
+}
+
+/// What a variable with this value is said to be.
+fn value(term: Term) -> Place {
+    match term {
+        Term::Sum { base, offset } => Place::Value { base, offset },
+        Term::Address(value) | Term::Number(value) => Place::Constant(value),
+        Term::Entry => Place::EntryValue,
+        Term::ThreadLocal(_) | Term::Unknown => Place::Complex,
+    }
+}
+
+/// The frame base of a function (`DW_AT_frame_base`): the register it names holds it (section 3.3.5).
+pub(super) fn frame_base<'a>(
+    view: &View<'a>,
+    unit: &RawUnit<'a>,
+    expression: Expression<Slice<'a>>,
+) -> Option<(Base, i64)> {
+    match place(view, unit, expression, None)? {
+        Place::Register(register) => Some((Base::Register(register), 0)),
+        Place::Memory { base, offset } => Some((base, offset)),
+        _ => None,
+    }
+}
+
+fn register_of(register: gimli::Register) -> Option<Register> {
+    u8::try_from(register.0).ok().map(Register)
+}
+
+/// Little-endian bytes as a number, if it has at most eight.
+pub(super) fn number(data: &[u8]) -> Option<u64> {
+    if data.is_empty() || data.len() > 8 {
+        return None;
+    }
+    let mut bytes = [0; 8];
+    bytes[..data.len()].copy_from_slice(data);
+    Some(u64::from_le_bytes(bytes))
+}
