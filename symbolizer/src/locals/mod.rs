@@ -2,6 +2,8 @@
 
 mod expression;
 mod reader;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::{
     collections::HashMap,

@@ -3,6 +3,8 @@
 
 mod cfa;
 mod entries;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashMap,
