@@ -55,27 +55,40 @@ impl Term {
     }
 }
 
-/// Where an expression says that a variable is; nothing for the empty expression: it is nowhere.
-pub(super) fn place<'a>(
+/// Where an expression says that a variable is.
+pub(super) enum Found {
+    /// Nowhere: the expression is empty.
+    Nowhere,
+    Whole(Place),
+    /// Each part, with its first byte in the variable and its bytes; parts that are nowhere left out.
+    Pieces(Vec<(u64, u64, Place)>),
+}
+
+/// Follows an expression.
+pub(super) fn find<'a>(
     view: &View<'a>,
     unit: &RawUnit<'a>,
     expression: Expression<Slice<'a>>,
     frame_base: Option<(Base, i64)>,
-) -> Option<Place> {
+) -> Found {
     if expression.0.is_empty() {
-        return None;
+        return Found::Nowhere;
     }
-    Some(follow(view, unit, expression, frame_base).unwrap_or(Place::Complex))
+    follow(view, unit, expression, frame_base).unwrap_or(Found::Whole(Place::Complex))
 }
 
-/// As [`place`]; nothing where the expression leads out of what [`Place`] can say.
+/// As [`find`]; nothing where the expression leads out of what [`Place`] can say.
 fn follow<'a>(
     view: &View<'a>,
     unit: &RawUnit<'a>,
     expression: Expression<Slice<'a>>,
     frame_base: Option<(Base, i64)>,
-) -> Option<Place> {
+) -> Option<Found> {
+    let mut pieces = Vec::new();
+    let mut size = 0u64;
     let mut stack: Vec<Term> = Vec::new();
+    // What is said to be the place, whatever the stack holds; only the end or a piece may follow.
+    let mut said: Option<Place> = None;
     let mut operations = expression.operations(unit.encoding());
     let mut count = 0;
     while let Some(operation) = operations.next().ok()? {
@@ -83,16 +96,37 @@ fn follow<'a>(
         if count > MOST_OPERATIONS || stack.len() > MOST_VALUES {
             return None;
         }
-        let ends = |place| {
-            let mut rest = operations;
-            matches!(rest.next(), Ok(None)).then_some(place)
-        };
+        if let Operation::Piece {
+            size_in_bits,
+            bit_offset: None | Some(0),
+        } = operation
+            && size_in_bits.is_multiple_of(8)
+        {
+            let part = size_in_bits / 8;
+            let top = stack.pop();
+            if let Some(place) = said.take().or_else(|| top.map(address)) {
+                pieces.push((size, part, place));
+            }
+            size = size.checked_add(part)?;
+            stack.clear();
+            continue;
+        }
+        if said.is_some() {
+            return None;
+        }
         let term = match operation {
             Operation::Register { register } => {
-                return ends(Place::Register(register_of(register)?));
+                said = Some(Place::Register(register_of(register)?));
+                continue;
             }
-            Operation::ImplicitValue { data } => return ends(Place::Constant(number(&data)?)),
-            Operation::StackValue => return ends(value(stack.pop()?)),
+            Operation::ImplicitValue { data } => {
+                said = Some(number(&data).map_or(Place::Complex, Place::Constant));
+                continue;
+            }
+            Operation::StackValue => {
+                said = Some(value(stack.pop()?));
+                continue;
+            }
             Operation::RegisterOffset {
                 register,
                 offset,
@@ -135,12 +169,24 @@ fn follow<'a>(
         };
         stack.push(term);
     }
-    match stack.pop()? {
-        Term::Sum { base, offset } => Some(Place::Memory { base, offset }),
-        Term::Address(address) => Some(Place::Fixed(address)),
-        Term::ThreadLocal(offset) => Some(Place::ThreadLocal(offset)),
-        Term::Entry => Some(Place::EntryValue),
-        Term::Number(_) | Term::Unknown => None,
+    if size > 0 {
+        // Nothing may come after the last piece.
+        return (said.is_none() && stack.is_empty()).then_some(Found::Pieces(pieces));
+    }
+    Some(Found::Whole(match said {
+        Some(place) => place,
+        None => address(stack.pop()?),
+    }))
+}
+
+/// Where a variable at this address is.
+fn address(term: Term) -> Place {
+    match term {
+        Term::Sum { base, offset } => Place::Memory { base, offset },
+        Term::Address(address) => Place::Fixed(address),
+        Term::ThreadLocal(offset) => Place::ThreadLocal(offset),
+        Term::Entry => Place::EntryValue,
+        Term::Number(_) | Term::Unknown => Place::Complex,
     }
 }
 
@@ -160,9 +206,9 @@ pub(super) fn frame_base<'a>(
     unit: &RawUnit<'a>,
     expression: Expression<Slice<'a>>,
 ) -> Option<(Base, i64)> {
-    match place(view, unit, expression, None)? {
-        Place::Register(register) => Some((Base::Register(register), 0)),
-        Place::Memory { base, offset } => Some((base, offset)),
+    match find(view, unit, expression, None) {
+        Found::Whole(Place::Register(register)) => Some((Base::Register(register), 0)),
+        Found::Whole(Place::Memory { base, offset }) => Some((base, offset)),
         _ => None,
     }
 }

@@ -73,12 +73,29 @@ pub(crate) struct Home {
     pub(crate) place: Place,
 }
 
+/// A part of a variable is in a place for `start..end`. The variable's own [`Home`] is [`Place::Complex`] there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PieceHome {
+    /// Svma.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Index into [`Locals::variables`].
+    pub(crate) variable: u32,
+    /// First byte of the part in the variable.
+    pub(crate) offset: u64,
+    /// Bytes of the part.
+    pub(crate) size: u64,
+    pub(crate) place: Place,
+}
+
 /// The variables of one function, those of inlined calls included.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locals {
     pub(crate) variables: Box<[Local]>,
     /// In the order of `start`.
     pub(crate) homes: Box<[Home]>,
+    /// In the order of `start`.
+    pub(crate) pieces: Box<[PieceHome]>,
 }
 
 impl Locals {
@@ -90,6 +107,7 @@ impl Locals {
             .filter_map(|local| local.name.as_ref());
         size_of_val(&*self.variables)
             + size_of_val(&*self.homes)
+            + size_of_val(&*self.pieces)
             + names.map(|name| name.len()).sum::<usize>()
     }
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use gimli::{AttributeValue, Expression};
 
-use super::{Base, Home, Local, Locals, Place, expression};
+use super::{
+    Base, Home, Local, Locals, PieceHome, Place,
+    expression::{self, Found},
+};
 use crate::{
     dwarf::{CodeRange, Die, RawUnit, Value, View},
     missing::Missing,
@@ -29,13 +32,18 @@ pub(super) fn read(view: &View<'_>, function: Die) -> Result<Locals, Missing> {
         frame_base: None,
         variables: Vec::new(),
         homes: Vec::new(),
+        pieces: Vec::new(),
     };
     // Damage and exhaustion end the pass, not the answer.
     let _ = reader.pass(function);
     reader.homes.sort_by_key(|home| (home.start, home.variable));
+    reader
+        .pieces
+        .sort_by_key(|piece| (piece.start, piece.variable, piece.offset));
     Ok(Locals {
         variables: reader.variables.into(),
         homes: reader.homes.into(),
+        pieces: reader.pieces.into(),
     })
 }
 
@@ -52,6 +60,7 @@ struct Reader<'v, 'a> {
     frame_base: Option<(Base, i64)>,
     variables: Vec<Local>,
     homes: Vec<Home>,
+    pieces: Vec<PieceHome>,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -197,10 +206,12 @@ impl<'a> Reader<'_, 'a> {
             _ => None,
         };
         if let Some(expression) = expression {
-            return match expression::place(self.view, self.unit, expression, self.frame_base) {
-                Some(place) => self.everywhere(variable, place, scope),
-                None => Ok(()),
-            };
+            let found = expression::find(self.view, self.unit, expression, self.frame_base);
+            for &(start, end) in &**scope {
+                self.view.step()?;
+                self.found(variable, &found, start, end)?;
+            }
+            return Ok(());
         }
         let Ok(Some(mut list)) = self.view.raw.attr_locations(self.unit, location) else {
             return Ok(());
@@ -208,23 +219,48 @@ impl<'a> Reader<'_, 'a> {
         // A damaged list ends where the damage is; the next variable may be sound.
         while let Ok(Some(entry)) = list.next() {
             self.view.step()?;
-            let Some(place) = expression::place(self.view, self.unit, entry.data, self.frame_base)
-            else {
-                continue;
-            };
+            let found = expression::find(self.view, self.unit, entry.data, self.frame_base);
             let (start, end) = (entry.range.begin, entry.range.end);
             if (start, end) == EVERYWHERE {
-                self.everywhere(variable, place, scope)?;
+                for &(start, end) in &**scope {
+                    self.view.step()?;
+                    self.found(variable, &found, start, end)?;
+                }
             } else if start < end && self.view.info.is_code(start) {
-                self.keep(Home {
-                    start,
-                    end,
-                    variable,
-                    place,
-                })?;
+                self.found(variable, &found, start, end)?;
             }
         }
         Ok(())
+    }
+
+    /// What an expression says, for some addresses.
+    fn found(&mut self, variable: u32, found: &Found, start: u64, end: u64) -> Result<(), Missing> {
+        let place = match found {
+            Found::Nowhere => return Ok(()),
+            Found::Whole(place) => *place,
+            Found::Pieces(pieces) => {
+                for &(offset, size, place) in pieces {
+                    if self.pieces.len() >= MOST_HOMES {
+                        return Err(Missing::TooDeep);
+                    }
+                    self.pieces.push(PieceHome {
+                        start,
+                        end,
+                        variable,
+                        offset,
+                        size,
+                        place,
+                    });
+                }
+                Place::Complex
+            }
+        };
+        self.keep(Home {
+            start,
+            end,
+            variable,
+            place,
+        })
     }
 
     /// A place for all addresses of the scope.

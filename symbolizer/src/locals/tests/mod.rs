@@ -217,6 +217,34 @@ fn parameters_are_in_the_registers_of_the_calling_convention_at_the_first_instru
 }
 
 #[test]
+fn the_parts_of_a_structure_passed_in_registers_are_each_in_one() {
+    for (compiler, level) in [("cc", "-O1"), ("cc", "-O2"), ("clang", "-O2")] {
+        let Some(built) = build(compiler, &C, &["-g", level]) else {
+            continue;
+        };
+        let svma = built.symbol("pieces");
+        let locals = built.module.locals(svma).unwrap();
+        let here = |start: u64, end: u64| (start..end).contains(&svma);
+        let parts: Vec<(u64, u64, Place)> = locals
+            .pieces
+            .iter()
+            .filter(|piece| here(piece.start, piece.end))
+            .map(|piece| (piece.offset, piece.size, piece.place))
+            .collect();
+        // System V psABI x86-64, section 3.2.3: rdi (5), rsi (4).
+        let register = |number| Place::Register(Register(number));
+        assert_eq!(
+            parts,
+            [(0, 8, register(5)), (8, 8, register(4))],
+            "{compiler} {level}"
+        );
+        // The function next to it has nothing in parts.
+        let find = built.module.locals(built.symbol("find")).unwrap();
+        assert_eq!(find.pieces.len(), 0, "{compiler} {level}");
+    }
+}
+
+#[test]
 fn variables_have_the_names_and_types_of_what_they_were_inlined_from() {
     for (label, built) in every_c() {
         let view = built.module.debug_info().unwrap().view();
