@@ -301,6 +301,8 @@ fn every_answer_is_what_the_source_says() {
                 let (flag, optimisation) = (format!("-O{level}"), format!("opt-level={level}"));
                 let flags: &[&str] = match compiler {
                     "rustc" => &["--edition", "2024", "-g", "-C", &optimisation],
+                    // Without it, a class is only declared where no constructor is.
+                    "clang++" => &["-g", &flag, "-fstandalone-debug"],
                     _ => &["-g", &flag],
                 };
                 let label = format!("{compiler} {flag}");
