@@ -98,12 +98,7 @@ impl View<'_> {
                 discriminator: known(row.discriminator),
             })
         });
-        let functions = unit
-            .functions
-            .get_or_init(|| crate::dwarf::Functions::read(self, &self.unit(index)?))
-            .as_ref()
-            .map_err(|missing| *missing)?;
-        let Some(function) = functions.at(address) else {
+        let Some(function) = self.functions(index)?.at(address) else {
             return match (place, absent) {
                 (Some(place), absent) => Ok(Found::Line(place, absent)),
                 (None, Some(absent)) => Err(absent),

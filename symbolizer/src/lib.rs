@@ -42,12 +42,9 @@ mod dwarf;
 mod image;
 mod jit;
 mod language;
-#[expect(
-    dead_code,
-    reason = "the readers of location lists and of machine code come next"
-)]
 mod locals;
 mod lookup;
+mod machine_code;
 mod minidebug;
 mod missing;
 mod module;
@@ -59,7 +56,7 @@ mod symbols;
 mod types;
 mod unwind;
 
-pub use access::{Accessed, Operand, Storage, Untraced};
+pub use access::{Accessed, Coverage, Operand, Storage, Untraced};
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;

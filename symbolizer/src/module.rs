@@ -4,14 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     Code, Language,
+    access::AccessCache,
     debug_files::{Bytes, DebugFiles},
     demangle,
     dwarf::{DebugInfo, Finder},
     image::Image,
     missing::{Missing, ModuleError},
-    spans::{Span, Spans},
+    spans::Span,
     symbols::{SymbolName, Symbols, read_name},
-    unwind,
+    unwind::Unwind,
 };
 
 /// A parsed ELF file. All addresses are svmas: the addresses the linker stated in the file.
@@ -27,8 +28,9 @@ pub struct Module {
     symbols: OnceLock<Symbols>,
     /// Demangled names of the functions, then of the labels, in the order of the tables.
     names: OnceLock<Box<[OnceLock<Arc<str>>]>>,
-    unwind: OnceLock<Spans<()>>,
+    unwind: Unwind,
     debug_info: OnceLock<Result<DebugInfo, Missing>>,
+    accesses: AccessCache,
 }
 
 /// A piece of code that is entered at its start.
@@ -68,8 +70,9 @@ impl Module {
             mini: OnceLock::new(),
             symbols: OnceLock::new(),
             names: OnceLock::new(),
-            unwind: OnceLock::new(),
+            unwind: Unwind::default(),
             debug_info: OnceLock::new(),
+            accesses: AccessCache::default(),
         })
     }
 
@@ -122,7 +125,7 @@ impl Module {
         if let Some(span) = symbols.functions.covering(svma).next() {
             return Some(self.named(&span, Bounds::Symbol));
         }
-        if let Some(span) = self.unwind_bounds().covering(svma).next() {
+        if let Some(span) = self.unwind.bounds(&self.image).covering(svma).next() {
             return Some(Function {
                 start: span.start,
                 end: span.end,
@@ -171,6 +174,10 @@ impl Module {
             return Some(language);
         }
         Language::of_symbol(&self.symbol_text(self.code_symbol(svma).ok()?.0.value))
+    }
+
+    pub(crate) fn accesses(&self) -> &AccessCache {
+        &self.accesses
     }
 
     pub(crate) fn image(&self) -> &Arc<Image> {
@@ -225,9 +232,8 @@ impl Module {
         })
     }
 
-    /// The call frame information, read on first use.
-    fn unwind_bounds(&self) -> &Spans<()> {
-        self.unwind.get_or_init(|| unwind::read_bounds(&self.image))
+    pub(crate) fn unwind(&self) -> &Unwind {
+        &self.unwind
     }
 
     /// The debug info, found and its units read on first use.

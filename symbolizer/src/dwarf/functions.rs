@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Inlined, RawUnit, View, attributes::CodeRange};
+use super::{Die, Inlined, RawUnit, View, attributes::CodeRange};
 use crate::{
     missing::Missing,
     spans::{Span, Spans},
@@ -82,6 +82,49 @@ impl Functions {
 
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         self.ranges.iter().map(|span| (span.start, span.end))
+    }
+}
+
+impl View<'_> {
+    /// The functions of a unit, read on first use.
+    pub(crate) fn functions(&self, unit: u32) -> Result<&'_ Functions, Missing> {
+        let info = self.info;
+        let kept = info.units.get(unit).ok_or(Missing::Malformed)?;
+        kept.functions
+            .get_or_init(|| Functions::read(self, &self.unit(unit)?))
+            .as_ref()
+            .map_err(|missing| *missing)
+    }
+
+    /// The entry of the function that holds an address, and where the range that holds it starts.
+    pub(crate) fn function_at(&self, address: u64) -> Result<(Die, u64), Missing> {
+        let mut problem = self.info.not_covered();
+        for span in self.info.units.code.covering(address) {
+            // What is not in a skeleton is in its `.dwo` file.
+            let unit = match self.full_unit(span.value) {
+                Ok(unit) => unit,
+                Err(missing) => {
+                    problem = missing;
+                    continue;
+                }
+            };
+            match self.functions(unit) {
+                Ok(functions) => {
+                    let Some(range) = functions.ranges.covering(address).next() else {
+                        continue;
+                    };
+                    if let Some(function) = functions.list.get(range.value as usize) {
+                        let die = Die {
+                            unit,
+                            offset: function.offset,
+                        };
+                        return Ok((die, range.start));
+                    }
+                }
+                Err(missing) => problem = missing,
+            }
+        }
+        Err(problem)
     }
 }
 

@@ -29,6 +29,7 @@ use std::{
 
 use gimli::{EndianSlice, LittleEndian};
 
+pub(crate) use attributes::CodeRange;
 pub(crate) use entry::Entry;
 pub(crate) use files::Files;
 pub(crate) use functions::Functions;
@@ -43,7 +44,8 @@ use units::{Place, SUPPLEMENT};
 pub(crate) use variables::{Variable, Variables};
 
 use crate::{
-    budget::Budget, debug_files::DebugFiles, image::Image, missing::Missing, types::TypeCache,
+    budget::Budget, debug_files::DebugFiles, image::Image, locals::LocalsCache, missing::Missing,
+    types::TypeCache,
 };
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -83,6 +85,7 @@ pub(crate) struct DebugInfo {
     pub(crate) units: Units,
     variables: OnceLock<Result<Variables, Missing>>,
     pub(crate) types: TypeCache,
+    pub(crate) locals: LocalsCache,
 }
 
 impl DebugInfo {
@@ -108,6 +111,7 @@ impl DebugInfo {
             units: Units::default(),
             variables: OnceLock::new(),
             types: TypeCache::default(),
+            locals: LocalsCache::default(),
         };
         info.units = info.view().read_units()?;
         Ok(info)
@@ -129,6 +133,11 @@ impl DebugInfo {
         if allowed.insert(name.into()) {
             self.budget.allow(bytes);
         }
+    }
+
+    /// The file that holds the debug info.
+    pub(crate) fn image(&self) -> &Image {
+        self.sections.image()
     }
 
     /// Whether a range that DWARF states can be code of the loaded file. Linkers leave functions they

@@ -50,6 +50,11 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
+    /// The file.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
     pub(crate) fn find(image: Arc<Image>, naming: Naming) -> Sections {
         let places = SECTIONS.map(|id| {
             let name = match naming {

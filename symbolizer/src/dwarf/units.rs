@@ -52,7 +52,7 @@ pub(crate) struct Unit {
     /// Which of the sections of units of its file it is in.
     pub(super) piece: u32,
     /// Offset of the header in its section.
-    pub(super) offset: usize,
+    pub(crate) offset: usize,
     /// Bytes of the unit, header included.
     pub(super) length: usize,
     pub(super) abbreviations: Arc<Abbreviations>,

@@ -1,8 +1,23 @@
 //! The variables of a function and where each of them is, address by address.
 
-use std::sync::Arc;
+mod expression;
+mod reader;
+#[cfg(test)]
+pub(crate) mod tests;
 
-use crate::dwarf::Die;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    Module, Untraced,
+    dwarf::{DebugInfo, Die},
+    missing::Missing,
+};
+
+/// Bytes of variables that are kept between questions; some thousand functions.
+const MOST_KEPT: usize = 32 << 20;
 
 /// A general register by its DWARF number (System V psABI x86-64, figure 3.36; AArch64: DWARF for the Arm 64-bit
 /// architecture, section 4.1).
@@ -58,10 +73,94 @@ pub(crate) struct Home {
     pub(crate) place: Place,
 }
 
+/// A part of a variable is in a place for `start..end`. The variable's own [`Home`] is [`Place::Complex`] there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PieceHome {
+    /// Svma.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Index into [`Locals::variables`].
+    pub(crate) variable: u32,
+    /// First byte of the part in the variable.
+    pub(crate) offset: u64,
+    /// Bytes of the part.
+    pub(crate) size: u64,
+    pub(crate) place: Place,
+}
+
 /// The variables of one function, those of inlined calls included.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locals {
     pub(crate) variables: Box<[Local]>,
     /// In the order of `start`.
     pub(crate) homes: Box<[Home]>,
+    /// In the order of `start`.
+    pub(crate) pieces: Box<[PieceHome]>,
+}
+
+impl Locals {
+    /// About how many bytes this takes.
+    fn size(&self) -> usize {
+        let names = self
+            .variables
+            .iter()
+            .filter_map(|local| local.name.as_ref());
+        size_of_val(&*self.variables)
+            + size_of_val(&*self.homes)
+            + size_of_val(&*self.pieces)
+            + names.map(|name| name.len()).sum::<usize>()
+    }
+}
+
+/// The variables of the functions asked for, by the entry of the function.
+#[derive(Default)]
+pub(crate) struct LocalsCache(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    functions: HashMap<Die, Arc<Locals>>,
+    size: usize,
+}
+
+impl DebugInfo {
+    /// The variables of the function that holds an address.
+    fn locals(&self, svma: u64) -> Result<Arc<Locals>, Missing> {
+        let view = self.view();
+        let (function, _) = view.function_at(svma)?;
+        let kept = || self.locals.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept().functions.get(&function) {
+            return Ok(Arc::clone(found));
+        }
+        let locals = Arc::new(reader::read(&view, function)?);
+        let mut kept = kept();
+        let size = locals.size() + size_of::<Locals>();
+        if kept.size + size > MOST_KEPT {
+            *kept = Kept::default();
+        }
+        kept.size += size;
+        kept.functions.insert(function, Arc::clone(&locals));
+        Ok(locals)
+    }
+}
+
+impl Module {
+    /// The variables of the function that holds an address.
+    pub(crate) fn locals(&self, svma: u64) -> Result<Arc<Locals>, Untraced> {
+        let locals = self.debug_info().and_then(|info| info.locals(svma));
+        locals.map_err(|missing| match missing {
+            Missing::Malformed | Missing::TooDeep => Untraced::Malformed,
+            _ => Untraced::NoDebugInfo,
+        })
+    }
+
+    /// The type of what the function that starts at an address returns; nothing for `void` and where no debug info
+    /// tells.
+    pub(crate) fn return_type(&self, function_svma: u64) -> Option<Die> {
+        let view = self.debug_info().ok()?.view();
+        let (function, start) = view.function_at(function_svma).ok()?;
+        if start != function_svma {
+            return None;
+        }
+        view.chain(function).iter().find_map(|(_, entry)| entry.ty)
+    }
 }
