@@ -38,7 +38,10 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
-#[expect(dead_code, reason = "the readers of location lists and of machine code come next")]
+#[expect(
+    dead_code,
+    reason = "the readers of location lists and of machine code come next"
+)]
 mod locals;
 mod lookup;
 mod missing;
@@ -58,4 +61,6 @@ pub use lookup::{Candidate, NamedVariable, VariableError};
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;
-pub use types::{Element, FieldKind, FieldPath, Layout, Member, TypeRef};
+pub use types::{
+    Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Role, TypeKind, TypeRef, TypeTree,
+};

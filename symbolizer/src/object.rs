@@ -10,7 +10,7 @@ use crate::{
     missing::Missing,
     spans::{Span, Spans},
     symbols::SymbolName,
-    types::{FieldPath, Layout, TypeRef},
+    types::{FieldPath, Layout, TypeRef, TypeTree},
 };
 
 /// Variables before an address that are tried when no symbol says which one covers it.
@@ -71,6 +71,11 @@ impl Module {
     /// Size, alignment and members of a type.
     pub fn layout(&self, ty: TypeRef) -> Result<Layout, Missing> {
         self.debug_info()?.view().layout(ty.0)
+    }
+
+    /// The type as its declaration nests it, with the holes between its members.
+    pub fn type_tree(&self, ty: TypeRef) -> Result<TypeTree, Missing> {
+        self.debug_info()?.view().type_tree(ty.0)
     }
 
     /// The variable by debug info, or by its symbol with the reason why there is no more.

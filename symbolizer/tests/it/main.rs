@@ -16,4 +16,5 @@ mod lookup;
 mod self_test;
 mod separate;
 mod toolchain;
+mod tree;
 mod units;
