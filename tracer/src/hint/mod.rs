@@ -11,6 +11,7 @@ mod layout;
 pub mod load;
 mod members;
 mod place;
+mod proposal;
 mod ranges;
 mod relayout;
 mod scene;
@@ -21,5 +22,6 @@ mod variables;
 mod tests;
 
 pub use layout::advise;
+pub use proposal::{Placed, Proposal, propose};
 pub use scene::{Advice, AdviceKind, Field, Scene, Sharing, Traffic, Unit};
 pub use traffic::names_a_lock;
