@@ -5,10 +5,12 @@
 
 mod lookup;
 mod resolver;
+mod types;
 mod watch_text;
 
 pub use lookup::{Located, LookupError, find_variable};
 pub use resolver::Resolver;
+pub use types::{Hole, Part, Role, TypeKind, TypeTree, Untyped};
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
 
 use crate::access::{LineKey, LineSize, SpaceId, Tid};
@@ -170,6 +172,8 @@ pub trait Names {
     fn objects(&self, key: LineKey, size: LineSize) -> Vec<ObjectName>;
     /// The part of an object that `bytes` bytes from `offset` on the line are.
     fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName>;
+    /// The whole type of an object of the line (an index into [`Names::objects`]).
+    fn type_tree(&self, key: LineKey, size: LineSize, object: usize) -> Result<TypeTree, Untyped>;
     /// A virtual address at which the line was mapped: in the given space, where it is private or was seen.
     fn address(&self, key: LineKey) -> Option<u64>;
     /// The instruction at a runtime address.

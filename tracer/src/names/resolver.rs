@@ -10,7 +10,7 @@ use symbolizer::{Frame, Missing, Module, TypeRef};
 
 use super::{
     CodeName, ElementLayout, FieldName, Language, MemberLayout, Names, ObjectKind, ObjectLayout,
-    ObjectName, ThreadName,
+    ObjectName, ThreadName, TypeTree, Untyped,
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
@@ -258,6 +258,30 @@ impl Names for Resolver<'_> {
         Some(FieldName { object, path })
     }
 
+    fn type_tree(&self, key: LineKey, size: LineSize, object: usize) -> Result<TypeTree, Untyped> {
+        let objects = self.resolve(key, size);
+        let object = objects.get(object).ok_or(Untyped::NoObject)?;
+        let no_type = |module: &LoadedModule, reason: &Missing| Untyped::NoType {
+            module: module.path.clone(),
+            reason: reason.to_string(),
+        };
+        match &object.typed {
+            Some((module, ty)) => module.elf.type_tree(*ty).map_err(|e| no_type(module, &e)),
+            None if object.name.kind == ObjectKind::Global => {
+                let data = self
+                    .locate(key.0)
+                    .and_then(|(space, addr)| self.module_data(space, addr));
+                let (module, svma) = data.ok_or(Untyped::NoObject)?;
+                let inside = object.name.start.unwrap_or(key.0.position());
+                let svma = svma.wrapping_add(inside.wrapping_sub(key.0.position()));
+                let found = module.elf.object(svma).map(|object| object.missing);
+                let reason = found.map_or_else(|e| e, |e| e.unwrap_or(Missing::NoDebugInfo));
+                Err(no_type(&module, &reason))
+            }
+            None => Err(Untyped::Memory(object.name.kind)),
+        }
+    }
+
     fn address(&self, key: LineKey) -> Option<u64> {
         match key.0 {
             Place::Kernel { addr } => Some(addr),
@@ -395,7 +419,7 @@ fn language(language: symbolizer::Language) -> Option<Language> {
 }
 
 /// The shape of a type: of an array, with the members of its element.
-fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
+pub(super) fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
     let whole = module.layout(ty).ok()?;
     let mut members = whole.members;
     let mut element = None;

@@ -102,7 +102,7 @@ pub(super) fn subject(finding: &Finding) -> String {
     }
 }
 
-fn kind_words(kind: &str) -> &'static str {
+pub(super) fn kind_words(kind: &str) -> &'static str {
     match kind {
         "global" => "global variable",
         "heap" => "heap memory",

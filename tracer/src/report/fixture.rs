@@ -11,7 +11,9 @@ use crate::{
     analysis::{CpuSet, Site, SiteCounts, Totals},
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
-    names::{CodeName, FieldName, Language, Names, ObjectKind, ObjectName, ThreadName},
+    names::{
+        CodeName, FieldName, Language, Names, ObjectKind, ObjectName, ThreadName, TypeTree, Untyped,
+    },
 };
 
 /// Where the lines of the tests start.
@@ -29,6 +31,8 @@ pub struct FakeNames {
     pub code: BTreeMap<u64, CodeName>,
     pub comms: BTreeMap<u32, String>,
     pub caveats: Vec<String>,
+    /// Types by the index of their object.
+    pub trees: BTreeMap<usize, TypeTree>,
 }
 
 impl FakeNames {
@@ -82,6 +86,12 @@ impl Names for FakeNames {
             object: found.2,
             path: found.3.clone(),
         })
+    }
+
+    fn type_tree(&self, _: LineKey, _: LineSize, object: usize) -> Result<TypeTree, Untyped> {
+        let kind = self.objects.get(object).map(|object| object.kind);
+        let untyped = kind.map_or(Untyped::NoObject, Untyped::Memory);
+        self.trees.get(&object).cloned().ok_or(untyped)
     }
 
     fn address(&self, key: LineKey) -> Option<u64> {

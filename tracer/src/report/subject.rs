@@ -72,6 +72,11 @@ impl Subject {
         (Some(field.object), label.or_else(|| field.path.clone()))
     }
 
+    /// Index of the main object.
+    pub(super) fn main(&self) -> Option<usize> {
+        self.main
+    }
+
     /// The main object as the report shows it.
     pub(super) fn object(&self, sites: &[SiteCounts]) -> Object {
         let Some(main) = self.main.and_then(|n| self.objects.get(n)) else {
