@@ -49,6 +49,7 @@ mod module;
 mod object;
 mod spans;
 mod symbols;
+mod thread_local;
 mod types;
 mod unwind;
 
@@ -61,6 +62,7 @@ pub use lookup::{Candidate, NamedVariable, VariableError};
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;
+pub use thread_local::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
 pub use types::{
     Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Role, TypeKind, TypeRef, TypeTree,
 };

@@ -3,6 +3,7 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
+mod local_storage;
 mod lookup;
 mod resolver;
 mod types;
@@ -68,6 +69,8 @@ pub struct ObjectName {
     pub kind: ObjectKind,
     /// `stats`, `ns::table`, `[heap]`, a path for file mappings; `None` when nothing better than the kind is known.
     pub name: Option<String>,
+    /// Of a thread-local variable: whose it is.
+    pub thread: Option<Tid>,
     /// Type as the source says it.
     pub type_name: Option<String>,
     /// File of the declaration.

@@ -6,11 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use symbolizer::{Frame, Missing, Module, TypeRef};
+use symbolizer::{Frame, Missing, Module, Object, TypeRef};
 
 use super::{
     CodeName, ElementLayout, FieldName, Language, MemberLayout, Names, ObjectKind, ObjectLayout,
     ObjectName, ThreadName, TypeTree, Untyped,
+    local_storage::{Programs, source_name},
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
@@ -35,6 +36,7 @@ pub struct Resolver<'a> {
     modules: &'a ModuleStore,
     objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
     missing: RefCell<BTreeMap<(String, String), u64>>,
+    programs: Programs,
 }
 
 impl<'a> Resolver<'a> {
@@ -45,6 +47,7 @@ impl<'a> Resolver<'a> {
             modules,
             objects: RefCell::default(),
             missing: RefCell::default(),
+            programs: Programs::default(),
         }
     }
 
@@ -89,6 +92,9 @@ impl<'a> Resolver<'a> {
                 offset = next;
             }
         }
+        if data.is_none() {
+            found = self.thread_local_variables(key, size);
+        }
         if found.is_empty() {
             let kind = self.kind(key.0, data.as_ref());
             let name = ObjectName {
@@ -100,6 +106,33 @@ impl<'a> Resolver<'a> {
         }
         let found = Arc::new(found);
         self.objects.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    /// Variables of threads' local storage on a line.
+    fn thread_local_variables(&self, key: LineKey, size: LineSize) -> Vec<Resolved> {
+        let mut found: Vec<Resolved> = Vec::new();
+        let Place::Private { space, addr } = key.0 else {
+            return found;
+        };
+        let mut at = addr;
+        let end = addr.saturating_add(size.bytes());
+        while at < end {
+            let mut next = at + 1;
+            let block = self.programs.block_at(self.spaces, self.modules, space, at);
+            if let Some(block) = block
+                && let Ok(mut object) = block.module.elf.thread_local_object(at - block.start)
+                && let Some(start) = block.start.checked_add(object.address)
+            {
+                object.name = source_name(object.name);
+                let mut resolved = self.describe(&block.module, object, Some(start));
+                resolved.name.kind = ObjectKind::Tls;
+                resolved.name.thread = Some(block.thread);
+                next = resolved.name.end().map_or(next, |end| end.max(next));
+                found.push(resolved);
+            }
+            at = next;
+        }
         found
     }
 
@@ -116,6 +149,11 @@ impl<'a> Resolver<'a> {
             }
         };
         let inside = svma.checked_sub(object.address)?;
+        Some(self.describe(module, object, position.checked_sub(inside)))
+    }
+
+    /// All that is known of a variable that starts at a position.
+    fn describe(&self, module: &Arc<LoadedModule>, object: Object, start: Option<u64>) -> Resolved {
         if object.ty.is_none() {
             self.miss(&module.path, &Missing::NoDebugInfo);
         }
@@ -123,18 +161,19 @@ impl<'a> Resolver<'a> {
         let name = ObjectName {
             kind: ObjectKind::Global,
             name: Some(object.name),
+            thread: None,
             type_name: object.type_name,
             file: object.file.as_deref().map(source_path),
             line: object.line,
-            start: position.checked_sub(inside),
+            start,
             size: object.size,
             language: object.language.and_then(language),
             layout,
         };
-        Some(Resolved {
+        Resolved {
             name,
             typed: object.ty.map(|ty| (module.clone(), ty)),
-        })
+        }
     }
 
     /// The module whose data an address is: by its own mapping, or for zero-initialised data (which the

@@ -125,6 +125,7 @@ pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName
     ObjectName {
         kind,
         name: Some(name.to_owned()),
+        thread: None,
         type_name: None,
         file: None,
         line: None,

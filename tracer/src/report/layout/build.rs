@@ -201,6 +201,7 @@ pub fn build(
         object: Object {
             kind: object.kind.name().to_owned(),
             name: object.name.clone(),
+            thread: finding.object.thread.clone(),
             type_name: tree.type_name.clone(),
             file: tree
                 .file

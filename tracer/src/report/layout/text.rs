@@ -71,8 +71,10 @@ fn title(out: &mut Lines, layout: &Layout) {
 fn place(layout: &Layout) -> String {
     let object = &layout.object;
     let kind = kind_words(&object.kind);
+    let thread = object.thread.as_ref();
+    let of_thread = thread.map_or_else(String::new, |thread| format!(" of thread {thread}"));
     let mut text = format!(
-        "{kind} of type `{}`",
+        "{kind}{of_thread} of type `{}`",
         shorten::symbol(&object.type_name, 60)
     );
     if let Some(file) = &object.file {

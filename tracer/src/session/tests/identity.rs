@@ -93,6 +93,15 @@ fn any_context() -> impl Strategy<Value = Context> {
         (pid(), tid()).prop_map(|(pid, tid)| ContextKind::Exit { pid, tid }),
         (pid(), tid(), any::<u64>(), any::<Option<u64>>())
             .prop_map(|(pid, tid, sp, tp)| ContextKind::Thread { pid, tid, sp, tp }),
+        (pid(), tid(), any::<[u64; 4]>()).prop_map(|(pid, tid, [start, len, dev, inode])| {
+            let block = LocalBlock {
+                start,
+                len,
+                dev,
+                inode,
+            };
+            ContextKind::LocalStorage { pid, tid, block }
+        }),
     ];
     (any::<u64>(), kind).prop_map(|(time_ns, kind)| Context { time_ns, kind })
 }
