@@ -92,7 +92,7 @@ impl<'a> Resolver<'a> {
                 offset = next;
             }
         }
-        if data.is_none() {
+        if found.is_empty() {
             found = self.thread_local_variables(key, size);
         }
         if found.is_empty() {
