@@ -38,10 +38,11 @@ impl Position {
             access: self.access + segment.accesses.len() as u64,
             context: self.context + segment.context.len() as u64,
             window: self.window + segment.windows.len() as u64,
-            batch: segment
-                .bounds
-                .last()
-                .map_or(self.batch, |bound| bound.batch + 1),
+            // Counts without rows are given as a batch, but have no number: the writer numbers those with rows.
+            batch: match segment.bounds.last() {
+                Some(bound) if segment.rows() > 0 => bound.batch + 1,
+                _ => self.batch,
+            },
             counted: self.counted.saturating_add(segment.counted().unwrap_or(0)),
         }
     }

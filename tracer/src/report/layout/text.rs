@@ -55,8 +55,13 @@ fn title(out: &mut Lines, layout: &Layout) {
         .name
         .as_deref()
         .unwrap_or(&layout.object.type_name);
+    let thread = layout.object.thread.as_ref();
+    let name = thread.map_or_else(
+        || name.to_owned(),
+        |thread| format!("{name} of thread {thread}"),
+    );
     let name = shorten::symbol(
-        &out.options.name(name),
+        &out.options.name(&name),
         WIDTH.saturating_sub(used + columns(&right) + 2),
     );
     let left = format!(

@@ -154,7 +154,7 @@ fn a_disk_with_room_for_a_segment_but_not_for_meta_keeps_the_segment() {
     let path = disk.path();
     let mut writer = SessionWriter::create(&path, Meta::new(), &at_once()).expect("a new session");
     writer.append(&batch(0)).expect("room");
-    fill(&disk, 5);
+    fill(&disk, 6);
     let message = writer
         .append(&batch(1))
         .expect_err("no room for meta.json")

@@ -277,6 +277,23 @@ proptest! {
 }
 
 #[test]
+fn a_segment_of_counts_alone_does_not_shift_the_batches_after_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    let idle = Batch {
+        tally: batch(0).tally,
+        ..Batch::default()
+    };
+    let batches = [idle.clone(), batch(0), idle, batch(1)];
+    let options = WriterOptions {
+        segment_time: std::time::Duration::ZERO,
+        ..WriterOptions::default()
+    };
+    write(&path, &batches, &options).expect("written");
+    assert_eq!(read(&path).expect("reads").0, joined(&batches));
+}
+
+#[test]
 fn meta_comes_back_as_it_was_finished() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");

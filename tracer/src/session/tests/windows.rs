@@ -229,7 +229,7 @@ fn windows_of_a_batch_in_pieces_come_after_all_its_accesses() {
             let rows = piece.accesses.len() + piece.context.len() + piece.windows.len();
             assert!(rows <= segment_rows, "{rows} of {segment_rows}");
         }
-        assert_eq!(pieces, 27usize.div_ceil(segment_rows));
+        assert_eq!(pieces, 28usize.div_ceil(segment_rows));
         assert_eq!(read(&path).expect("reads").0, large);
     }
 }
