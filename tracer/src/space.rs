@@ -449,6 +449,44 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_thread_local_storage_go_with_their_thread_pointer() {
+        let mut spaces = AddressSpaces::default();
+        let (pid, tid) = (Pid(1), Tid(2));
+        let thread = |tp| ContextKind::Thread {
+            pid,
+            tid,
+            sp: 0x9000,
+            tp,
+        };
+        let block = |start, inode| ContextKind::LocalStorage {
+            pid,
+            tid,
+            block: LocalBlock {
+                start,
+                len: 64,
+                dev: 1,
+                inode,
+            },
+        };
+        let starts = |spaces: &AddressSpaces| -> Vec<u64> {
+            let blocks = &spaces.thread(tid).expect("told of").local_storage;
+            blocks.iter().map(|block| block.start).collect()
+        };
+        apply(&mut spaces, thread(Some(0x7000)));
+        apply(&mut spaces, block(0x6f00, 8));
+        apply(&mut spaces, block(0x5000, 9));
+        // A stack that moves, and a sample without the pointer, change nothing.
+        apply(&mut spaces, thread(Some(0x7000)));
+        apply(&mut spaces, thread(None));
+        assert_eq!(starts(&spaces), [0x6f00, 0x5000]);
+        // A library that was closed and opened again has another block.
+        apply(&mut spaces, block(0x5800, 9));
+        assert_eq!(starts(&spaces), [0x6f00, 0x5800]);
+        apply(&mut spaces, thread(Some(0x17000)));
+        assert_eq!(starts(&spaces), [0u64; 0]);
+    }
+
+    #[test]
     fn a_space_without_accesses_lets_its_mappings_go_at_exit() {
         let mut spaces = AddressSpaces::default();
         map(&mut spaces, 5, mapping(0x1000, 0x1000, "gone"));

@@ -117,7 +117,118 @@ pub(super) fn source_name(name: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, os::unix::thread::JoinHandleExt, path::Path, sync::mpsc, thread};
+
     use super::source_name;
+    use crate::{
+        access::{LineKey, LineSize, Pid, Place, Tid},
+        event::{Context, ContextKind, LocalBlock},
+        module::ModuleStore,
+        names::{Names, ObjectKind, ObjectName, Resolver},
+        source::proc_snapshot,
+        space::AddressSpaces,
+    };
+
+    thread_local! {
+        static COUNTS: Cell<[u64; 4]> = const { Cell::new([1, 2, 3, 4]) };
+    }
+
+    /// What is at an address of this process, with this context besides its mappings.
+    fn objects_at(addr: u64, kinds: Vec<ContextKind>) -> Vec<ObjectName> {
+        let own = Pid(std::process::id());
+        let mut spaces = AddressSpaces::default();
+        for context in proc_snapshot::process(Path::new("/proc"), own, 0) {
+            spaces.apply(&context);
+        }
+        for (time_ns, kind) in (1..).zip(kinds) {
+            spaces.apply(&Context { time_ns, kind });
+        }
+        let modules = ModuleStore::new("/".into(), true);
+        let space = spaces.space(own);
+        let place = Place::Private {
+            space,
+            addr: addr & !63,
+        };
+        Resolver::new(&spaces, &modules).objects(LineKey(place), LineSize::B64)
+    }
+
+    fn told(tid: u32, tp: u64) -> ContextKind {
+        let pid = Pid(std::process::id());
+        ContextKind::Thread {
+            pid,
+            tid: Tid(tid),
+            sp: 0,
+            tp: Some(tp),
+        }
+    }
+
+    /// A variable of another thread of this process, by the address that the thread itself has for it. With glibc
+    /// a thread's handle is its thread pointer.
+    #[test]
+    fn another_threads_variable_is_named_from_the_thread_pointer_alone() {
+        if !cfg!(all(target_arch = "x86_64", target_env = "gnu")) {
+            eprintln!("SKIPPED: thread handles are thread pointers on x86-64 with glibc only");
+            return;
+        }
+        let (tell, told_address) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            COUNTS
+                .with(|counts| tell.send(std::ptr::from_ref(counts).addr() as u64))
+                .unwrap();
+            let _ = ended.recv();
+        });
+        let addr = told_address.recv().unwrap();
+        let tp = other.as_pthread_t() as u64;
+        let is_ours = |object: &ObjectName| object.start == Some(addr);
+
+        let objects = objects_at(addr, vec![told(777, tp)]);
+        let found = objects
+            .iter()
+            .find(|object| is_ours(object))
+            .unwrap_or_else(|| panic!("{objects:?}"));
+        assert_eq!(
+            (found.kind, found.thread, found.size),
+            (ObjectKind::Tls, Some(Tid(777)), Some(32))
+        );
+        assert!(
+            found.name.as_deref().unwrap().ends_with("::COUNTS"),
+            "{found:?}"
+        );
+
+        // Of two threads that had the memory, the last one told of has it.
+        let objects = objects_at(addr, vec![told(1, tp), told(9, tp), told(5, tp)]);
+        assert_eq!(
+            objects
+                .iter()
+                .find(|object| is_ours(object))
+                .unwrap()
+                .thread,
+            Some(Tid(5))
+        );
+
+        // Nothing is named where no thread pointer is known, or another.
+        for kinds in [vec![], vec![told(777, tp - 4096)]] {
+            let objects = objects_at(addr, kinds);
+            assert!(!objects.iter().any(is_ours), "{objects:?}");
+        }
+
+        // A block that belongs to a file that is not mapped here names nothing.
+        let block = LocalBlock {
+            start: addr & !63,
+            len: 64,
+            dev: 1,
+            inode: 1,
+        };
+        let (pid, tid) = (Pid(std::process::id()), Tid(777));
+        let objects = objects_at(
+            addr,
+            vec![told(777, tp), ContextKind::LocalStorage { pid, tid, block }],
+        );
+        assert!(!objects.iter().any(is_ours), "{objects:?}");
+        drop(end);
+        other.join().unwrap();
+    }
 
     #[test]
     fn a_rust_thread_local_has_the_name_that_its_macro_was_given() {
