@@ -15,6 +15,7 @@ mod hostile;
 mod lookup;
 mod self_test;
 mod separate;
+mod thread_local;
 mod toolchain;
 mod tree;
 mod units;
