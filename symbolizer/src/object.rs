@@ -234,9 +234,10 @@ fn find_variable(
             .take_while(|variable| variable.address == symbol.start)
             .take(MOST_SAME);
         let is_named_so = |variable: &Variable| {
-            let linkage_name =
-                |(_, entry): &(Die, Entry<'_>)| entry.linkage_name == Some(name.as_bytes());
-            view.chain(variable.die).iter().any(linkage_name)
+            let name = Some(name.as_bytes());
+            let has_name =
+                |(_, entry): &(Die, Entry<'_>)| entry.linkage_name.or(entry.name) == name;
+            view.chain(variable.die).iter().any(has_name)
         };
         // Several units may describe one variable; the one that knows its size knows its type. Others only seem to be
         // there: they have another name or another size.
