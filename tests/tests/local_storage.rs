@@ -32,7 +32,7 @@ fn build(directory: &Path, library_flags: &[&str], linked: bool) -> Option<()> {
     }
     assert!(built, "{said}");
     let flags: &[&str] = if linked {
-        &["-DLINKED", "-Wl,-rpath,$ORIGIN", "./program.so"]
+        &["-DLINKED", "-Wl,-rpath,$ORIGIN", "-L.", "-l:program.so"]
     } else {
         &[]
     };
