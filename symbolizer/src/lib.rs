@@ -53,6 +53,7 @@ mod process;
 mod separate;
 mod spans;
 mod symbols;
+mod thread_local;
 mod types;
 mod unwind;
 
@@ -67,4 +68,7 @@ pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;
 pub use process::{Data, Homeless, Mapped, Mapping, OpenModule, Process, module_mapping};
-pub use types::{Element, FieldKind, FieldPath, Layout, Member, TypeRef};
+pub use thread_local::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
+pub use types::{
+    Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Role, TypeKind, TypeRef, TypeTree,
+};

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use crate::{
     Module,
     demangle::try_demangle,
-    dwarf::{DebugInfo, Die, Variable, View},
+    dwarf::{DebugInfo, Die, Entry, Variable, View},
     language::Language,
     missing::Missing,
     spans::{Span, Spans},
     symbols::SymbolName,
-    types::{FieldPath, Layout, TypeRef},
+    types::{FieldPath, Layout, TypeRef, TypeTree},
 };
 
 /// Variables before an address that are tried when no symbol says which one covers it.
 const MOST_TRIED: usize = 16;
+/// Variables at one address that are tried. Linkers that drop a thread-local variable leave its description behind
+/// with offset 0, which is where a living one is, too.
+const MOST_SAME: usize = 1024;
 
 /// A variable with a fixed place: global, static in a file, class or function, or thread-local.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +76,11 @@ impl Module {
         self.debug_info()?.view().layout(ty.0)
     }
 
+    /// The type as its declaration nests it, with the holes between its members.
+    pub fn type_tree(&self, ty: TypeRef) -> Result<TypeTree, Missing> {
+        self.debug_info()?.view().type_tree(ty.0)
+    }
+
     /// The variable by debug info, or by its symbol with the reason why there is no more.
     fn find_object<'m>(
         &'m self,
@@ -83,7 +91,9 @@ impl Module {
         let symbol = symbols.covering(address).next();
         let described = self.debug_info().and_then(|info| {
             let view = info.view();
-            let found = find_variable(&view, variables(info)?, address, symbol.as_ref());
+            let named = symbol.as_ref().map(|symbol| self.symbol_text(symbol.value));
+            let covering = symbol.as_ref().zip(named.as_deref());
+            let found = find_variable(&view, variables(info)?, address, covering);
             let (variable, size) = found.ok_or(info.not_covered())?;
             Ok(self.describe(&view, variable, size, symbol.as_ref()))
         });
@@ -215,18 +225,28 @@ fn find_variable(
     view: &View<'_>,
     variables: &[Variable],
     address: u64,
-    symbol: Option<&Span<SymbolName>>,
+    symbol: Option<(&Span<SymbolName>, &str)>,
 ) -> Option<(Variable, Option<u64>)> {
-    if let Some(symbol) = symbol {
+    if let Some((symbol, name)) = symbol {
         let first = variables.partition_point(|variable| variable.address < symbol.start);
         let same = variables[first..]
             .iter()
             .take_while(|variable| variable.address == symbol.start)
-            .take(MOST_TRIED);
-        // Several units may describe one variable; the one that knows its size knows its type.
+            .take(MOST_SAME);
+        let is_named_so = |variable: &Variable| {
+            let name = Some(name.as_bytes());
+            let has_name =
+                |(_, entry): &(Die, Entry<'_>)| entry.linkage_name.or(entry.name) == name;
+            view.chain(variable.die).iter().any(has_name)
+        };
+        // Several units may describe one variable; the one that knows its size knows its type. Others only seem to be
+        // there: they have another name or another size.
         if let Some(found) = same
             .map(|variable| (*variable, size_of(view, variable)))
-            .max_by_key(|(_, size)| size.is_some())
+            .max_by_key(|(variable, size)| {
+                let fits = *size == Some(symbol.end - symbol.start);
+                (is_named_so(variable), fits, size.is_some())
+            })
         {
             return Some(found);
         }

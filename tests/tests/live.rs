@@ -61,6 +61,26 @@ fn a_thread_local_struct_that_was_lent_with_fields_apart() {
 }
 
 #[test]
+fn a_thread_local_struct_of_a_library_that_was_lent() {
+    check("tls_library", Plain);
+}
+
+#[test]
+fn a_thread_local_struct_of_a_library_that_was_lent_with_fields_apart() {
+    check("tls_library", Padded);
+}
+
+#[test]
+fn a_rust_thread_local_that_was_lent() {
+    check("lent_cell", Plain);
+}
+
+#[test]
+fn a_rust_thread_local_that_was_lent_with_fields_apart() {
+    check("lent_cell", Padded);
+}
+
+#[test]
 fn a_heap_array() {
     check("heap_array", Plain);
 }

@@ -2,18 +2,18 @@
 // count is a load and a store; without that, it is one instruction.
 //
 // ANSWER: {"variant": "plain", "findings": [
-//   {"kind": "false-sharing", "object": {"kind": "tls"}, "fields": [
-//     {"offset": 0, "op": "store", "function": "count_own", "line": "@own", "thread": "own"},
-//     {"offset": 8, "op": "store", "function": "count_lent", "line": "@lent", "thread": "lent"}]}],
+//   {"kind": "false-sharing", "object": {"kind": "tls", "name": "tally", "type": "struct tally"}, "fields": [
+//     {"field": "tally.own", "op": "store", "function": "count_own", "line": "@own", "thread": "own"},
+//     {"field": "tally.lent", "op": "store", "function": "count_lent", "line": "@lent", "thread": "lent"}]}],
 //   "pairs": [
 //     {"load": {"function": "count_own", "line": "@own"},
 //      "store": {"function": "count_own", "line": "@own"}, "op": "store", "hint": true},
 //     {"load": {"function": "count_lent", "line": "@lent"},
 //      "store": {"function": "count_lent", "line": "@lent"}, "op": "store", "hint": true}]}
 // ANSWER: {"variant": "unpaired", "flags": ["-DUNPAIRED"], "findings": [
-//   {"kind": "false-sharing", "object": {"kind": "tls"}, "fields": [
-//     {"offset": 0, "op": "rmw", "function": "count_own", "line": "@own", "thread": "own"},
-//     {"offset": 8, "op": "rmw", "function": "count_lent", "line": "@lent", "thread": "lent"}]}],
+//   {"kind": "false-sharing", "object": {"kind": "tls", "name": "tally", "type": "struct tally"}, "fields": [
+//     {"field": "tally.own", "op": "rmw", "function": "count_own", "line": "@own", "thread": "own"},
+//     {"field": "tally.lent", "op": "rmw", "function": "count_lent", "line": "@lent", "thread": "lent"}]}],
 //   "pairs": []}
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
 

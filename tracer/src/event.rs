@@ -108,6 +108,35 @@ pub enum ContextKind {
         /// Thread pointer (x86-64 fs base), where known.
         tp: Option<u64>,
     },
+    /// Where a thread has its block of a module's thread-local variables, as the process's memory showed.
+    LocalStorage {
+        /// Process.
+        pid: Pid,
+        /// Thread.
+        tid: Tid,
+        /// The block.
+        block: LocalBlock,
+    },
+}
+
+/// A thread's copy of a module's thread-local variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalBlock {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Device of the module's file, as in [`Mapping::dev`].
+    pub dev: u64,
+    /// Inode of the module's file.
+    pub inode: u64,
+}
+
+impl LocalBlock {
+    /// Whether any byte is in a range of addresses.
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.start < end && start < self.start.saturating_add(self.len)
+    }
 }
 
 /// A range of virtual memory and what is behind it.

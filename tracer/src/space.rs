@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Pid, Place, SpaceId, Tid},
-    event::{Context, ContextKind, Mapping},
+    event::{Context, ContextKind, LocalBlock, Mapping},
 };
 
 /// First address of the kernel's half on x86-64 and aarch64 (48-bit and larger).
@@ -97,6 +97,30 @@ pub struct ThreadState {
     pub sp: Option<u64>,
     /// Its thread pointer.
     pub tp: Option<u64>,
+    /// When that was last told, CLOCK_MONOTONIC nanoseconds: of threads that had the same memory one after the other,
+    /// the last one has it.
+    pub told_ns: u64,
+    /// Its blocks of thread-local variables, in the order in which they were found.
+    pub local_storage: Vec<LocalBlock>,
+}
+
+/// Blocks of thread-local variables kept of one thread; there is one for each module that has any.
+const MOST_BLOCKS: usize = 1024;
+
+impl ThreadState {
+    /// The thread pointer moved, or its program is another: what hung on it is elsewhere.
+    fn forget_storage(&mut self) {
+        self.tp = None;
+        self.local_storage.clear();
+    }
+
+    fn add_block(&mut self, block: LocalBlock) {
+        let same = |known: &LocalBlock| (known.dev, known.inode) == (block.dev, block.inode);
+        self.local_storage.retain(|known| !same(known));
+        if self.local_storage.len() < MOST_BLOCKS {
+            self.local_storage.push(block);
+        }
+    }
 }
 
 /// All address spaces seen so far.
@@ -130,7 +154,7 @@ impl AddressSpaces {
                 thread.comm = Some(comm.clone());
                 if *exec {
                     thread.sp = None;
-                    thread.tp = None;
+                    thread.forget_storage();
                 }
             }
             ContextKind::Fork {
@@ -147,8 +171,7 @@ impl AddressSpaces {
                     ThreadState {
                         pid: *pid,
                         comm,
-                        sp: None,
-                        tp: None,
+                        ..ThreadState::default()
                     },
                 );
                 if pid != parent_pid {
@@ -169,7 +192,16 @@ impl AddressSpaces {
                 let thread = self.threads.entry(*tid).or_default();
                 thread.pid = *pid;
                 thread.sp = Some(*sp);
-                thread.tp = tp.or(thread.tp);
+                if tp.is_some() && *tp != thread.tp {
+                    thread.forget_storage();
+                    thread.tp = *tp;
+                }
+                thread.told_ns = context.time_ns;
+            }
+            ContextKind::LocalStorage { pid, tid, block } => {
+                let thread = self.threads.entry(*tid).or_default();
+                thread.pid = *pid;
+                thread.add_block(*block);
             }
         }
     }
@@ -414,6 +446,44 @@ mod tests {
         let second = spaces.place(Pid(5), 0x1000);
         assert_ne!(first, second);
         assert_eq!(spaces.mapping(first.0, 0x1000).unwrap().name, "first");
+    }
+
+    #[test]
+    fn blocks_of_thread_local_storage_go_with_their_thread_pointer() {
+        let mut spaces = AddressSpaces::default();
+        let (pid, tid) = (Pid(1), Tid(2));
+        let thread = |tp| ContextKind::Thread {
+            pid,
+            tid,
+            sp: 0x9000,
+            tp,
+        };
+        let block = |start, inode| ContextKind::LocalStorage {
+            pid,
+            tid,
+            block: LocalBlock {
+                start,
+                len: 64,
+                dev: 1,
+                inode,
+            },
+        };
+        let starts = |spaces: &AddressSpaces| -> Vec<u64> {
+            let blocks = &spaces.thread(tid).expect("told of").local_storage;
+            blocks.iter().map(|block| block.start).collect()
+        };
+        apply(&mut spaces, thread(Some(0x7000)));
+        apply(&mut spaces, block(0x6f00, 8));
+        apply(&mut spaces, block(0x5000, 9));
+        // A stack that moves, and a sample without the pointer, change nothing.
+        apply(&mut spaces, thread(Some(0x7000)));
+        apply(&mut spaces, thread(None));
+        assert_eq!(starts(&spaces), [0x6f00, 0x5000]);
+        // A library that was closed and opened again has another block.
+        apply(&mut spaces, block(0x5800, 9));
+        assert_eq!(starts(&spaces), [0x6f00, 0x5800]);
+        apply(&mut spaces, thread(Some(0x17000)));
+        assert_eq!(starts(&spaces), [0u64; 0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use gimli::{Expression, Operation};
 
 use super::{Base, Place, Register};
-use crate::dwarf::{RawUnit, Slice, View};
+use crate::dwarf::{RawUnit, Slice};
 
 /// Operations of one expression that are followed. Compilers write one to five.
 const MOST_OPERATIONS: usize = 64;

@@ -70,9 +70,7 @@ impl View<'_> {
         let mut layout = Layout {
             type_name: self.type_name(Some(ty)),
             size: self.size(die)?,
-            alignment: self
-                .stated_alignment(ty)
-                .or_else(|| reader.natural_alignment(die, 0)),
+            alignment: self.alignment_of(ty),
             members: Vec::new(),
             element: None,
             file,
@@ -88,12 +86,21 @@ impl View<'_> {
                 });
             }
             Shape::Structure | Shape::Union => {
-                reader.steps = 0;
                 reader.list_members(die, "", 0, 0, &mut layout.members)?;
                 layout.members.sort_by_key(|member| member.offset);
             }
         }
         Ok(layout)
+    }
+
+    /// As stated, or as the ABI gives it.
+    pub(super) fn alignment_of(&self, ty: Die) -> Option<u64> {
+        let mut reader = Reader {
+            view: self,
+            steps: 0,
+        };
+        self.stated_alignment(ty)
+            .or_else(|| reader.natural_alignment(ty, 0))
     }
 
     /// `alignas` and `#[repr(align)]`, on the type or on a typedef of it.

@@ -33,6 +33,7 @@ pub(crate) struct FieldMember {
     /// Bits; `None` for a flexible array.
     pub(crate) bit_size: Option<u64>,
     pub(crate) is_bit_field: bool,
+    pub(crate) is_base: bool,
     pub(crate) ty: Die,
     /// Explicit alignment (`alignas` on the member), bytes.
     pub(crate) alignment: Option<u64>,
@@ -169,6 +170,7 @@ fn member(view: &View<'_>, entry: &Entry<'_>, language: Option<Language>) -> Opt
             },
         },
         is_bit_field: entry.bit_size.is_some(),
+        is_base: entry.tag == gimli::DW_TAG_inheritance,
         ty,
         alignment: entry.alignment,
     })

@@ -3,9 +3,11 @@
 mod definitions;
 mod descend;
 mod field;
+mod holes;
 mod layout;
 mod members;
 mod names;
+mod tree;
 mod walk;
 mod wrappers;
 
@@ -16,6 +18,7 @@ use std::{
 
 pub use field::{FieldKind, FieldPath};
 pub use layout::{Element, Layout, Member};
+pub use tree::{Hole, Part, Role, TypeKind, TypeTree};
 
 use crate::{
     dwarf::{Die, Entry, View},

@@ -56,6 +56,7 @@ fn ask_everything(bytes: Vec<u8>, files: Shelf, addresses: &[u64]) -> usize {
         for object in objects.into_iter().flatten() {
             answers += object.name.len();
             let Some(ty) = object.ty else { continue };
+            answers += module.type_tree(ty).map_or(0, |tree| tree.parts.len());
             for offset in [0, 1, 17, 40, 100, 1 << 40, u64::MAX] {
                 for size in [0, 1, 8, 64, u64::MAX] {
                     answers += module

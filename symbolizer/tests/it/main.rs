@@ -23,5 +23,7 @@ mod self_test;
 mod separate;
 mod shelf;
 mod split;
+mod thread_local;
 mod toolchain;
+mod tree;
 mod units;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
-use crate::finding::PairThresholds;
+use crate::{finding::PairThresholds, report::layout::FindingId};
 
 /// Samples per second and CPU unless asked otherwise.
 pub const DEFAULT_FREQUENCY_HZ: u64 = 1000;
@@ -71,6 +71,19 @@ pub enum Command {
         cohtrace log server.coh --sort line                  by line, then in their order\n  \
         cohtrace log server.coh --line private:0:0x404080    one line, by its key in the JSON report")]
     Log(LogArgs),
+    /// The whole type of a finding's object, and where cache lines cut it.
+    ///
+    /// Prints the declaration as it lies in memory: every member with offset and size, nested ones inside, bit-fields,
+    /// bases and holes. Cache lines begin where they do for this very object, at the address it had; who uses which
+    /// member stands beside it, with its share of the sampled time. Where moving members helps, the new order follows
+    /// with its size. Needs the debug information (-g) of the program or library that has the variable.
+    #[command(after_help = "Examples:\n  \
+        cohtrace record -p 4242 --duration 10 -o server.coh && cohtrace report server.coh\n  \
+        cohtrace layout server.coh --finding 2             the object of F2\n  \
+        cohtrace layout server.coh --finding I1            of a line that is shared too little to be a finding\n  \
+        cohtrace layout server.coh --line-size 128         of F1, with the lines that prefetchers pair\n  \
+        cohtrace layout server.coh --format json           each row as data")]
+    Layout(LayoutArgs),
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
@@ -282,6 +295,37 @@ pub struct PairsArgs {
     pub color: Color,
 }
 
+/// `layout`.
+#[derive(Debug, Args)]
+pub struct LayoutArgs {
+    /// Session directory.
+    #[arg(value_name = "NAME.coh")]
+    pub session: PathBuf,
+    /// Number of the finding in the report of the same session and options: 2 or F2; I1 for a line that is none.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = finding_id)]
+    pub finding: FindingId,
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Short for --format json.
+    #[arg(long)]
+    pub json: bool,
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// How to print a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs (schema 1).
+    Json,
+}
+
 /// `log`.
 #[derive(Debug, Args)]
 pub struct LogArgs {
@@ -330,6 +374,11 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+fn finding_id(text: &str) -> Result<FindingId, String> {
+    FindingId::parse(text)
+        .ok_or_else(|| "expected a number from 1, as the report has it: 2, F2 or I2".into())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

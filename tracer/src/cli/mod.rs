@@ -6,6 +6,7 @@ mod args;
 mod attach;
 mod demo;
 mod doctor;
+mod layout;
 mod log;
 mod observe;
 mod output;
@@ -46,6 +47,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Report(args) => report::run(&args),
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Layout(args) => layout::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }

@@ -46,12 +46,18 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     output::print(&report, &args.output).with_context(|| args.session.display().to_string())
 }
 
-/// The report of a session.
-pub fn of_session(
-    path: &Path,
-    analysis: &AnalysisArgs,
-    pairs: PairThresholds,
-) -> Result<model::Report> {
+/// A session, fed through the pipeline.
+pub struct Replayed {
+    /// What it judges.
+    pub pipeline: Pipeline,
+    /// Files that its addresses are in.
+    pub modules: ModuleStore,
+    /// What the report says of the run.
+    pub description: RunDescription,
+}
+
+/// Reads a session to its end.
+pub fn replay(path: &Path, analysis: &AnalysisArgs, pairs: PairThresholds) -> Result<Replayed> {
     let mut reader = SessionReader::open(path)?;
     let frequency_hz = reader.meta().frequency_hz;
     let mut pipeline = Pipeline::new(
@@ -69,7 +75,25 @@ pub fn of_session(
         .extend(reader.caveats().iter().map(ToString::to_string));
     let boot = &reader.meta().boot_id;
     let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
-    Ok(make(&pipeline, &modules, &description))
+    Ok(Replayed {
+        pipeline,
+        modules,
+        description,
+    })
+}
+
+/// The report of a session.
+pub fn of_session(
+    path: &Path,
+    analysis: &AnalysisArgs,
+    pairs: PairThresholds,
+) -> Result<model::Report> {
+    let replayed = replay(path, analysis, pairs)?;
+    Ok(make(
+        &replayed.pipeline,
+        &replayed.modules,
+        &replayed.description,
+    ))
 }
 
 /// Identifies the running boot.
@@ -110,7 +134,20 @@ fn describe(meta: &Meta) -> RunDescription {
 /// Names what the pipeline found.
 pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
     let names = Resolver::new(&pipeline.spaces, modules);
-    let facts = RunFacts {
+    let facts = run_facts(pipeline, run);
+    report::build(
+        &pipeline.judge(),
+        &pipeline.pairs(),
+        &names,
+        &pipeline.tally,
+        &facts,
+        &run.caveats,
+    )
+}
+
+/// What the report says of a run.
+pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
+    RunFacts {
         sources: run.sources.clone(),
         started_ns: run.started_ns,
         duration_ns: run.duration.as_nanos() as u64,
@@ -124,15 +161,7 @@ pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) ->
         lines: Some(pipeline.lines()),
         shared_lines: Some(pipeline.shared_lines()),
         thresholds: *pipeline.thresholds(),
-    };
-    report::build(
-        &pipeline.judge(),
-        &pipeline.pairs(),
-        &names,
-        &pipeline.tally,
-        &facts,
-        &run.caveats,
-    )
+    }
 }
 
 /// How to cut the stream.

@@ -14,6 +14,45 @@ use crate::names::{ElementLayout, Language, ObjectKind, ObjectLayout, ObjectName
 /// From this cost on, a way that costs nothing is named too.
 const LARGE: u64 = 16 * 1024;
 
+/// What has to change about an array.
+pub(super) enum Change {
+    /// Threads meet in one element: its members move apart. The unit of each member, and the plan.
+    Members(Vec<Option<usize>>, Plan),
+    /// Elements of whole lines begin this many bytes into one.
+    Align(u64),
+    /// Elements grow to whole lines, this many bytes.
+    Pad(u64),
+}
+
+impl Change {
+    /// `None` where nothing helps.
+    pub(super) fn of(
+        object: &ObjectName,
+        layout: &ObjectLayout,
+        element: &ElementLayout,
+        pieces: &[Piece],
+        dialect: Dialect,
+    ) -> Option<Change> {
+        if element.stride == 0 {
+            return None;
+        }
+        let cut = by_element(pieces, element);
+        if let Some(conflict) = conflict_inside(&cut) {
+            let inside = cut.iter().filter(|c| c.element == conflict);
+            let pieces: Vec<Piece> = inside.map(|c| c.piece).collect();
+            let units = units_of(&layout.members, &pieces);
+            let plan = Plan::new(&layout.members, &units, element.stride, dialect)?;
+            return Some(Change::Members(units, plan));
+        }
+        let line = dialect.line;
+        if element.stride.is_multiple_of(line) {
+            let into_line = object.start? % line;
+            return (into_line != 0).then_some(Change::Align(into_line));
+        }
+        Some(Change::Pad(round_up(element.stride, line)))
+    }
+}
+
 /// Pads the elements, aligns the array, or moves the members of the element apart.
 pub(super) fn separate(
     scene: &Scene,
@@ -22,20 +61,22 @@ pub(super) fn separate(
     element: &ElementLayout,
     pieces: &[Piece],
 ) -> Option<Step> {
-    if element.stride == 0 {
-        return None;
-    }
     let dialect = dialect(scene, Some(object));
-    let cut = by_element(pieces, element);
-    if let Some(conflict) = conflict_inside(&cut) {
-        return members_of_element(object, layout, element, &cut, conflict, dialect);
-    }
-    let line = dialect.line;
-    if element.stride.is_multiple_of(line) {
-        let into_line = object.start? % line;
-        return (into_line != 0).then(|| align(object, element, into_line, dialect));
-    }
-    Some(pad(scene, object, element, &cut, dialect))
+    Some(
+        match Change::of(object, layout, element, pieces, dialect)? {
+            Change::Members(units, plan) => {
+                members_of_element(object, layout, element, &units, &plan, dialect)
+            }
+            Change::Align(into_line) => align(object, element, into_line, dialect),
+            Change::Pad(_) => pad(
+                scene,
+                object,
+                element,
+                &by_element(pieces, element),
+                dialect,
+            ),
+        },
+    )
 }
 
 /// A piece cut at element boundaries: the element it is in, its place there.
@@ -84,33 +125,26 @@ fn members_of_element(
     object: &ObjectName,
     layout: &ObjectLayout,
     element: &ElementLayout,
-    cut: &[Cut],
-    conflict: u64,
+    units: &[Option<usize>],
+    plan: &Plan,
     dialect: Dialect,
-) -> Option<Step> {
-    let pieces: Vec<Piece> = cut
-        .iter()
-        .filter(|c| c.element == conflict)
-        .map(|c| c.piece)
-        .collect();
-    let units = units_of(&layout.members, &pieces);
-    let plan = Plan::new(&layout.members, &units, element.stride, dialect)?;
+) -> Step {
     let what = type_words(element.type_name.as_deref(), object.name.as_deref());
     let grown = plan.size.saturating_sub(element.stride);
     let bytes = element.count.saturating_mul(grown);
     let text = format!(
         "{}\n{}{what} grows from {} to {} bytes; {} of them cost {bytes} bytes more.",
-        plan.sentences(&layout.members, &units, dialect),
+        plan.sentences(&layout.members, units, dialect),
         sentence(&dialect.note()),
         element.stride,
         plan.size,
         element.count,
     );
-    Some(Step {
+    Step {
         kind: AdviceKind::SeparateFields,
         text,
         bytes: Some(bytes),
-    })
+    }
 }
 
 /// Elements of whole lines that start in the middle of one.

@@ -50,8 +50,10 @@ pub(super) fn separate(
 
 /// The changes to a struct's declaration.
 pub(super) struct Plan {
-    aligned: Vec<usize>,
-    order: Vec<usize>,
+    pub(super) aligned: Vec<usize>,
+    pub(super) order: Vec<usize>,
+    /// New first byte of each member; empty in Rust, where the compiler places them.
+    pub(super) places: Vec<u64>,
     pub(super) size: u64,
     /// Rust: bytes with crossbeam's wrapper, where that is something else.
     cache_padded: Option<u64>,
@@ -77,6 +79,7 @@ impl Plan {
             return Some(Plan {
                 aligned: (0..members.len()).filter(|&n| units[n].is_some()).collect(),
                 order: Vec::new(),
+                places: Vec::new(),
                 size,
                 cache_padded: (padded != size).then_some(padded),
             });
@@ -88,6 +91,7 @@ impl Plan {
         Some(Plan {
             aligned: plan.aligned,
             order: plan.order,
+            places: plan.places,
             size: plan.size.max(old_size),
             cache_padded: None,
         })

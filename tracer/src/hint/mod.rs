@@ -12,6 +12,7 @@ pub mod load;
 mod members;
 mod neighbours;
 mod place;
+mod proposal;
 mod ranges;
 mod relayout;
 mod scene;
@@ -22,5 +23,6 @@ mod variables;
 mod tests;
 
 pub use layout::advise;
+pub use proposal::{Placed, Proposal, propose};
 pub use scene::{Advice, AdviceKind, Field, Scene, Sharing, Traffic, Unit};
 pub use traffic::names_a_lock;

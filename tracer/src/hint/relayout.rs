@@ -14,6 +14,8 @@ pub struct Relayout {
     pub aligned: Vec<usize>,
     /// The members' new order, where it must change; empty where alignment alone does it.
     pub order: Vec<usize>,
+    /// New first byte of each member, by its old index.
+    pub places: Vec<u64>,
     /// Bytes of the struct, a multiple of the line.
     pub size: u64,
     /// Some members share storage (bit-fields, unions) and cannot be moved apart by alignment.
@@ -52,6 +54,7 @@ fn in_place(members: &[MemberLayout], unit_of: &[Option<usize>], line: u64) -> R
     let mut out = Relayout {
         aligned: Vec::new(),
         order: Vec::new(),
+        places: Vec::with_capacity(members.len()),
         size: 0,
         inseparable: false,
     };
@@ -74,6 +77,7 @@ fn in_place(members: &[MemberLayout], unit_of: &[Option<usize>], line: u64) -> R
         } else {
             round_up(moved, natural_alignment(member))
         };
+        out.places.push(placed);
         shift = placed.saturating_sub(member.offset);
         old_end = old_end.max(member.offset.saturating_add(member.size));
         out.size = out.size.max(placed.saturating_add(member.size));
@@ -94,6 +98,7 @@ fn reordered(members: &[MemberLayout], unit_of: &[Option<usize>], line: u64) -> 
     let mut out = Relayout {
         aligned: Vec::new(),
         order: Vec::new(),
+        places: vec![0; members.len()],
         size: 0,
         inseparable: false,
     };
@@ -111,6 +116,7 @@ fn reordered(members: &[MemberLayout], unit_of: &[Option<usize>], line: u64) -> 
             } else {
                 round_up(out.size, natural_alignment(member))
             };
+            out.places[n] = start;
             out.size = start.saturating_add(member.size);
             out.order.push(n);
             first = false;
@@ -160,6 +166,7 @@ mod tests {
             (plan.aligned, plan.order, plan.size),
             (vec![1], vec![], 128)
         );
+        assert_eq!(plan.places, [0, 64, 72]);
     }
 
     #[test]
@@ -185,6 +192,7 @@ mod tests {
             (plan.order, plan.aligned, plan.size),
             (vec![0, 2, 1, 3, 4], vec![1], 128)
         );
+        assert_eq!(plan.places, [0, 64, 8, 72, 80]);
     }
 
     #[test]

@@ -8,13 +8,16 @@ use std::collections::BTreeMap;
 mod by_instruction;
 mod jit;
 mod kernel;
+mod local_storage;
 mod lookup;
 mod missed;
 mod resolver;
+mod types;
 mod watch_text;
 
 pub use lookup::{Located, LookupError, find_variable};
 pub use resolver::Resolver;
+pub use types::{Hole, Part, Role, TypeKind, TypeTree, Untyped};
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
 
 use crate::access::{LineKey, LineSize, Op, SpaceId, Tid};
@@ -72,6 +75,8 @@ pub struct ObjectName {
     pub kind: ObjectKind,
     /// `stats`, `ns::table`, `[heap]`, a path for file mappings; `None` when nothing better than the kind is known.
     pub name: Option<String>,
+    /// Of a thread-local variable: whose it is.
+    pub thread: Option<Tid>,
     /// Type as the source says it.
     pub type_name: Option<String>,
     /// File of the declaration.
@@ -205,6 +210,8 @@ pub trait Names {
     /// The part of an object that `bytes` bytes from `offset` on the line are, as far as the instructions given
     /// to [`Names::objects`] tell.
     fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName>;
+    /// The whole type of an object of the line (an index into [`Names::objects`]).
+    fn type_tree(&self, key: LineKey, size: LineSize, object: usize) -> Result<TypeTree, Untyped>;
     /// A virtual address at which the line was mapped: in the given space, where it is private or was seen.
     fn address(&self, key: LineKey) -> Option<u64>;
     /// The instruction at a runtime address.

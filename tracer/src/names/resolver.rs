@@ -4,12 +4,13 @@ mod typed;
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
-use symbolizer::{Frame, Missing, Module, TypeRef, module_mapping};
+use symbolizer::{Frame, Missing, Module, Object, TypeRef, module_mapping};
 
 use self::typed::{Instructions, Part};
 use super::{
     AccessedBy, CodeName, Coverage, ElementLayout, FieldName, Language, MemberLayout, Names,
-    ObjectKind, ObjectLayout, ObjectName, ThreadName,
+    ObjectKind, ObjectLayout, ObjectName, ThreadName, TypeTree, Untyped,
+    local_storage::{Programs, source_name},
     missed::{Missed, Unnamed},
 };
 use crate::{
@@ -41,6 +42,7 @@ pub struct Resolver<'a> {
     objects: RefCell<HashMap<LineKey, OnLine>>,
     instructions: RefCell<Instructions>,
     missing: Missed,
+    programs: Programs,
 }
 
 impl<'a> Resolver<'a> {
@@ -52,6 +54,7 @@ impl<'a> Resolver<'a> {
             objects: RefCell::default(),
             instructions: RefCell::default(),
             missing: Missed::default(),
+            programs: Programs::default(),
         }
     }
 
@@ -120,6 +123,9 @@ impl<'a> Resolver<'a> {
         if let Place::Kernel { addr } = key.0 {
             found = self.kernel_objects(addr, size);
         }
+        if found.is_empty() {
+            found = self.thread_local_variables(key, size);
+        }
         let kind = self.kind(key.0, data.as_ref());
         let typed = self.typed_objects(key, size, by, &found, kind);
         found.extend(typed);
@@ -135,6 +141,33 @@ impl<'a> Resolver<'a> {
                 typed: None,
                 parts: Vec::new(),
             });
+        }
+        found
+    }
+
+    /// Variables of threads' local storage on a line.
+    fn thread_local_variables(&self, key: LineKey, size: LineSize) -> Vec<Resolved> {
+        let mut found: Vec<Resolved> = Vec::new();
+        let Place::Private { space, addr } = key.0 else {
+            return found;
+        };
+        let mut at = addr;
+        let end = addr.saturating_add(size.bytes());
+        while at < end {
+            let mut next = at + 1;
+            let block = self.programs.block_at(self.spaces, self.modules, space, at);
+            if let Some(block) = block
+                && let Ok(mut object) = block.module.elf.thread_local_object(at - block.start)
+                && let Some(start) = block.start.checked_add(object.address)
+            {
+                object.name = source_name(object.name);
+                let mut resolved = self.describe(&block.module, object, Some(start));
+                resolved.name.kind = ObjectKind::Tls;
+                resolved.name.thread = Some(block.thread);
+                next = resolved.name.end().map_or(next, |end| end.max(next));
+                found.push(resolved);
+            }
+            at = next;
         }
         found
     }
@@ -157,26 +190,36 @@ impl<'a> Resolver<'a> {
             }
         };
         let inside = svma.checked_sub(object.address)?;
+        Some(self.describe(module, object, position.checked_sub(inside)))
+    }
+
+    /// All that is known of a variable that starts at a position.
+    fn describe(&self, module: &Arc<LoadedModule>, object: Object, start: Option<u64>) -> Resolved {
         if object.ty.is_none() {
-            self.miss(&module.path, &Missing::NoDebugInfo, Unnamed::Data(svma));
+            self.miss(
+                &module.path,
+                &Missing::NoDebugInfo,
+                Unnamed::Data(object.address),
+            );
         }
         let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
         let name = ObjectName {
             kind: ObjectKind::Global,
             name: Some(object.name),
+            thread: None,
             type_name: object.type_name,
             file: object.file.as_deref().map(source_path),
             line: object.line,
-            start: position.checked_sub(inside),
+            start,
             size: object.size,
             language: object.language.and_then(language),
             layout,
         };
-        Some(Resolved {
+        Resolved {
             name,
             typed: object.ty.map(|ty| (module.clone(), ty)),
             parts: Vec::new(),
-        })
+        }
     }
 
     /// The instruction at a module's own address; `shown` is what the module is called.
@@ -335,6 +378,30 @@ impl Names for Resolver<'_> {
         })
     }
 
+    fn type_tree(&self, key: LineKey, size: LineSize, object: usize) -> Result<TypeTree, Untyped> {
+        let objects = self.resolve(key, size, &[]);
+        let object = objects.get(object).ok_or(Untyped::NoObject)?;
+        let no_type = |module: &LoadedModule, reason: &Missing| Untyped::NoType {
+            module: module.path.clone(),
+            reason: reason.to_string(),
+        };
+        match &object.typed {
+            Some((module, ty)) => module.elf.type_tree(*ty).map_err(|e| no_type(module, &e)),
+            None if object.name.kind == ObjectKind::Global => {
+                let data = self
+                    .locate(key.0)
+                    .and_then(|(space, addr)| self.module_data(space, addr));
+                let (module, svma) = data.ok_or(Untyped::NoObject)?;
+                let inside = object.name.start.unwrap_or(key.0.position());
+                let svma = svma.wrapping_add(inside.wrapping_sub(key.0.position()));
+                let found = module.elf.object(svma).map(|object| object.missing);
+                let reason = found.map_or_else(|e| e, |e| e.unwrap_or(Missing::NoDebugInfo));
+                Err(no_type(&module, &reason))
+            }
+            None => Err(Untyped::Memory(object.name.kind)),
+        }
+    }
+
     fn address(&self, key: LineKey) -> Option<u64> {
         match key.0 {
             Place::Kernel { addr } => Some(addr),
@@ -415,7 +482,7 @@ fn language(language: symbolizer::Language) -> Option<Language> {
 }
 
 /// The shape of a type: of an array, with the members of its element.
-fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
+pub(super) fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
     let whole = module.layout(ty).ok()?;
     let mut members = whole.members;
     let mut element = None;

@@ -184,7 +184,73 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
     }
 }
 
-fn finding(
+/// What a judgement's sites are, in words.
+pub(super) struct Evidence {
+    pub(super) subject: Subject,
+    pub(super) rows: rows::Rows,
+    parts: Vec<parts::Part>,
+}
+
+impl Evidence {
+    pub(super) fn of(
+        judgement: &Judgement,
+        names: &dyn Names,
+        tally: &Tally,
+        run: &RunFacts,
+    ) -> Evidence {
+        let sites = &judgement.sites;
+        let subject = Subject::new(names, judgement.key, run.line_size, sites);
+        let rows = rows::rows(names, &subject, sites, tally.sampled_ns);
+        let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
+        let parts = parts::parts(sites, &rows.rows, &subject, sharing, run.line_size);
+        Evidence {
+            subject,
+            rows,
+            parts,
+        }
+    }
+
+    /// Asks for advice; `None` for a line that costs nothing, which needs no repair.
+    pub(super) fn with_scene<R>(
+        &self,
+        judgement: &Judgement,
+        run: &RunFacts,
+        ask: impl FnOnce(&Scene<'_>) -> R,
+    ) -> Option<R> {
+        let sharing = sharing(judgement.verdict)?;
+        if judgement.standing != Standing::Significant {
+            return None;
+        }
+        let objects = self.subject.printable_objects();
+        let object_names: Vec<Option<String>> = objects
+            .iter()
+            .flat_map(|object| [object.name.clone(), object.type_name.clone()])
+            .collect();
+        let units = parts::units_of(&self.parts);
+        let (sites, rows) = (&judgement.sites, &self.rows.rows);
+        let traffic = parts::traffic(&self.parts, sites, rows, &object_names, run.line_size);
+        Some(ask(&Scene {
+            sharing,
+            line: judgement.key,
+            line_size: run.line_size,
+            objects: &objects,
+            units: &units,
+            language: self.rows.language,
+            traffic,
+            processes: processes(judgement),
+        }))
+    }
+}
+
+/// Processes seen on the line.
+fn processes(judgement: &Judgement) -> usize {
+    let mut pids: Vec<Pid> = judgement.sites.iter().map(|site| site.site.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.len()
+}
+
+pub(super) fn finding(
     id: String,
     judgement: &Judgement,
     names: &dyn Names,
@@ -193,54 +259,23 @@ fn finding(
 ) -> Finding {
     let whole_ns = tally.sampled_ns;
     let sites = &judgement.sites;
-    let subject = Subject::new(names, judgement.key, run.line_size, sites);
-    let rows = rows::rows(names, &subject, sites, whole_ns);
-    let sharing = sharing(judgement.verdict);
-    let parts = parts::parts(
-        sites,
-        &rows.rows,
-        &subject,
-        sharing.unwrap_or(Sharing::False),
-        run.line_size,
-    );
+    let evidence = Evidence::of(judgement, names, tally, run);
     let mut facts = facts::sentences(judgement, whole_ns);
-    let advice = match (sharing, judgement.standing) {
-        (Some(sharing), Standing::Significant) => {
-            let objects = subject.printable_objects();
-            let object_names: Vec<Option<String>> = objects
-                .iter()
-                .flat_map(|object| [object.name.clone(), object.type_name.clone()])
-                .collect();
-            let units = parts::units_of(&parts);
-            let traffic = parts::traffic(&parts, sites, &rows.rows, &object_names, run.line_size);
-            let mut pids: Vec<Pid> = sites.iter().map(|site| site.site.pid).collect();
-            pids.sort_unstable();
-            pids.dedup();
-            if pids.len() > 1 && matches!(judgement.key.0, Place::Shared { .. }) {
-                facts.push(format!(
-                    "{} processes share this memory, each at an address of its own.",
-                    pids.len()
-                ));
-            }
-            advice(&Scene {
-                sharing,
-                line: judgement.key,
-                line_size: run.line_size,
-                objects: &objects,
-                units: &units,
-                language: rows.language,
-                traffic,
-                processes: pids.len(),
-            })
+    let advised = evidence.with_scene(judgement, run, |scene| {
+        if scene.processes > 1 && matches!(judgement.key.0, Place::Shared { .. }) {
+            facts.push(format!(
+                "{} processes share this memory, each at an address of its own.",
+                scene.processes
+            ));
         }
-        // A line that costs nothing needs no repair.
-        _ => Advice {
-            kind: hint::AdviceKind::None.name().to_owned(),
-            text: None,
-            fields: Vec::new(),
-            bytes: None,
-        },
-    };
+        advice(scene)
+    });
+    let advice = advised.unwrap_or_else(|| Advice {
+        kind: hint::AdviceKind::None.name().to_owned(),
+        text: None,
+        fields: Vec::new(),
+        bytes: None,
+    });
     let stalled: u64 = sites.iter().map(|site| u64::from(site.stalled)).sum();
     Finding {
         id,
@@ -264,15 +299,15 @@ fn finding(
                 .map(|address| format!("{address:#x}")),
             bytes: run.line_size.bytes(),
         },
-        object: subject.object(sites),
+        object: evidence.subject.object(sites),
         cost: Cost {
             share: share(judgement.shared_cost_ns as f64, whole_ns),
             stalled_share: share(judgement.cost_ns as f64, whole_ns),
             samples: stalled,
         },
         handoffs: judgement.watched.as_ref().map(hand_offs),
-        accesses: rows.rows,
-        groups: parts::groups_of(&parts),
+        groups: parts::groups_of(&evidence.parts),
+        accesses: evidence.rows.rows,
         advice,
         facts,
     }

@@ -92,17 +92,21 @@ pub(super) fn subject(finding: &Finding) -> String {
             fields.push(full);
         }
     }
+    let of_thread = object
+        .thread
+        .as_ref()
+        .map_or_else(String::new, |thread| format!(" of thread {thread}"));
     if !fields.is_empty() {
-        return list(&fields, 3);
+        return list(&fields, 3) + &of_thread;
     }
     match (&object.name, &finding.line.address) {
-        (Some(name), _) => name.clone(),
+        (Some(name), _) => name.clone() + &of_thread,
         (None, Some(address)) => format!("{} at {address}", kind_words(&object.kind)),
         (None, None) => kind_words(&object.kind).to_owned(),
     }
 }
 
-fn kind_words(kind: &str) -> &'static str {
+pub(super) fn kind_words(kind: &str) -> &'static str {
     match kind {
         "global" => "global variable",
         "heap" => "heap memory",
@@ -119,6 +123,9 @@ fn place(finding: &Finding) -> String {
     let mut text = kind_words(&object.kind).to_owned();
     if let Some(name) = &object.name {
         text.push_str(&format!(" `{}`", shorten::symbol(name, 60)));
+    }
+    if let Some(thread) = &object.thread {
+        text.push_str(&format!(" of thread {thread}"));
     }
     if let Some(type_name) = &object.type_name {
         text.push_str(&format!(" of type `{}`", shorten::symbol(type_name, 60)));

@@ -13,7 +13,7 @@ use crate::{
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
     names::{
         AccessedBy, CodeName, Coverage, FieldName, Language, Names, ObjectKind, ObjectName,
-        ThreadName,
+        ThreadName, TypeTree, Untyped,
     },
 };
 
@@ -33,6 +33,8 @@ pub struct FakeNames {
     pub comms: BTreeMap<u32, String>,
     pub caveats: Vec<String>,
     pub coverage: Coverage,
+    /// Types by the index of their object.
+    pub trees: BTreeMap<usize, TypeTree>,
 }
 
 impl FakeNames {
@@ -88,6 +90,12 @@ impl Names for FakeNames {
         })
     }
 
+    fn type_tree(&self, _: LineKey, _: LineSize, object: usize) -> Result<TypeTree, Untyped> {
+        let kind = self.objects.get(object).map(|object| object.kind);
+        let untyped = kind.map_or(Untyped::NoObject, Untyped::Memory);
+        self.trees.get(&object).cloned().ok_or(untyped)
+    }
+
     fn address(&self, key: LineKey) -> Option<u64> {
         match key.0 {
             Place::Private { addr, .. } => Some(addr),
@@ -123,6 +131,7 @@ pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName
     ObjectName {
         kind,
         name: Some(name.to_owned()),
+        thread: None,
         type_name: None,
         file: None,
         line: None,

@@ -40,7 +40,7 @@ pub fn render_pairs(report: &Report) -> String {
 
 /// Outside of strings JSON has no such characters but the newlines of the pretty form, so replacing
 /// them anywhere keeps the document and its meaning.
-fn escape(json: &str) -> String {
+pub(super) fn escape(json: &str) -> String {
     if !json.chars().any(|c| c != '\n' && is_hostile(c)) {
         return json.to_owned();
     }

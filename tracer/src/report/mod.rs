@@ -7,6 +7,7 @@
 pub mod build;
 pub mod doctor;
 pub mod json;
+pub mod layout;
 pub mod model;
 pub mod text;
 
@@ -28,7 +29,7 @@ mod table;
 mod wrap;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

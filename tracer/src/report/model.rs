@@ -186,6 +186,8 @@ pub struct Object {
     pub kind: String,
     /// Variable.
     pub name: Option<String>,
+    /// Of a thread-local variable: whose it is, in words: `worker 4242`.
+    pub thread: Option<String>,
     /// Type; `type` in JSON.
     #[serde(rename = "type")]
     pub type_name: Option<String>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{model::Object, printable::printable, shorten};
 use crate::{
-    access::{LineKey, LineSize, Place},
+    access::{LineKey, LineSize, Place, Tid},
     analysis::SiteCounts,
     names::{AccessedBy, FieldName, Names, ObjectKind, ObjectName},
 };
@@ -20,6 +20,8 @@ pub(super) struct Subject {
     /// The object with the most cost, of equal ones the most touched.
     main: Option<usize>,
     fields: BTreeMap<(u8, u16), Option<FieldName>>,
+    /// Names of the threads whose variables are on the line.
+    threads: BTreeMap<Tid, Option<String>>,
 }
 
 impl Subject {
@@ -47,11 +49,14 @@ impl Subject {
         let heaviest = (0..objects.len()).max_by_key(|&n| (weights[n], std::cmp::Reverse(n)));
         // Objects that nobody touched do not answer for the line, unless there is only one.
         let main = heaviest.filter(|&n| weights[n] != (0, 0) || objects.len() == 1);
+        let owners = objects.iter().filter_map(|object| object.thread);
+        let threads = owners.map(|tid| (tid, names.thread(tid).comm)).collect();
         Subject {
             key,
             objects,
             main,
             fields,
+            threads,
         }
     }
 
@@ -69,8 +74,27 @@ impl Subject {
             return (Some(field.object), field.path.clone());
         }
         let path = field.path.as_deref().unwrap_or("");
-        let label = object.name.as_ref().map(|name| format!("{name}{path}"));
+        let of_thread = object.thread.map_or_else(String::new, |tid| {
+            format!(" of thread {}", self.thread(tid))
+        });
+        let label = object
+            .name
+            .as_ref()
+            .map(|name| format!("{name}{path}{of_thread}"));
         (Some(field.object), label.or_else(|| field.path.clone()))
+    }
+
+    /// `worker 4242`.
+    fn thread(&self, tid: Tid) -> String {
+        match self.threads.get(&tid) {
+            Some(Some(comm)) => format!("{comm} {}", tid.0),
+            _ => tid.0.to_string(),
+        }
+    }
+
+    /// Index of the main object.
+    pub(super) fn main(&self) -> Option<usize> {
+        self.main
     }
 
     /// The main object as the report shows it.
@@ -84,6 +108,7 @@ impl Subject {
             return Object {
                 kind: kind.name().to_owned(),
                 name: None,
+                thread: None,
                 type_name: None,
                 file: None,
                 line: None,
@@ -108,6 +133,7 @@ impl Subject {
         Object {
             kind: main.kind.name().to_owned(),
             name: main.name.clone(),
+            thread: main.thread.map(|tid| self.thread(tid)),
             type_name: main.type_name.clone(),
             file: main.file.clone(),
             line: main.line,

@@ -7,7 +7,7 @@ use parquet::errors::ParquetError;
 use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
 use crate::{
     access::{Pid, Tid},
-    event::{Context, ContextKind, Mapping},
+    event::{Context, ContextKind, LocalBlock, Mapping},
 };
 
 /// A context event and its place in the stream.
@@ -42,18 +42,28 @@ pub(super) struct TaskRow<'a> {
     tp: Option<u64>,
 }
 
+/// A row of `local_storage`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockRow {
+    pid: Pid,
+    tid: Tid,
+    block: LocalBlock,
+}
+
 const COMM: u32 = 0;
 const EXEC: u32 = 1;
 const FORK: u32 = 2;
 const EXIT: u32 = 3;
 const THREAD: u32 = 4;
 
-/// The row that an event becomes: of one table or of the other.
+/// The row that an event becomes, of one of the tables.
 pub(super) enum Row<'a> {
     /// In `mappings`.
     Mapping(MappingRow<'a>),
     /// In `tasks`.
     Task(TaskRow<'a>),
+    /// In `local_storage`.
+    Block(BlockRow),
 }
 
 impl Row<'_> {
@@ -88,6 +98,11 @@ impl Row<'_> {
                 parent_pid: Some(*parent_pid),
                 ..task(FORK, *pid, *tid)
             }),
+            ContextKind::LocalStorage { pid, tid, block } => Row::Block(BlockRow {
+                pid: *pid,
+                tid: *tid,
+                block: *block,
+            }),
             ContextKind::Exit { pid, tid } => Row::Task(task(EXIT, *pid, *tid)),
             ContextKind::Thread { pid, tid, sp, tp } => Row::Task(TaskRow {
                 sp: Some(*sp),
@@ -103,7 +118,10 @@ pub(super) fn text_bytes(kind: &ContextKind) -> usize {
     match kind {
         ContextKind::Mapping { mapping, .. } => mapping.name.len(),
         ContextKind::Comm { comm, .. } => comm.len(),
-        ContextKind::Fork { .. } | ContextKind::Exit { .. } | ContextKind::Thread { .. } => 0,
+        ContextKind::Fork { .. }
+        | ContextKind::Exit { .. }
+        | ContextKind::Thread { .. }
+        | ContextKind::LocalStorage { .. } => 0,
     }
 }
 
@@ -149,6 +167,49 @@ pub(super) fn encode_tasks(
     sink.optional_texts("comm", rows().map(|row| row.comm))?;
     sink.optional_u64s("sp", rows().map(|row| row.sp))?;
     sink.optional_u64s("tp", rows().map(|row| row.tp))
+}
+
+/// Gives all columns of `local_storage`.
+pub(super) fn encode_blocks(
+    placed: &[Placed<BlockRow>],
+    sink: &mut ColumnSink<'_>,
+) -> Result<(), ParquetError> {
+    let rows = || placed.iter().map(|placed| placed.row);
+    encode_places(placed, sink)?;
+    sink.u32s("pid", rows().map(|row| row.pid.0))?;
+    sink.u32s("tid", rows().map(|row| row.tid.0))?;
+    sink.u64s("start", rows().map(|row| row.block.start))?;
+    sink.u64s("len", rows().map(|row| row.block.len))?;
+    sink.u64s("dev", rows().map(|row| row.block.dev))?;
+    sink.u64s("inode", rows().map(|row| row.block.inode))
+}
+
+/// Reads all columns of `local_storage`.
+pub(super) fn decode_blocks(source: &mut ColumnSource<'_>) -> Result<Vec<Placed<Context>>, Damage> {
+    let places = decode_places(source)?;
+    let mut pid = source.u32s("pid")?.into_iter();
+    let mut tid = source.u32s("tid")?.into_iter();
+    let mut start = source.u64s("start")?.into_iter();
+    let mut len = source.u64s("len")?.into_iter();
+    let mut dev = source.u64s("dev")?.into_iter();
+    let mut inode = source.u64s("inode")?.into_iter();
+    let mut next = || {
+        Some(ContextKind::LocalStorage {
+            pid: Pid(pid.next()?),
+            tid: Tid(tid.next()?),
+            block: LocalBlock {
+                start: start.next()?,
+                len: len.next()?,
+                dev: dev.next()?,
+                inode: inode.next()?,
+            },
+        })
+    };
+    places
+        .into_iter()
+        .map(|place| next().map(|kind| place.holding(kind)))
+        .collect::<Option<_>>()
+        .ok_or(Damage::Meta("its columns have different lengths"))
 }
 
 fn decode_places(source: &mut ColumnSource<'_>) -> Result<Vec<Placed<()>>, Damage> {

@@ -9,6 +9,7 @@
 //!     meta.json                    who, where, how; counts so far; complete or not
 //!     mappings/part-00000.parquet  ┐
 //!     tasks/part-00000.parquet     ├ segment 0: context before accesses, accesses last:
+//!     local_storage/part-..         │
 //!     windows/part-00000.parquet   │ its rename is what makes the segment exist
 //!     accesses/part-00000.parquet  ┘
 //! ```

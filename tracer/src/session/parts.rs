@@ -9,7 +9,7 @@ use super::{
     error::Damage,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
-    schema::{ACCESSES, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table, WINDOWS},
+    schema::{ACCESSES, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table, WINDOWS},
     segment::{Position, Segment},
     tally_record::TallyRecord,
     window_table,
@@ -24,6 +24,7 @@ pub(super) struct Parts {
     pub accesses: Vec<u8>,
     pub mappings: Option<Vec<u8>>,
     pub tasks: Option<Vec<u8>>,
+    pub local_storage: Option<Vec<u8>>,
     pub windows: Option<Vec<u8>>,
 }
 
@@ -42,6 +43,9 @@ pub(super) struct Whole {
     pub accesses: u64,
     pub mappings: u64,
     pub tasks: u64,
+    /// Versions before 3 had none and do not say so.
+    #[serde(default)]
+    pub local_storage: u64,
     /// Version 1 had none and does not say so.
     #[serde(default)]
     pub windows: u64,
@@ -65,6 +69,7 @@ impl Segment {
         let window_batches = self.batch_of_each_row(|bound| bound.windows_end);
         let mut mappings = Vec::new();
         let mut tasks = Vec::new();
+        let mut blocks = Vec::new();
         for ((context, seq), batch) in self
             .context
             .iter()
@@ -85,12 +90,19 @@ impl Segment {
                     time_ns,
                     row,
                 }),
+                Row::Block(row) => blocks.push(Placed {
+                    seq,
+                    batch,
+                    time_ns,
+                    row,
+                }),
             }
         }
         let whole = Whole {
             accesses: self.accesses.len() as u64,
             mappings: mappings.len() as u64,
             tasks: tasks.len() as u64,
+            local_storage: blocks.len() as u64,
             windows: self.windows.len() as u64,
             tally: TallyRecord::from(&self.tally),
         };
@@ -106,6 +118,9 @@ impl Segment {
             })?,
             tasks: part_of_rows(&TASKS, tasks.len(), number, |sink| {
                 context_tables::encode_tasks(&tasks, sink)
+            })?,
+            local_storage: part_of_rows(&LOCAL_STORAGE, blocks.len(), number, |sink| {
+                context_tables::encode_blocks(&blocks, sink)
             })?,
             windows: part_of_rows(&WINDOWS, self.windows.len(), number, |sink| {
                 window_table::encode(&self.windows, first.window, &window_batches, sink)
@@ -193,6 +208,19 @@ pub(super) fn decode_tasks(
         check_facts(facts, number)?;
         check_count("tasks", source.rows(), rows)?;
         context_tables::decode_tasks(source)
+    })
+}
+
+/// Decodes `local_storage` of segment `number`, which must have `rows` of them.
+pub(super) fn decode_local_storage(
+    part: Vec<u8>,
+    number: u32,
+    rows: u64,
+) -> Result<Vec<Placed<Context>>, Damage> {
+    read_part(&LOCAL_STORAGE, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("local_storage", source.rows(), rows)?;
+        context_tables::decode_blocks(source)
     })
 }
 

@@ -10,7 +10,7 @@ use super::{
     error::{Damage, SessionError},
     meta::Meta,
     parts::{self, DecodedWindows},
-    schema::{ACCESSES, MAPPINGS, TASKS, Table, WINDOWS},
+    schema::{ACCESSES, LOCAL_STORAGE, MAPPINGS, TASKS, Table, WINDOWS},
     segment::{self, Bound, Position, Segment},
 };
 use crate::event::Batch;
@@ -165,6 +165,11 @@ impl SessionReader {
             let part = self.directory.read_part(&TASKS, number)?;
             tasks = parts::decode_tasks(part, number, decoded.whole.tasks)
                 .map_err(|damage| damaged(&TASKS, damage))?;
+        }
+        if self.wants_part(&LOCAL_STORAGE, number, decoded.whole.local_storage)? {
+            let part = self.directory.read_part(&LOCAL_STORAGE, number)?;
+            let blocks = parts::decode_local_storage(part, number, decoded.whole.local_storage);
+            tasks.extend(blocks.map_err(|damage| damaged(&LOCAL_STORAGE, damage))?);
         }
         let mut windows = DecodedWindows::default();
         if self.wants_part(&WINDOWS, number, decoded.whole.windows)? {

@@ -1,4 +1,4 @@
-//! The files of a session: tables, columns, types, units. Schema version 2.
+//! The files of a session: tables, columns, types, units. Schema version 3.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
@@ -26,7 +26,7 @@
 //!
 //! | column | type | unit | meaning |
 //! |---|---|---|---|
-//! | seq | u64 | | number among all context rows (mappings and tasks) of the session, from 0 |
+//! | seq | u64 | | number among all context rows (mappings, tasks, local_storage) of the session, from 0 |
 //! | batch | u64 | | as above |
 //! | time_ns | u64 | ns | CLOCK_MONOTONIC |
 //! | pid | u32 | | process |
@@ -49,6 +49,16 @@
 //! | comm | text, null | | thread name; null unless kind 0 or 1 |
 //! | sp | u64, null | address | stack pointer; null unless kind 4 |
 //! | tp | u64, null | address | thread pointer; null unless kind 4 and known |
+//!
+//! `local_storage`: one row per block of thread-local variables that was found: a thread's copy of one module's.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq, batch, time_ns | u64 | | as in `mappings` |
+//! | pid, tid | u32 | | process and thread |
+//! | start | u64 | address | first address of the block |
+//! | len | u64 | bytes | length |
+//! | dev, inode | u64 | | the module's file, as in `mappings` |
 //!
 //! `windows`: one row per watch window that is over; its accesses are those of `basis` 3 to its line from
 //! `open_ns` to `end_ns`. It comes in the batch of its last access or in a later one.
@@ -80,7 +90,7 @@
 //! Each part carries two facts in its footer: `cohtrace.segment` (JSON: segment number; in `accesses` also the
 //! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment).
 //!
-//! Version 1 had no `windows`, and no `basis` 3.
+//! Version 1 had no `windows`, and no `basis` 3; version 2 had no `local_storage`.
 
 use std::sync::Arc;
 
@@ -91,7 +101,7 @@ use parquet::{
 };
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
@@ -237,6 +247,23 @@ pub(super) static TASKS: Table = Table {
     ],
 };
 
+/// Blocks of thread-local variables.
+pub(super) static LOCAL_STORAGE: Table = Table {
+    name: "local_storage",
+    max_rows: MAX_SEGMENT_ROWS,
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("time_ns", Kind::U64, Coding::Delta),
+        column("pid", Kind::U32, Coding::Dictionary),
+        column("tid", Kind::U32, Coding::Dictionary),
+        column("start", Kind::U64, Coding::Plain),
+        column("len", Kind::U64, Coding::Dictionary),
+        column("dev", Kind::U64, Coding::Dictionary),
+        column("inode", Kind::U64, Coding::Dictionary),
+    ],
+};
+
 /// Watch windows.
 pub(super) static WINDOWS: Table = Table {
     name: "windows",
@@ -299,7 +326,7 @@ pub(super) static WINDOWS: Table = Table {
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never
 /// refer to a mapping that a killed recorder did not get to write. Windows before accesses too: without its
 /// accesses, no part of a segment is read.
-pub(super) static TABLES: [&Table; 4] = [&MAPPINGS, &TASKS, &WINDOWS, &ACCESSES];
+pub(super) static TABLES: [&Table; 5] = [&MAPPINGS, &TASKS, &LOCAL_STORAGE, &WINDOWS, &ACCESSES];
 
 impl Table {
     /// The table as Parquet describes it.

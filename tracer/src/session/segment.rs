@@ -3,7 +3,7 @@
 //! ```text
 //!   bounds     batch 7       batch 8     batch 9       ends of each batch in all rows
 //!   accesses   aaaaaaaaa     aaaa        aaaaaaa       ─► accesses/
-//!   context    m  t          mm          t             ─► mappings/ and tasks/, `seq` keeps m and t in order
+//!   context    m  t          mm          t             ─► mappings/, tasks/ and local_storage/, `seq` keeps their order
 //!   windows                  w           w             ─► windows/
 //! ```
 
@@ -38,10 +38,11 @@ impl Position {
             access: self.access + segment.accesses.len() as u64,
             context: self.context + segment.context.len() as u64,
             window: self.window + segment.windows.len() as u64,
-            batch: segment
-                .bounds
-                .last()
-                .map_or(self.batch, |bound| bound.batch + 1),
+            // Counts without rows are given as a batch, but have no number: the writer numbers those with rows.
+            batch: match segment.bounds.last() {
+                Some(bound) if segment.rows() > 0 => bound.batch + 1,
+                _ => self.batch,
+            },
             counted: self.counted.saturating_add(segment.counted().unwrap_or(0)),
         }
     }

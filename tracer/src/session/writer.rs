@@ -16,8 +16,8 @@ use super::{
     error::SessionError,
     meta::{CLOCK, FORMAT, Meta},
     schema::{
-        ACCESSES, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, MAX_SEGMENT_WINDOWS,
-        SCHEMA_VERSION, TASKS, WINDOWS,
+        ACCESSES, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
+        MAX_SEGMENT_WINDOWS, SCHEMA_VERSION, TASKS, WINDOWS,
     },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,
@@ -272,6 +272,7 @@ impl SessionWriter {
         let parts = [
             (&MAPPINGS, parts.mappings),
             (&TASKS, parts.tasks),
+            (&LOCAL_STORAGE, parts.local_storage),
             (&WINDOWS, parts.windows),
             (&ACCESSES, Some(parts.accesses)),
         ];

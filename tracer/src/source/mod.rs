@@ -7,6 +7,7 @@ use crate::{access::Pid, event::Batch, machine::Machine, module::ModuleStore};
 
 pub mod cpu_events;
 pub mod live;
+mod local_storage;
 pub mod order;
 pub mod perf_record;
 pub mod proc_snapshot;

@@ -15,6 +15,7 @@ use super::{
     Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target, Watching,
     cpu_events::{CpuEvents, context_of},
     live::{Live, read_kernel},
+    local_storage::LocalStorage,
     order::TimeOrder,
     perf_record::{self, RecordKind},
     proc_snapshot,
@@ -27,7 +28,7 @@ use crate::{
     event::{Batch, Context, ContextKind, Tally, Unresolved, Window, WindowEnd},
     machine::{Machine, btf::TaskOffsets},
     module::ModuleStore,
-    sys::{clock, perf_event, poll},
+    sys::{clock, perf_event, poll, process_memory},
 };
 
 /// A stack pointer that moved by more than this is told anew (another stack, a coroutine).
@@ -100,6 +101,7 @@ struct Timer {
     order: TimeOrder<Pending>,
     code: SampledCode,
     told: FxHashMap<Tid, ToldThread>,
+    local_storage: LocalStorage,
     watcher: Option<Watcher>,
     stats: FxHashMap<Cpu, Stats>,
     touches: Vec<Touch>,
@@ -157,6 +159,7 @@ impl Timer {
             stopped: false,
             ended: false,
             order,
+            local_storage: LocalStorage::new(modules.clone()),
             code: SampledCode::new(modules),
             told: FxHashMap::default(),
             watcher,
@@ -285,6 +288,10 @@ impl Timer {
             self.live.spaces.apply(&context);
             batch.context.push(context);
         }
+        if let (false, Some(tp)) = (in_kernel, registers.fs_base) {
+            self.tell_local_storage(time_ns, (pid, tid, tp), batch);
+        }
+        let tally = &mut batch.tally;
         self.touches.clear();
         if sample.flags & SAMPLE_32BIT != 0 {
             *tally.unresolved.entry(Unresolved::Code32Bit).or_default() += 1;
@@ -350,6 +357,26 @@ impl Timer {
             time_ns,
             kind: ContextKind::Thread { pid, tid, sp, tp },
         })
+    }
+
+    /// News of where the thread has its thread-local variables.
+    fn tell_local_storage(&mut self, time_ns: u64, thread: (Pid, Tid, u64), batch: &mut Batch) {
+        let (pid, tid, tp) = thread;
+        if !self.local_storage.is_due(time_ns, tid, tp) {
+            return;
+        }
+        let mut read = |address| {
+            let mut word = [0; 8];
+            let read = process_memory::read(pid, address, &mut word).ok()?;
+            (read == word.len()).then(|| u64::from_le_bytes(word))
+        };
+        let blocks = (self.local_storage).look(time_ns, thread, &self.live.spaces, &mut read);
+        for block in blocks {
+            let kind = ContextKind::LocalStorage { pid, tid, block };
+            let context = Context { time_ns, kind };
+            self.live.spaces.apply(&context);
+            batch.context.push(context);
+        }
     }
 
     fn count(&mut self, tally: &mut Tally) {

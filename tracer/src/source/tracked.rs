@@ -63,7 +63,8 @@ impl Tracked {
             ContextKind::Mapping { pid, .. }
             | ContextKind::Comm { pid, .. }
             | ContextKind::Exit { pid, .. }
-            | ContextKind::Thread { pid, .. } => *pid,
+            | ContextKind::Thread { pid, .. }
+            | ContextKind::LocalStorage { pid, .. } => *pid,
         };
         self.contains(pid)
     }

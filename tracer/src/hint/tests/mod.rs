@@ -17,6 +17,7 @@ fn object(name: &str, start: u64, size: u64, language: Language) -> ObjectName {
     ObjectName {
         kind: ObjectKind::Global,
         name: Some(name.to_owned()),
+        thread: None,
         type_name: None,
         file: None,
         line: None,

@@ -109,6 +109,7 @@ impl Resolver<'_> {
                     line: shape.as_ref().and_then(|shape| shape.line),
                     start: object.start,
                     size: object.start.map(|_| object.size),
+                    thread: None,
                     language: None,
                     layout: object
                         .start

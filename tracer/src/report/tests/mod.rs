@@ -6,6 +6,7 @@
 
 mod findings;
 mod hostile;
+mod layout;
 mod objects;
 mod pipeline;
 mod rows;

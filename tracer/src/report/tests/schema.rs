@@ -66,6 +66,7 @@ fn the_json_form_has_every_key_of_the_schema() {
               "object": {
                 "kind": "global",
                 "name": "stats",
+                "thread": null,
                 "type": "struct stats",
                 "file": "/src/demo/demo.c",
                 "line": 12,

@@ -93,6 +93,15 @@ fn any_context() -> impl Strategy<Value = Context> {
         (pid(), tid()).prop_map(|(pid, tid)| ContextKind::Exit { pid, tid }),
         (pid(), tid(), any::<u64>(), any::<Option<u64>>())
             .prop_map(|(pid, tid, sp, tp)| ContextKind::Thread { pid, tid, sp, tp }),
+        (pid(), tid(), any::<[u64; 4]>()).prop_map(|(pid, tid, [start, len, dev, inode])| {
+            let block = LocalBlock {
+                start,
+                len,
+                dev,
+                inode,
+            };
+            ContextKind::LocalStorage { pid, tid, block }
+        }),
     ];
     (any::<u64>(), kind).prop_map(|(time_ns, kind)| Context { time_ns, kind })
 }
@@ -265,6 +274,23 @@ proptest! {
         };
         prop_assert_eq!(rows(&read_batches(&path)), rows(&batches));
     }
+}
+
+#[test]
+fn a_segment_of_counts_alone_does_not_shift_the_batches_after_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    let idle = Batch {
+        tally: batch(0).tally,
+        ..Batch::default()
+    };
+    let batches = [idle.clone(), batch(0), idle, batch(1)];
+    let options = WriterOptions {
+        segment_time: std::time::Duration::ZERO,
+        ..WriterOptions::default()
+    };
+    write(&path, &batches, &options).expect("written");
+    assert_eq!(read(&path).expect("reads").0, joined(&batches));
 }
 
 #[test]

@@ -14,8 +14,8 @@ use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
 use crate::{
     access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::{
-        Batch, Breadth, Context, ContextKind, Mapping, Tally, Unresolved, WatchedWord, Window,
-        WindowEnd,
+        Batch, Breadth, Context, ContextKind, LocalBlock, Mapping, Tally, Unresolved, WatchedWord,
+        Window, WindowEnd,
     },
 };
 
@@ -67,6 +67,16 @@ fn batch(n: u64) -> Batch {
                 comm: format!("worker-{n}"),
                 exec: n == 0,
             }),
+            context(ContextKind::LocalStorage {
+                pid,
+                tid,
+                block: LocalBlock {
+                    start: 0x7f00_0000_1000 + n,
+                    len: 0x40,
+                    dev: 0xfe_0000_0001,
+                    inode: 1042,
+                },
+            }),
         ],
         windows: vec![window(n)],
         tally: Tally {
@@ -111,7 +121,7 @@ fn window(n: u64) -> Window {
 /// A segment per [`batch`].
 fn segment_per_batch() -> WriterOptions {
     WriterOptions {
-        segment_rows: 23,
+        segment_rows: 24,
         ..WriterOptions::default()
     }
 }

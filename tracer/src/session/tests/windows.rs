@@ -229,7 +229,7 @@ fn windows_of_a_batch_in_pieces_come_after_all_its_accesses() {
             let rows = piece.accesses.len() + piece.context.len() + piece.windows.len();
             assert!(rows <= segment_rows, "{rows} of {segment_rows}");
         }
-        assert_eq!(pieces, 27usize.div_ceil(segment_rows));
+        assert_eq!(pieces, 28usize.div_ceil(segment_rows));
         assert_eq!(read(&path).expect("reads").0, large);
     }
 }
@@ -253,26 +253,34 @@ fn more_windows_than_a_segment_holds_are_cut_and_come_back() {
     assert!(!path.join("windows/part-00002.parquet").exists());
 }
 
-/// Makes of a session without windows what version 1 wrote: no table, no count of it, another number.
-fn to_version_1(path: &Path) {
-    fs::remove_dir(path.join("windows")).expect("an empty folder");
+/// Makes of a session without rows in these tables what a version before them wrote: no tables, no counts of them,
+/// another number.
+fn to_version(version: u32, tables: &[&str], path: &Path) {
+    for table in tables {
+        fs::remove_dir(path.join(table)).expect("an empty folder");
+    }
     let meta = path.join("meta.json");
     let text = fs::read_to_string(&meta).expect("a meta");
-    let old = text.replace("\"schema_version\": 2", "\"schema_version\": 1");
+    let old = format!("\"schema_version\": {version}");
+    let old = text.replace("\"schema_version\": 3", &old);
     assert_ne!(text, old);
     fs::write(&meta, old).expect("room");
     for entry in fs::read_dir(path.join("accesses")).expect("a folder") {
         let part = entry.expect("an entry").path();
         let bytes = fs::read(&part).expect("a part");
-        fs::write(&part, without_window_count(bytes)).expect("room");
+        fs::write(&part, without_counts(tables, bytes)).expect("room");
     }
 }
 
-/// The part with the same rows and a footer that does not count windows.
-fn without_window_count(part: Vec<u8>) -> Vec<u8> {
+/// The part with the same rows and a footer that does not count some tables.
+fn without_counts(tables: &[&str], part: Vec<u8>) -> Vec<u8> {
     let (old, columns) = read_part(&ACCESSES, part, |facts, source| {
-        let old = facts.replace(",\"windows\":0", "");
-        assert_ne!(facts, old);
+        let mut old = facts.to_owned();
+        for table in tables {
+            let fewer = old.replace(&format!(",\"{table}\":0"), "");
+            assert_ne!(fewer, old);
+            old = fewer;
+        }
         let mut columns = Vec::new();
         for column in ACCESSES.columns {
             columns.push(match column.kind {
@@ -307,20 +315,30 @@ fn without_window_count(part: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_session_of_version_1_reads_as_it_did_and_has_no_windows() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("s.coh");
-    let batches = [0, 1].map(|n| Batch {
-        windows: Vec::new(),
-        ..batch(n)
-    });
-    write(&path, &batches, &WriterOptions::default()).expect("written");
-    to_version_1(&path);
-    let (back, caveats) = read(&path).expect("reads");
-    assert_eq!(back, joined(&batches));
-    assert_eq!(caveats, Vec::<String>::new());
-    let reader = SessionReader::open(&path).expect("a session");
-    assert_eq!(reader.meta().schema_version, 2, "in today's shape");
+fn sessions_of_earlier_versions_read_as_they_did_and_have_no_rows_of_later_tables() {
+    for (version, tables) in [
+        (1, &["windows", "local_storage"][..]),
+        (2, &["local_storage"]),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("s.coh");
+        let batches = [0, 1].map(|n| {
+            let mut batch = batch(n);
+            if version < 2 {
+                batch.windows.clear();
+            }
+            let is_later = |event: &Context| matches!(event.kind, ContextKind::LocalStorage { .. });
+            batch.context.retain(|event| !is_later(event));
+            batch
+        });
+        write(&path, &batches, &WriterOptions::default()).expect("written");
+        to_version(version, tables, &path);
+        let (back, caveats) = read(&path).expect("reads");
+        assert_eq!(back, joined(&batches));
+        assert_eq!(caveats, Vec::<String>::new());
+        let reader = SessionReader::open(&path).expect("a session");
+        assert_eq!(reader.meta().schema_version, 3, "in today's shape");
+    }
 }
 
 #[test]

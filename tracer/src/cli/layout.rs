@@ -1,0 +1,35 @@
+//! `layout`: the type of a finding's object.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+
+use super::{
+    args::{Format, LayoutArgs, PairArgs},
+    output, report,
+};
+use crate::{names::Resolver, report::layout};
+
+/// Prints the layout.
+pub fn run(args: &LayoutArgs) -> Result<ExitCode> {
+    let pairs = PairArgs::standard().thresholds();
+    let replayed = report::replay(&args.session, &args.analysis, pairs)?;
+    let pipeline = &replayed.pipeline;
+    let names = Resolver::new(&pipeline.spaces, &replayed.modules);
+    let found = layout::build(
+        &pipeline.judge(),
+        args.finding,
+        &names,
+        &pipeline.tally,
+        &report::run_facts(pipeline, &replayed.description),
+        &replayed.description.caveats,
+    )
+    .with_context(|| args.session.display().to_string())?;
+    let rendered = if args.json || args.format == Format::Json {
+        layout::render_json(&found)
+    } else {
+        layout::render_text(&found, output::text_options(args.color, None))
+    };
+    output::write_stdout(&rendered)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,20 @@
+//! The whole type of a finding's object at the address it has: members, holes, where cache lines begin, who uses
+//! what, and the layout that would part them.
+
+mod build;
+mod declare;
+pub mod model;
+mod rows;
+mod text;
+mod uses;
+
+use super::json;
+pub use build::{FindingId, NoLayout, build};
+pub use text::render as render_text;
+
+/// One JSON document with a newline at the end.
+pub fn render_json(layout: &model::Layout) -> String {
+    let text = serde_json::to_string_pretty(layout)
+        .expect("the layout has string keys only, so serialising it cannot fail");
+    json::escape(&text) + "\n"
+}
