@@ -130,6 +130,11 @@ impl Types {
         };
         // A typedef and what it stands for are one type, whatever it is called here.
         let peeled = view.peel(plain).map_or(plain, |(peeled, _)| peeled);
+        // One type under several names goes by its own, if it has one.
+        let plain = match view.entry(peeled) {
+            Ok(entry) if entry.name.is_some() && kind == Kind::Aggregate => peeled,
+            _ => plain,
+        };
         let canonical: Arc<str> = view.type_name(Some(peeled)).into();
         let is_named = view
             .entry(peeled)
