@@ -105,13 +105,13 @@ impl<'a> View<'a> {
             gimli::DW_AT_prototyped => entry.is_prototyped = value == AttributeValue::Flag(true),
             gimli::DW_AT_alignment => entry.alignment = number(),
             gimli::DW_AT_count => entry.count = number(),
-            // An upper bound of -1 is how `[0]` is written.
+            // An upper bound of -1 is how `[0]` is written, with all 64 bits; 0xff in one byte is `[256]`.
             gimli::DW_AT_upper_bound => {
-                entry.count = value
-                    .sdata_value()
-                    .filter(|&bound| bound >= -1)
-                    .map(|bound| bound.wrapping_add(1) as u64)
-                    .or_else(|| number()?.checked_add(1));
+                entry.count = match value {
+                    AttributeValue::Sdata(bound) => u64::try_from(bound.wrapping_add(1)).ok(),
+                    AttributeValue::Data8(bound) => Some(bound.wrapping_add(1)),
+                    _ => number().and_then(|bound| bound.checked_add(1)),
+                }
             }
             gimli::DW_AT_decl_file => {
                 entry.decl_file = match value {

@@ -60,6 +60,8 @@ pub(crate) struct Local {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) ty: Option<Die>,
     pub(crate) parameter: bool,
+    /// A parameter of the function itself, not of a call inlined into it. They come in the order of the source.
+    pub(crate) own: bool,
 }
 
 /// A variable is in a place for `start..end`.

@@ -118,13 +118,14 @@ impl<'a> Reader<'_, 'a> {
                     let attribute = entries.read_attribute(specification)?;
                     variable.observe(attribute.name(), attribute.value());
                 }
+                let own = scopes.len() == 1 && tag == gimli::DW_TAG_formal_parameter;
                 if let Some((_, ranges)) = scopes.last() {
                     let ranges = Arc::clone(ranges);
                     let die = Die {
                         unit: self.index,
                         offset,
                     };
-                    self.add(die, tag, &variable, &ranges)?;
+                    self.add(die, tag, &variable, &ranges, own)?;
                 }
             } else {
                 if abbreviation.has_children() && !is_transparent(tag) {
@@ -158,6 +159,7 @@ impl<'a> Reader<'_, 'a> {
         tag: gimli::DwTag,
         variable: &Variable<'a>,
         scope: &Ranges,
+        own: bool,
     ) -> Result<(), Missing> {
         if variable.is_declaration {
             return Ok(());
@@ -185,6 +187,7 @@ impl<'a> Reader<'_, 'a> {
                 .map(|name| Arc::from(String::from_utf8_lossy(name))),
             ty,
             parameter: tag == gimli::DW_TAG_formal_parameter,
+            own,
         });
         match (variable.location, variable.constant) {
             (Some(location), _) => self.located(number, location, scope),

@@ -529,3 +529,19 @@ fn addresses_of_nothing_are_not_covered() {
         Err(Missing::NotCovered)
     );
 }
+
+#[test]
+fn an_array_of_256_elements_has_them_all() {
+    // GCC writes the last index in one byte, 0xff, which is no -1.
+    for (label, built) in build_all(&["cc", "clang"], "access/loops.c", &[]) {
+        let module = built.module();
+        let ty = module.object(built.symbol("series").0).unwrap().ty.unwrap();
+        assert_eq!(module.layout(ty).unwrap().size, Some(2048), "{label}");
+        assert_eq!(module.field(ty, 2040, 8).unwrap().path, "[255]", "{label}");
+        assert_eq!(
+            module.field(ty, 2048, 8),
+            Err(Missing::OutOfBounds),
+            "{label}"
+        );
+    }
+}
