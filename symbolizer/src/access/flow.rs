@@ -60,6 +60,7 @@ impl State {
                 root: Root::Frame,
                 offset,
                 stride: 0,
+                ..
             }) => Some(offset),
             _ => None,
         }
@@ -226,7 +227,7 @@ impl<'m> Flow<'m> {
         let is_bytes = |types: &Types, id| size_of(types, id) == 1;
         if target.ty == name.ty {
             let size = size_of(&self.types, target.ty).max(1) as i64;
-            return if distance % size == 0 || address.stride != 0 {
+            return if distance % size == 0 || address.stride != 0 || address.elements {
                 told
             } else {
                 Value::Unknown(Untraced::Conflict)
@@ -383,7 +384,7 @@ impl<'m> Flow<'m> {
             Source::Subtract(a, b) => match (state.register(a), state.register(b)) {
                 (value, Value::Constant(by)) => value.offset((by as i64).wrapping_neg()),
                 (Value::Address(from), Value::Integer { multiple, offset }) => {
-                    Value::Address(from.at((multiple, offset.wrapping_neg())))
+                    Value::Address(self.types.walk(from, (multiple, offset.wrapping_neg())))
                 }
                 (a, b) => match (a.parts(), b.parts()) {
                     (Some(a), Some(b)) => {
@@ -422,7 +423,7 @@ impl<'m> Flow<'m> {
                 _ => Value::integer(1 << mask.trailing_zeros().min(62), 0),
             },
             Source::Walk(from, by) => match state.register(from) {
-                Value::Address(found) => Value::Address(found.walking(by)),
+                Value::Address(found) => Value::Address(self.types.walk(found, (by, 0))),
                 Value::Unknown(reason) => Value::Unknown(reason),
                 _ => Value::INTEGER,
             },
@@ -461,7 +462,7 @@ impl<'m> Flow<'m> {
         };
         match (a, b) {
             (Value::Address(from), index) | (index, Value::Address(from)) => match index.parts() {
-                Some(index) => Value::Address(from.at(index)),
+                Some(index) => Value::Address(self.types.walk(from, index)),
                 None => Value::COMPUTED,
             },
             (Value::Constant(by), value) | (value, Value::Constant(by)) => {
@@ -477,7 +478,7 @@ impl<'m> Flow<'m> {
     fn on_constant(&self, value: Value, by: i64) -> Value {
         match value {
             Value::Integer { multiple, offset } if self.is_fixed(by) => {
-                Value::Address(Address::new(Root::Global, by).at((multiple, offset)))
+                Value::Address(self.types.walk(Address::new(Root::Global, by), (multiple, offset)))
             }
             value => value.offset(by),
         }
@@ -527,7 +528,7 @@ impl<'m> Flow<'m> {
                 return match self.sum(state, &flat) {
                     Value::Address(_) | Value::Unknown(_) => Err(Untraced::Computed),
                     value => match value.parts() {
-                        Some(index) => Ok(Address::new(Root::Thread, 0).at(index)),
+                        Some(index) => Ok(self.types.walk(Address::new(Root::Thread, 0), index)),
                         None => Err(Untraced::Computed),
                     },
                 };
@@ -618,6 +619,7 @@ impl<'m> Flow<'m> {
             root: Root::Pointer(target),
             offset: within as i64,
             stride: address.stride,
+            elements: false,
         })
     }
 
@@ -653,6 +655,7 @@ impl<'m> Flow<'m> {
             root: Root::Pointer(target.ok_or(Untraced::Untyped)?),
             offset: at.wrapping_sub(object.address) as i64,
             stride: address.stride,
+            elements: false,
         })
     }
 
@@ -698,29 +701,30 @@ impl<'m> Flow<'m> {
     fn meet_addresses(&mut self, a: Address, b: Address, at: u64) -> Value {
         let conflict = Value::Unknown(Untraced::Conflict);
         let distance = a.offset.abs_diff(b.offset);
-        let same = |root| {
-            let stride = common(common(a.stride, b.stride), distance);
-            Value::Address(Address {
+        let same = |types: &Types, root| {
+            let either = Address {
                 root,
                 offset: a.offset,
-                stride,
-            })
+                stride: common(a.stride, b.stride),
+                elements: a.elements || b.elements,
+            };
+            Value::Address(types.walk(either, (distance, 0)))
         };
         match (a.root, b.root) {
             (Root::Pointer(first), Root::Pointer(second)) => {
                 if first.ty == second.ty && first.reference == second.reference {
                     if first.name == second.name {
-                        return same(a.root);
+                        return same(&self.types, a.root);
                     }
                     let name = self.types.anonymous(first.ty);
-                    return same(Root::Pointer(super::value::Target { name, ..first }));
+                    return same(&self.types, Root::Pointer(super::value::Target { name, ..first }));
                 }
                 self.meet_parts(a, b).unwrap_or(conflict)
             }
             (Root::Frame, Root::Frame) => {
                 let variable = |offset| self.facts.variable_at(offset, at, |_| None);
                 match (variable(a.offset), variable(b.offset)) {
-                    (Some((first, _)), Some((second, _))) if first == second => same(a.root),
+                    (Some((first, _)), Some((second, _))) if first == second => same(&self.types, a.root),
                     _ => self.meet_parts(a, b).unwrap_or(conflict),
                 }
             }
@@ -728,7 +732,9 @@ impl<'m> Flow<'m> {
                 let first = self.module.object(a.offset as u64);
                 let second = self.module.object(b.offset as u64);
                 match (first, second) {
-                    (Ok(first), Ok(second)) if first.address == second.address => same(a.root),
+                    (Ok(first), Ok(second)) if first.address == second.address => {
+                        same(&self.types, a.root)
+                    }
                     _ => self.meet_parts(a, b).unwrap_or(conflict),
                 }
             }
@@ -749,6 +755,12 @@ impl<'m> Flow<'m> {
         } else {
             return None;
         };
+        // A place that moves within its object stays of that type only from element to element.
+        let size = self.types.get(ty).and_then(|ty| ty.size).unwrap_or(0);
+        let stride = common(a.stride, b.stride);
+        if stride != 0 && (size == 0 || !stride.is_multiple_of(size)) {
+            return None;
+        }
         let name = self.types.anonymous(ty);
         let target = super::value::Target {
             ty,
@@ -758,7 +770,8 @@ impl<'m> Flow<'m> {
         Some(Value::Address(Address {
             root: Root::Pointer(target),
             offset: 0,
-            stride: common(a.stride, b.stride),
+            stride: 0,
+            elements: stride != 0,
         }))
     }
 

@@ -78,6 +78,8 @@ pub(super) struct Address {
     pub(super) offset: i64,
     /// The true offset differs by a multiple of this; 0 if it does not.
     pub(super) stride: u64,
+    /// The true offset also differs by a multiple of the pointer's type: it is one of several objects.
+    pub(super) elements: bool,
 }
 
 impl Address {
@@ -86,25 +88,13 @@ impl Address {
             root,
             offset,
             stride: 0,
+            elements: false,
         }
     }
 
     pub(super) fn moved(self, by: i64) -> Address {
         Address {
             offset: self.offset.wrapping_add(by),
-            ..self
-        }
-    }
-
-    /// As far away as an integer says.
-    pub(super) fn at(self, index: (u64, i64)) -> Address {
-        self.moved(index.1).walking(index.0)
-    }
-
-    /// Some multiple of `stride` away.
-    pub(super) fn walking(self, stride: u64) -> Address {
-        Address {
-            stride: common(self.stride, stride),
             ..self
         }
     }
