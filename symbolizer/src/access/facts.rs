@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    types::Types,
+    types::{Kind, Types},
     value::{Address, Root, Value},
 };
 use crate::{
@@ -140,6 +140,8 @@ impl Facts {
                     if let Base::Register(register) = base
                         && part == 0
                         && let Some(target) = types.object(view, ty, name)
+                        // A number or pointer that lies in some object has a name there.
+                        && types.get(target.ty).is_some_and(|ty| ty.kind == Kind::Aggregate)
                     {
                         let address = Address::new(Root::Pointer(target), offset.wrapping_neg());
                         facts.add(Fact {

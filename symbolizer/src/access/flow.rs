@@ -21,6 +21,8 @@ const RAX: Register = Register(0);
 pub(super) const RSP: Register = Register(7);
 /// Instructions followed for one function, all rounds together, per instruction of it.
 const MOST_ROUNDS: usize = 64;
+/// Instructions in which parameters are stored.
+const MOST_PROLOGUE: usize = 64;
 /// Stack slots kept.
 const MOST_SLOTS: usize = 512;
 
@@ -60,6 +62,7 @@ impl State {
                 root: Root::Frame,
                 offset,
                 stride: 0,
+                ..
             }) => Some(offset),
             _ => None,
         }
@@ -146,6 +149,9 @@ impl<'m> Flow<'m> {
             if block.is_entry {
                 let mut state = State::unknown();
                 self.anchor(&mut state, instructions.get(block.first)?.address);
+                if number == 0 {
+                    self.tell_parameters(&mut state, &instructions[..=block.last]);
+                }
                 states[number] = Some(state);
                 queue.insert(number);
                 queued[number] = true;
@@ -226,7 +232,7 @@ impl<'m> Flow<'m> {
             return match (known, told) {
                 (Value::Unknown(Untraced::Computed), Value::Unknown(_)) => told,
                 (Value::Unknown(_), _) => told,
-                (Value::Constant(_) | Value::Integer(_), Value::Address(_)) => told,
+                (Value::Constant(_) | Value::Integer { .. }, Value::Address(_)) => told,
                 _ => known,
             };
         };
@@ -238,7 +244,7 @@ impl<'m> Flow<'m> {
         let is_bytes = |types: &Types, id| size_of(types, id) == 1;
         if target.ty == name.ty {
             let size = size_of(&self.types, target.ty).max(1) as i64;
-            return if distance % size == 0 || address.stride != 0 {
+            return if distance % size == 0 || address.stride != 0 || address.elements {
                 told
             } else {
                 Value::Unknown(Untraced::Conflict)
@@ -282,7 +288,15 @@ impl<'m> Flow<'m> {
                     sets.push((b, state.register(a)));
                 }
                 Effect::Store { to, value } => {
-                    stores.push((to, self.evaluate(state, value, address)));
+                    let mut stored = self.evaluate(state, value, address);
+                    // What is stored into a variable is the variable's value.
+                    if let (Source::Copy(from), Value::Unknown(_)) = (value, stored)
+                        && let told @ Value::Address(_) = self.variable_value(state, &to, address)
+                    {
+                        stored = told;
+                        state.set(from, told);
+                    }
+                    stores.push((to, stored));
                 }
             }
         }
@@ -316,6 +330,45 @@ impl<'m> Flow<'m> {
         }
         if state.frame(RSP).is_none() {
             self.anchor(state, instruction.end());
+        }
+    }
+
+    /// The value that a variable in the frame will have once this operand is stored.
+    fn variable_value(&mut self, state: &State, to: &Memory, at: u64) -> Value {
+        match self.address(state, to) {
+            Ok(place) if place.root == Root::Frame && place.stride == 0 && to.size == 8 => self
+                .frame_object(state, place, at)
+                .map_or(Value::COMPUTED, |found| self.types.load(&self.view, found)),
+            _ => Value::COMPUTED,
+        }
+    }
+
+    /// Without optimisation, parameters are told of only once they are stored: what the first block stores into a
+    /// variable unchanged is what the register held at the entry.
+    fn tell_parameters(&mut self, state: &mut State, instructions: &[Instruction]) {
+        let mut now = state.clone();
+        let mut written = [false; REGISTERS];
+        for instruction in instructions.iter().take(MOST_PROLOGUE) {
+            if instruction.next != Next::Following {
+                break;
+            }
+            for effect in &instruction.effects {
+                if let Effect::Store {
+                    to,
+                    value: Source::Copy(from),
+                } = effect
+                    && written.get(usize::from(from.0)) == Some(&false)
+                    && let told @ Value::Address(_) =
+                        self.variable_value(&now, to, instruction.end())
+                    && matches!(state.register(*from), Value::Unknown(_))
+                {
+                    state.set(*from, told);
+                }
+            }
+            for (number, written) in written.iter_mut().enumerate() {
+                *written |= instruction.writes(Register(number as u8));
+            }
+            self.step(&mut now, instruction);
         }
     }
 
@@ -358,19 +411,17 @@ impl<'m> Flow<'m> {
             Source::Add(a, b) => self.add(state.register(a), state.register(b), 1),
             Source::Subtract(a, b) => match (state.register(a), state.register(b)) {
                 (value, Value::Constant(by)) => value.offset((by as i64).wrapping_neg()),
-                (Value::Address(from), Value::Integer(multiple)) => {
-                    Value::Address(from.walking(multiple))
+                (Value::Address(from), Value::Integer { multiple, offset }) => {
+                    Value::Address(self.types.walk(from, (multiple, offset.wrapping_neg())))
                 }
-                (a, b) => match (a.multiple(), b.multiple()) {
-                    (Some(a), Some(b)) => Value::Integer(common(a, b).max(1)),
+                (a, b) => match (a.parts(), b.parts()) {
+                    (Some(a), Some(b)) => Value::integer(common(a.0, b.0), a.1.wrapping_sub(b.1)),
                     _ => Value::COMPUTED,
                 },
             },
             Source::Offset(from, by) => match state.register(from) {
                 // The address of a table, in a file that is not moved.
-                Value::Integer(multiple) if self.is_fixed(by) => {
-                    Value::Address(Address::new(Root::Global, by).walking(multiple))
-                }
+                value @ Value::Integer { .. } => self.on_constant(value, by),
                 value => value.offset(by),
             },
             Source::Address(memory) => match self.address(state, &memory) {
@@ -382,24 +433,23 @@ impl<'m> Flow<'m> {
                 let loaded = self.load(state, &memory, address);
                 self.add(state.register(to), loaded, 1)
             }
-            Source::Shift(from, count) => match state.register(from).multiple() {
-                Some(multiple) => {
-                    Value::Integer(multiple.checked_shl(count.into()).unwrap_or(0).max(1))
-                }
-                None if count > 0 => Value::Integer(1 << count.min(62)),
-                None => Value::COMPUTED,
-            },
-            Source::Multiply(from, factor) => match state.register(from).multiple() {
-                Some(multiple) => Value::Integer(multiple.wrapping_mul(factor).max(1)),
-                None if factor > 1 => Value::Integer(factor),
+            // What is scaled is no address.
+            Source::Shift(from, count) if count < 63 => state
+                .register(from)
+                .scaled(1 << count)
+                .unwrap_or(Value::integer(1 << count, 0)),
+            Source::Shift(..) => Value::INTEGER,
+            Source::Multiply(from, factor) => match state.register(from).scaled(factor) {
+                Some(value) => value,
+                None if factor > 1 => Value::integer(factor, 0),
                 None => Value::COMPUTED,
             },
             Source::And(from, mask) => match state.register(from) {
                 Value::Address(_) | Value::Unknown(_) if mask >> 32 != 0 => Value::COMPUTED,
-                _ => Value::Integer(1 << mask.trailing_zeros().min(62)),
+                _ => Value::integer(1 << mask.trailing_zeros().min(62), 0),
             },
             Source::Walk(from, by) => match state.register(from) {
-                Value::Address(found) => Value::Address(found.walking(by)),
+                Value::Address(found) => Value::Address(self.types.walk(found, (by, 0))),
                 Value::Unknown(reason) => Value::Unknown(reason),
                 _ => Value::INTEGER,
             },
@@ -412,14 +462,14 @@ impl<'m> Flow<'m> {
                 self.meet(state.register(to), loaded, address)
             }
             Source::Narrow(from) => match state.register(from) {
-                value @ (Value::Integer(_) | Value::Constant(_)) => value,
+                value @ (Value::Integer { .. } | Value::Constant(_)) => value,
                 _ => Value::INTEGER,
             },
             Source::NarrowAddress(memory) => match self.sum(state, &memory) {
-                value @ (Value::Integer(_) | Value::Constant(_)) => value,
+                value @ (Value::Integer { .. } | Value::Constant(_)) => value,
                 _ => Value::INTEGER,
             },
-            Source::Mixed(from) => match state.register(from).multiple() {
+            Source::Mixed(from) => match state.register(from).parts() {
                 Some(_) => Value::INTEGER,
                 None => Value::COMPUTED,
             },
@@ -430,22 +480,22 @@ impl<'m> Flow<'m> {
 
     /// `a + b * scale`.
     fn add(&self, a: Value, b: Value, scale: u64) -> Value {
+        // What is scaled is an index, wherever it comes from.
+        let b = match b.scaled(scale) {
+            Some(index) => index,
+            None if scale > 1 => Value::integer(scale, 0),
+            None => b,
+        };
         match (a, b) {
-            (value, Value::Constant(by)) => value.offset(by.wrapping_mul(scale) as i64),
-            (Value::Constant(by), value) if scale == 1 => self.on_constant(value, by as i64),
-            (Value::Address(from), Value::Integer(multiple)) => {
-                Value::Address(from.walking(multiple.wrapping_mul(scale)))
+            (Value::Address(from), index) | (index, Value::Address(from)) => match index.parts() {
+                Some(index) => Value::Address(self.types.walk(from, index)),
+                None => Value::COMPUTED,
+            },
+            (Value::Constant(by), value) | (value, Value::Constant(by)) => {
+                self.on_constant(value, by as i64)
             }
-            (Value::Integer(multiple), Value::Address(from)) if scale == 1 => {
-                Value::Address(from.walking(multiple))
-            }
-            // What is scaled is an index, wherever it comes from.
-            (Value::Address(from), Value::Unknown(_)) if scale > 1 => {
-                Value::Address(from.walking(scale))
-            }
-            (a, b) => match (a.multiple(), b.multiple()) {
-                (Some(a), Some(b)) => Value::Integer(common(a, b.wrapping_mul(scale)).max(1)),
-                (Some(a), None) if scale > 1 => Value::Integer(common(a, scale).max(1)),
+            (a, b) => match (a.parts(), b.parts()) {
+                (Some(a), Some(b)) => Value::integer(common(a.0, b.0), a.1.wrapping_add(b.1)),
                 _ => Value::COMPUTED,
             },
         }
@@ -453,9 +503,10 @@ impl<'m> Flow<'m> {
 
     fn on_constant(&self, value: Value, by: i64) -> Value {
         match value {
-            Value::Integer(multiple) if self.is_fixed(by) => {
-                Value::Address(Address::new(Root::Global, by).walking(multiple))
-            }
+            Value::Integer { multiple, offset } if self.is_fixed(by) => Value::Address(
+                self.types
+                    .walk(Address::new(Root::Global, by), (multiple, offset)),
+            ),
             value => value.offset(by),
         }
     }
@@ -474,26 +525,17 @@ impl<'m> Flow<'m> {
         let base = memory
             .base
             .map_or(Value::Constant(0), |base| state.register(base));
+        let scale = u64::from(memory.scale);
         let sum = match memory.index {
-            Some(Index::Register(index)) => {
-                let index = state.register(index);
-                let scale = u64::from(memory.scale);
-                match (base, index) {
-                    (Value::Constant(by), index) if scale > 1 => {
-                        let multiple = index.multiple().unwrap_or(1).wrapping_mul(scale);
-                        self.on_constant(Value::Integer(multiple), by as i64)
-                    }
-                    (base, index) => self.add(base, index, scale),
-                }
-            }
-            Some(Index::Lanes) => self.add(base, Value::INTEGER, memory.scale.into()),
+            Some(Index::Register(index)) => self.add(base, state.register(index), scale),
+            Some(Index::Lanes) => self.add(base, Value::INTEGER, scale),
             None => base,
         };
         if memory.displacement == 0 {
             return sum;
         }
         match sum {
-            Value::Integer(_) => self.on_constant(sum, memory.displacement),
+            Value::Integer { .. } => self.on_constant(sum, memory.displacement),
             sum => sum.offset(memory.displacement),
         }
     }
@@ -511,8 +553,11 @@ impl<'m> Flow<'m> {
                     return Ok(Address::new(Root::Thread, memory.displacement));
                 }
                 return match self.sum(state, &flat) {
-                    Value::Constant(offset) => Ok(Address::new(Root::Thread, offset as i64)),
-                    _ => Err(Untraced::Computed),
+                    Value::Address(_) | Value::Unknown(_) => Err(Untraced::Computed),
+                    value => match value.parts() {
+                        Some(index) => Ok(self.types.walk(Address::new(Root::Thread, 0), index)),
+                        None => Err(Untraced::Computed),
+                    },
                 };
             }
             Segment::Flat => {}
@@ -526,7 +571,7 @@ impl<'m> Flow<'m> {
                 Ok(Address::new(Root::Global, value as i64))
             }
             Value::Unknown(reason) => Err(reason),
-            Value::Constant(_) | Value::Integer(_) => {
+            Value::Constant(_) | Value::Integer { .. } => {
                 // Say why the pointer is not known, not that the index is a number.
                 let base = memory.base.map(|base| state.register(base));
                 match base {
@@ -601,6 +646,7 @@ impl<'m> Flow<'m> {
             root: Root::Pointer(target),
             offset: within as i64,
             stride: address.stride,
+            elements: false,
         })
     }
 
@@ -636,6 +682,7 @@ impl<'m> Flow<'m> {
             root: Root::Pointer(target.ok_or(Untraced::Untyped)?),
             offset: at.wrapping_sub(object.address) as i64,
             stride: address.stride,
+            elements: false,
         })
     }
 
@@ -668,8 +715,11 @@ impl<'m> Flow<'m> {
             (address @ Value::Address(_), Value::Constant(0..=4095))
             | (Value::Constant(0..=4095), address @ Value::Address(_)) => address,
             (Value::Unknown(reason), _) | (_, Value::Unknown(reason)) => Value::Unknown(reason),
-            (a, b) => match (a.multiple(), b.multiple()) {
-                (Some(a), Some(b)) => Value::Integer(common(a, b).max(1)),
+            (a, b) => match (a.parts(), b.parts()) {
+                (Some(a), Some(b)) => {
+                    let distance = a.1.abs_diff(b.1);
+                    Value::integer(common(common(a.0, b.0), distance), a.1)
+                }
                 _ => Value::Unknown(Untraced::Conflict),
             },
         }
@@ -678,29 +728,35 @@ impl<'m> Flow<'m> {
     fn meet_addresses(&mut self, a: Address, b: Address, at: u64) -> Value {
         let conflict = Value::Unknown(Untraced::Conflict);
         let distance = a.offset.abs_diff(b.offset);
-        let same = |root| {
-            let stride = common(common(a.stride, b.stride), distance);
-            Value::Address(Address {
+        let same = |types: &Types, root| {
+            let either = Address {
                 root,
                 offset: a.offset,
-                stride,
-            })
+                stride: common(a.stride, b.stride),
+                elements: a.elements || b.elements,
+            };
+            Value::Address(types.walk(either, (distance, 0)))
         };
         match (a.root, b.root) {
             (Root::Pointer(first), Root::Pointer(second)) => {
                 if first.ty == second.ty && first.reference == second.reference {
                     if first.name == second.name {
-                        return same(a.root);
+                        return same(&self.types, a.root);
                     }
                     let name = self.types.anonymous(first.ty);
-                    return same(Root::Pointer(super::value::Target { name, ..first }));
+                    return same(
+                        &self.types,
+                        Root::Pointer(super::value::Target { name, ..first }),
+                    );
                 }
                 self.meet_parts(a, b).unwrap_or(conflict)
             }
             (Root::Frame, Root::Frame) => {
                 let variable = |offset| self.facts.variable_at(offset, at, |_| None);
                 match (variable(a.offset), variable(b.offset)) {
-                    (Some((first, _)), Some((second, _))) if first == second => same(a.root),
+                    (Some((first, _)), Some((second, _))) if first == second => {
+                        same(&self.types, a.root)
+                    }
                     _ => self.meet_parts(a, b).unwrap_or(conflict),
                 }
             }
@@ -708,7 +764,9 @@ impl<'m> Flow<'m> {
                 let first = self.module.object(a.offset as u64);
                 let second = self.module.object(b.offset as u64);
                 match (first, second) {
-                    (Ok(first), Ok(second)) if first.address == second.address => same(a.root),
+                    (Ok(first), Ok(second)) if first.address == second.address => {
+                        same(&self.types, a.root)
+                    }
                     _ => self.meet_parts(a, b).unwrap_or(conflict),
                 }
             }
@@ -729,6 +787,12 @@ impl<'m> Flow<'m> {
         } else {
             return None;
         };
+        // A place that moves within its object stays of that type only from element to element.
+        let size = self.types.get(ty).and_then(|ty| ty.size).unwrap_or(0);
+        let stride = common(a.stride, b.stride);
+        if stride != 0 && (size == 0 || !stride.is_multiple_of(size)) {
+            return None;
+        }
         let name = self.types.anonymous(ty);
         let target = super::value::Target {
             ty,
@@ -738,7 +802,8 @@ impl<'m> Flow<'m> {
         Some(Value::Address(Address {
             root: Root::Pointer(target),
             offset: 0,
-            stride: common(a.stride, b.stride),
+            stride: 0,
+            elements: stride != 0,
         }))
     }
 

@@ -6,7 +6,7 @@ use super::{
     flow::Flow,
     globals::Linked,
     types::Types,
-    value::{Address, Root, Value},
+    value::{Address, Root, Value, common},
 };
 use crate::{
     FieldKind, FieldPath, Function, Module, TypeRef,
@@ -177,6 +177,9 @@ impl Followed {
             memory.size,
             !target.reference,
         )?;
+        // With both, what both are multiples of.
+        let elements = ty.size.filter(|_| candidate.address.elements).unwrap_or(0);
+        let stride = Some(common(candidate.address.stride, elements)).filter(|&stride| stride != 0);
         if memory.string
             && let Some(size) = ty.size
         {
@@ -196,7 +199,7 @@ impl Followed {
             type_name: ty.name.to_string(),
             offset: part.offset,
             size: u64::from(memory.size),
-            stride: Some(candidate.address.stride).filter(|&stride| stride != 0),
+            stride,
             field: part.field,
             storage: candidate.storage,
         })

@@ -53,13 +53,12 @@ pub(super) fn part_of(
     }
     let mut outer = Outer::First;
     let mut offset = address.offset;
-    let mut stride = address.stride;
+    let stride = address.stride;
     if let (Some(whole), true) = (whole, walks) {
         let span = whole as i64;
-        if stride != 0 && stride.is_multiple_of(whole) {
+        if address.elements {
             outer = Outer::Unknown;
             offset = offset.rem_euclid(span);
-            stride = 0;
         } else if !(0..span).contains(&offset) {
             // A larger type that starts with this one looks like the next element: only what is known to be
             // one of several has a next one.

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     parts::{Outer, Part, part_of},
-    value::{Address, NameId, Root, Target, TypeId, Value},
+    value::{Address, NameId, Root, Target, TypeId, Value, common},
 };
 use crate::{
     FieldPath, Language, Untraced,
@@ -81,13 +81,30 @@ impl Types {
         self.intern(&format!("({name} *)"))
     }
 
+    /// As far away as an integer says: that many bytes, and some multiple of others.
+    pub(super) fn walk(&self, address: Address, (multiple, offset): (u64, i64)) -> Address {
+        let mut moved = address.moved(offset);
+        if multiple == 0 {
+            return moved;
+        }
+        let size = match address.root {
+            Root::Pointer(target) if !target.reference => {
+                self.get(target.ty).and_then(|ty| ty.size).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        if size > 0 && multiple.is_multiple_of(size) {
+            moved.elements = true;
+        } else {
+            moved.stride = common(moved.stride, multiple);
+        }
+        moved
+    }
+
     /// Notes that pointers go from element to element.
     pub(super) fn note_walk(&mut self, address: &Address) {
         if let Root::Pointer(target) = address.root
-            && address.stride != 0
-            && let Some(size) = self.get(target.ty).and_then(|ty| ty.size)
-            && size > 0
-            && address.stride.is_multiple_of(size)
+            && address.elements
         {
             self.walked.insert(target.ty);
         }
@@ -132,6 +149,11 @@ impl Types {
         };
         // A typedef and what it stands for are one type, whatever it is called here.
         let peeled = view.peel(plain).map_or(plain, |(peeled, _)| peeled);
+        // One type under several names goes by its own, if it has one.
+        let plain = match view.entry(peeled) {
+            Ok(entry) if entry.name.is_some() && kind == Kind::Aggregate => peeled,
+            _ => plain,
+        };
         let canonical: Arc<str> = view.type_name(Some(peeled)).into();
         let is_named = view
             .entry(peeled)

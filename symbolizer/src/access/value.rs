@@ -15,21 +15,35 @@ pub(super) struct NameId(pub(super) u32);
 pub(super) enum Value {
     Unknown(Untraced),
     Constant(u64),
-    /// No address, but a multiple of this.
-    Integer(u64),
+    /// No address, but `offset` plus some multiple of `multiple`.
+    Integer {
+        multiple: u64,
+        offset: i64,
+    },
     Address(Address),
 }
 
 impl Value {
     pub(super) const COMPUTED: Value = Value::Unknown(Untraced::Computed);
     /// An integer of which nothing is known.
-    pub(super) const INTEGER: Value = Value::Integer(1);
+    pub(super) const INTEGER: Value = Value::Integer {
+        multiple: 1,
+        offset: 0,
+    };
 
-    /// What every value of this kind is a multiple of, of an integer.
-    pub(super) fn multiple(self) -> Option<u64> {
+    /// `offset` plus some multiple of `multiple`.
+    pub(super) fn integer(multiple: u64, offset: i64) -> Value {
+        match multiple {
+            0 => Value::Constant(offset as u64),
+            multiple => Value::Integer { multiple, offset },
+        }
+    }
+
+    /// Multiple and offset of an integer.
+    pub(super) fn parts(self) -> Option<(u64, i64)> {
         match self {
-            Value::Constant(value) => Some(value),
-            Value::Integer(multiple) => Some(multiple),
+            Value::Constant(value) => Some((0, value as i64)),
+            Value::Integer { multiple, offset } => Some((multiple, offset)),
             Value::Unknown(_) | Value::Address(_) => None,
         }
     }
@@ -37,10 +51,22 @@ impl Value {
     pub(super) fn offset(self, by: i64) -> Value {
         match self {
             Value::Constant(value) => Value::Constant(value.wrapping_add_signed(by)),
-            Value::Integer(multiple) => Value::Integer(common(multiple, by.unsigned_abs())),
+            Value::Integer { multiple, offset } => Value::Integer {
+                multiple,
+                offset: offset.wrapping_add(by),
+            },
             Value::Address(address) => Value::Address(address.moved(by)),
             unknown @ Value::Unknown(_) => unknown,
         }
+    }
+
+    /// The integer times a constant.
+    pub(super) fn scaled(self, by: u64) -> Option<Value> {
+        let (multiple, offset) = self.parts()?;
+        Some(Value::integer(
+            multiple.wrapping_mul(by),
+            offset.wrapping_mul(by as i64),
+        ))
     }
 }
 
@@ -52,6 +78,8 @@ pub(super) struct Address {
     pub(super) offset: i64,
     /// The true offset differs by a multiple of this; 0 if it does not.
     pub(super) stride: u64,
+    /// The true offset also differs by a multiple of the pointer's type: it is one of several objects.
+    pub(super) elements: bool,
 }
 
 impl Address {
@@ -60,20 +88,13 @@ impl Address {
             root,
             offset,
             stride: 0,
+            elements: false,
         }
     }
 
     pub(super) fn moved(self, by: i64) -> Address {
         Address {
             offset: self.offset.wrapping_add(by),
-            ..self
-        }
-    }
-
-    /// Some multiple of `stride` away.
-    pub(super) fn walking(self, stride: u64) -> Address {
-        Address {
-            stride: common(self.stride, stride),
             ..self
         }
     }
