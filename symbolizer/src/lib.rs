@@ -38,25 +38,18 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the reader of machine code comes next")
-)]
 mod locals;
 mod lookup;
+mod machine_code;
 mod missing;
 mod module;
 mod object;
 mod spans;
 mod symbols;
 mod types;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the reader of machine code comes next")
-)]
 mod unwind;
 
-pub use access::{Accessed, Operand, Storage, Untraced};
+pub use access::{Accessed, Coverage, Operand, Storage, Untraced};
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;

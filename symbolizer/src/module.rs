@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     Code, Language,
+    access::AccessCache,
     debug_files::{Bytes, DebugFiles, DebugRequest, crc32},
     demangle,
     dwarf::DebugInfo,
@@ -28,6 +29,7 @@ pub struct Module {
     names: OnceLock<Box<[OnceLock<Arc<str>>]>>,
     unwind: Unwind,
     debug_info: OnceLock<Result<DebugInfo, Missing>>,
+    accesses: AccessCache,
 }
 
 /// A piece of code that is entered at its start.
@@ -68,6 +70,7 @@ impl Module {
             names: OnceLock::new(),
             unwind: Unwind::default(),
             debug_info: OnceLock::new(),
+            accesses: AccessCache::default(),
         })
     }
 
@@ -162,6 +165,10 @@ impl Module {
             return Some(language);
         }
         Language::of_symbol(&self.symbol_text(self.code_symbol(svma).ok()?.0.value))
+    }
+
+    pub(crate) fn accesses(&self) -> &AccessCache {
+        &self.accesses
     }
 
     pub(crate) fn image(&self) -> &Image {

@@ -1,8 +1,78 @@
 //! Data by instruction: which variable, type and field a memory operand stands for.
 
-use std::fmt;
+mod coverage;
+mod facts;
+mod flow;
+mod function;
+mod globals;
+mod parts;
+mod types;
+mod value;
 
-use crate::{FieldPath, TypeRef};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use crate::{FieldPath, Module, TypeRef};
+pub use coverage::Coverage;
+use function::Followed;
+use globals::Linked;
+
+/// Functions that are kept followed.
+const MOST_KEPT: usize = 256;
+
+/// What is kept between questions.
+#[derive(Default)]
+pub(crate) struct AccessCache {
+    linked: OnceLock<Linked>,
+    functions: Mutex<HashMap<u64, Kept>>,
+}
+
+type Kept = Result<Arc<Followed>, Untraced>;
+
+impl Module {
+    /// What the memory operand of the instruction at an address stands for.
+    ///
+    /// The function is followed by the first question for one of its instructions, which takes about as long as
+    /// compiling a few lines; its other instructions are then looked up. A name is only told if it holds on every path
+    /// to the instruction. x86-64 only.
+    pub fn access(&self, svma: u64, operand: Operand) -> Result<Accessed, Untraced> {
+        let followed = self.followed(svma)?;
+        let view = self
+            .debug_info()
+            .map_err(|_| Untraced::NoDebugInfo)?
+            .view();
+        followed.access(&view, svma, operand)
+    }
+
+    /// The function that holds an address, followed once.
+    fn followed(&self, svma: u64) -> Kept {
+        if self.debug_info().is_err() {
+            return Err(Untraced::NoDebugInfo);
+        }
+        let function = self.function(svma).ok_or(Untraced::NoFunction)?;
+        let cache = self.accesses();
+        let kept = || {
+            cache
+                .functions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(known) = kept().get(&function.start) {
+            return known.clone();
+        }
+        let linked = cache.linked.get_or_init(|| Linked::read(self.image()));
+        let followed = Followed::new(self, linked, &function, svma).map(Arc::new);
+        let mut kept = kept();
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(function.start, followed.clone());
+        followed
+    }
+}
 
 /// Which memory operand of an instruction is meant: some have two (`movs`, `push (mem)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -286,8 +286,8 @@ fn judge(label: &str, built: &Built, name: &str) -> Tally {
     tally
 }
 
-fn access(_: &Module, _: u64, _: Operand) -> Result<Accessed, Untraced> {
-    Err(Untraced::Computed)
+fn access(module: &Module, svma: u64, operand: Operand) -> Result<Accessed, Untraced> {
+    module.access(svma, operand)
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! From an offset with an unknown index to the part of an object.
+
+use super::{
+    types::{Kind, Type},
+    value::Address,
+};
+use crate::{
+    FieldKind, FieldPath, Untraced,
+    dwarf::{Die, View},
+    missing::Missing,
+    types::Shape,
+};
+
+/// Deepest nesting of arrays in structures that is searched for the one that is indexed.
+const DEEPEST: usize = 16;
+
+/// What of an object is accessed.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// From the start of the object.
+    pub(super) offset: u64,
+    pub(super) field: FieldPath,
+    /// Which of the objects that the pointer may walk over.
+    pub(super) outer: Outer,
+}
+
+/// Which object of those that a pointer points into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outer {
+    First,
+    At(i64),
+    Unknown,
+}
+
+/// The part at an address's offset. `walks`: what is pointed to may be one of several; `walked`: the function
+/// does go from one to the next.
+pub(super) fn part_of(
+    view: &View<'_>,
+    ty: &Type,
+    address: Address,
+    size: u32,
+    walks: bool,
+    walked: bool,
+) -> Result<Part, Untraced> {
+    if ty.kind == Kind::Undefined {
+        return Err(Untraced::DeclarationOnly);
+    }
+    let whole = ty.size.filter(|&size| size > 0 && size < 1 << 48);
+    let is_scalar = ty.kind == Kind::Scalar;
+    // Whatever is copied or cleared in bulk is called bytes.
+    if is_scalar && whole == Some(1) && size != 1 {
+        return Err(Untraced::Untyped);
+    }
+    let mut outer = Outer::First;
+    let mut offset = address.offset;
+    let mut stride = address.stride;
+    if let (Some(whole), true) = (whole, walks) {
+        let span = whole as i64;
+        if stride != 0 && stride.is_multiple_of(whole) {
+            outer = Outer::Unknown;
+            offset = offset.rem_euclid(span);
+            stride = 0;
+        } else if !(0..span).contains(&offset) {
+            // A larger type that starts with this one looks like the next element: only what is known to be
+            // one of several has a next one.
+            if stride != 0 || !(is_scalar || walked) {
+                return Err(Untraced::OutsideType);
+            }
+            outer = Outer::At(offset.div_euclid(span));
+            offset = offset.rem_euclid(span);
+        }
+    }
+    let offset = u64::try_from(offset).map_err(|_| Untraced::OutsideType)?;
+    if whole.is_some_and(|whole| offset >= whole) {
+        return Err(Untraced::OutsideType);
+    }
+    let flags = if stride == 0 {
+        None
+    } else {
+        Some(indexed(view, ty.die, offset, stride, 0).ok_or(Untraced::Computed)?)
+    };
+    let mut field = view
+        .field(ty.die, offset, u64::from(size))
+        .map_err(untraced)?;
+    if field.kind == FieldKind::Padding {
+        return Err(Untraced::OutsideType);
+    }
+    if let Some(flags) = flags {
+        let several = field.kind != FieldKind::Member || field.ty.is_none();
+        field.path = without_indexes(&field.path, |group| {
+            several || flags.get(group).copied().unwrap_or(false)
+        });
+    }
+    Ok(Part {
+        offset,
+        field,
+        outer,
+    })
+}
+
+fn untraced(missing: Missing) -> Untraced {
+    match missing {
+        Missing::OutOfBounds | Missing::VirtualBase => Untraced::OutsideType,
+        Missing::DeclarationOnly => Untraced::DeclarationOnly,
+        Missing::NoType => Untraced::Untyped,
+        _ => Untraced::Malformed,
+    }
+}
+
+/// Empties the brackets that are chosen by their number in the path.
+fn without_indexes(path: &str, chosen: impl Fn(usize) -> bool) -> String {
+    let mut text = String::with_capacity(path.len());
+    let mut group = 0;
+    let mut skipping = false;
+    for letter in path.chars() {
+        match letter {
+            '[' => {
+                skipping = chosen(group);
+                group += 1;
+                text.push('[');
+            }
+            ']' => {
+                skipping = false;
+                text.push(']');
+            }
+            _ if skipping => {}
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// For each bracket of the path to an offset, whether its index is unknown; nothing if no array on the path has
+/// elements that lie `stride` apart.
+fn indexed(
+    view: &View<'_>,
+    die: Die,
+    offset: u64,
+    stride: u64,
+    depth: usize,
+) -> Option<Vec<bool>> {
+    if depth > DEEPEST {
+        return None;
+    }
+    let (die, entry) = view.peel(die).ok()?;
+    match view.shape(die, &entry).ok()? {
+        Shape::Array(array) => {
+            if array.stride == 0 || array.count().is_some_and(|count| offset / array.stride >= count)
+            {
+                return None;
+            }
+            // Bytes from one element to the next, of each dimension.
+            let mut step = array.stride;
+            let mut steps: Vec<u64> = Vec::new();
+            for dimension in array.dimensions.iter().rev() {
+                steps.push(step);
+                step = step.checked_mul(dimension.unwrap_or(1))?;
+            }
+            steps.reverse();
+            let mut flags: Vec<bool> = steps
+                .iter()
+                .map(|step| step.is_multiple_of(stride) || stride.is_multiple_of(*step) && *step >= stride)
+                .collect();
+            if steps.iter().any(|step| stride.is_multiple_of(*step)) {
+                if !flags.contains(&true) {
+                    // A stride of several elements: the index goes up in steps.
+                    let last = steps.iter().position(|step| stride.is_multiple_of(*step))?;
+                    flags[last] = true;
+                }
+                return Some(flags);
+            }
+            if !array.stride.is_multiple_of(stride) {
+                return None;
+            }
+            flags.extend(indexed(
+                view,
+                array.element,
+                offset % array.stride,
+                stride,
+                depth + 1,
+            )?);
+            Some(flags)
+        }
+        Shape::Structure | Shape::Union => {
+            let members = view.members(die).ok()?;
+            let fields = members
+                .fields
+                .iter()
+                .chain(members.variants.iter().flatten());
+            let is_array = |ty: Die| {
+                view.peel(ty)
+                    .is_ok_and(|(die, entry)| matches!(view.shape(die, &entry), Ok(Shape::Array(_))))
+            };
+            for member in fields {
+                if member.is_bit_field || !(member.offset()..member.end()).contains(&offset) {
+                    continue;
+                }
+                let within = offset - member.offset();
+                // `[p + i * 8 + 24]` with two arrays side by side may be an element of the second before its
+                // start, `b[i - 1]`.
+                let mut nexts = members.fields.iter();
+                if within >= stride
+                    && is_array(member.ty)
+                    && nexts.any(|next| next.offset() == member.end() && is_array(next.ty))
+                {
+                    return None;
+                }
+                if let Some(flags) = indexed(view, member.ty, within, stride, depth + 1) {
+                    return Some(flags);
+                }
+            }
+            None
+        }
+        Shape::Scalar => None,
+    }
+}
