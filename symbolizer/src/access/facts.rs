@@ -76,7 +76,14 @@ impl Facts {
             .map(|home| (home.start, home.end, home.variable, 0, None, home.place));
         let pieces = locals.pieces.iter().map(|piece| {
             let (start, end) = (piece.start, piece.end);
-            (start, end, piece.variable, piece.offset, Some(piece.size), piece.place)
+            (
+                start,
+                end,
+                piece.variable,
+                piece.offset,
+                Some(piece.size),
+                piece.place,
+            )
         });
         let mut spans: HashMap<Base, Vec<Span<u32>>> = HashMap::new();
         for (start, end, variable, part, part_size, place) in whole.chain(pieces) {
@@ -112,6 +119,12 @@ impl Facts {
                         });
                     }
                 }
+                // A part of another object, which says more than the parameter it was inlined for. (An object passed
+                // by reference is at the register itself, and a frame is counted from rbp or rsp.)
+                Place::Memory {
+                    base: Base::Register(crate::locals::Register(register)),
+                    offset,
+                } if offset != 0 && !matches!(register, 6 | 7) => {}
                 Place::Memory { base, offset } => {
                     let size = part_size
                         .or_else(|| view.size(ty).ok().flatten())
@@ -206,9 +219,7 @@ impl Facts {
                         break;
                     }
                     budget -= 1;
-                    let is_new = at == first
-                        || leads(at)
-                        || instructions[at - 1].writes(register);
+                    let is_new = at == first || leads(at) || instructions[at - 1].writes(register);
                     if is_new {
                         self.news[at].push((register.0, index as u32));
                     }

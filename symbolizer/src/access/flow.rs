@@ -12,7 +12,9 @@ use crate::{
     Module, Untraced,
     dwarf::View,
     locals::{Locals, Register},
-    machine_code::{Blocks, Effect, Index, Instruction, Memory, Next, REGISTERS, Segment, Source, is_preserved},
+    machine_code::{
+        Blocks, Effect, Index, Instruction, Memory, Next, REGISTERS, Segment, Source, is_preserved,
+    },
 };
 
 const RAX: Register = Register(0);
@@ -64,7 +66,10 @@ impl State {
     }
 
     fn slot(&self, offset: i64) -> Option<Value> {
-        let at = self.slots.binary_search_by_key(&offset, |slot| slot.0).ok()?;
+        let at = self
+            .slots
+            .binary_search_by_key(&offset, |slot| slot.0)
+            .ok()?;
         self.slots.get(at).map(|slot| slot.1)
     }
 
@@ -160,7 +165,11 @@ impl<'m> Flow<'m> {
             for &successor in &block.successors {
                 let successor = successor as usize;
                 let changed = match &mut states[successor] {
-                    Some(known) => self.meet_states(known, &state, instructions[blocks.0[successor].first].address),
+                    Some(known) => self.meet_states(
+                        known,
+                        &state,
+                        instructions[blocks.0[successor].first].address,
+                    ),
                     unreached @ None => {
                         *unreached = Some(state.clone());
                         true
@@ -188,7 +197,15 @@ impl<'m> Flow<'m> {
         let facts: Vec<Fact> = self.facts.news(index).collect();
         for fact in facts {
             let known = state.register(fact.register);
-            if fact.in_memory && matches!(known, Value::Address(Address { root: Root::Frame, .. })) {
+            if fact.in_memory
+                && matches!(
+                    known,
+                    Value::Address(Address {
+                        root: Root::Frame,
+                        ..
+                    })
+                )
+            {
                 continue;
             }
             let value = if fact.weak {
@@ -275,7 +292,10 @@ impl<'m> Flow<'m> {
                     state.store(place.offset, memory.size, value);
                 }
                 Ok(place) if place.root == Root::Frame => state.slots.clear(),
-                Ok(Address { root: Root::Global | Root::Thread, .. }) => {}
+                Ok(Address {
+                    root: Root::Global | Root::Thread,
+                    ..
+                }) => {}
                 _ => self.forget_escaped(state),
             }
         }
@@ -305,7 +325,9 @@ impl<'m> Flow<'m> {
 
     fn forget_escaped(&self, state: &mut State) {
         if let Some(escaped) = self.escaped {
-            state.slots.retain(|&(slot, _)| slot.saturating_add(8) <= escaped);
+            state
+                .slots
+                .retain(|&(slot, _)| slot.saturating_add(8) <= escaped);
         }
     }
 
@@ -314,7 +336,13 @@ impl<'m> Flow<'m> {
             return Value::Unknown(Untraced::CallResult);
         };
         // Larger results are in memory, or in more registers.
-        if self.view.size(ty).ok().flatten().is_none_or(|size| size > 8) {
+        if self
+            .view
+            .size(ty)
+            .ok()
+            .flatten()
+            .is_none_or(|size| size > 8)
+        {
             return Value::Unknown(Untraced::CallResult);
         }
         let symbol = self.module.function(target).and_then(|found| found.symbol);
@@ -340,9 +368,9 @@ impl<'m> Flow<'m> {
             },
             Source::Offset(from, by) => match state.register(from) {
                 // The address of a table, in a file that is not moved.
-                Value::Integer(multiple) if self.is_fixed(by) => Value::Address(
-                    Address::new(Root::Global, by).walking(multiple),
-                ),
+                Value::Integer(multiple) if self.is_fixed(by) => {
+                    Value::Address(Address::new(Root::Global, by).walking(multiple))
+                }
                 value => value.offset(by),
             },
             Source::Address(memory) => match self.address(state, &memory) {
@@ -355,7 +383,9 @@ impl<'m> Flow<'m> {
                 self.add(state.register(to), loaded, 1)
             }
             Source::Shift(from, count) => match state.register(from).multiple() {
-                Some(multiple) => Value::Integer(multiple.checked_shl(count.into()).unwrap_or(0).max(1)),
+                Some(multiple) => {
+                    Value::Integer(multiple.checked_shl(count.into()).unwrap_or(0).max(1))
+                }
                 None if count > 0 => Value::Integer(1 << count.min(62)),
                 None => Value::COMPUTED,
             },

@@ -97,9 +97,7 @@ impl Followed {
         instructions: &[Instruction],
         blocks: &Blocks,
     ) -> Result<Followed, Untraced> {
-        let states = flow
-            .run(instructions, blocks)
-            .ok_or(Untraced::TooLarge)?;
+        let states = flow.run(instructions, blocks).ok_or(Untraced::TooLarge)?;
         let mut places = Vec::new();
         for (block, state) in blocks.0.iter().zip(states) {
             let Some(mut state) = state else { continue };
@@ -179,7 +177,9 @@ impl Followed {
             memory.size,
             !target.reference,
         )?;
-        if memory.string && let Some(size) = ty.size {
+        if memory.string
+            && let Some(size) = ty.size
+        {
             // The whole object, as far as the code says.
             part.field = FieldPath {
                 path: String::new(),
@@ -276,7 +276,10 @@ fn object(
         Root::Thread => {
             let found = flow.thread_object(address)?;
             let offset = flow.thread_offset(address).ok_or(Untraced::Computed)?;
-            (found, Storage::ThreadLocal(offset.wrapping_sub(found.offset as u64)))
+            (
+                found,
+                Storage::ThreadLocal(offset.wrapping_sub(found.offset as u64)),
+            )
         }
     };
     Ok(Candidate { address, storage })

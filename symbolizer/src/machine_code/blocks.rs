@@ -27,10 +27,7 @@ pub(crate) fn at(instructions: &[Instruction], address: u64) -> Option<usize> {
 impl Blocks {
     /// `tables` are the jump tables of indirect jumps, `None` where a table was not understood: such a
     /// jump may lead to any block.
-    pub(crate) fn new(
-        instructions: &[Instruction],
-        table_of: impl Fn(usize) -> Table,
-    ) -> Blocks {
+    pub(crate) fn new(instructions: &[Instruction], table_of: impl Fn(usize) -> Table) -> Blocks {
         let mut leads = vec![false; instructions.len() + 1];
         let mut tables: Vec<(usize, Table)> = Vec::new();
         leads[0] = true;
@@ -68,7 +65,10 @@ impl Blocks {
         let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
         let mut reached = vec![false; starts.len()];
         for (number, &first) in starts.iter().enumerate() {
-            let last = starts.get(number + 1).map_or(instructions.len(), |&next| next) - 1;
+            let last = starts
+                .get(number + 1)
+                .map_or(instructions.len(), |&next| next)
+                - 1;
             let mut block = Block {
                 first,
                 last,

@@ -53,11 +53,16 @@ pub(crate) fn is_preserved(register: Register) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Following,
-    Branch { target: u64, conditional: bool },
+    Branch {
+        target: u64,
+        conditional: bool,
+    },
     /// To an address from a register or from memory: a switch or a call in tail position.
     Indirect,
     /// Comes back. Without a target where it is computed.
-    Call { target: Option<u64> },
+    Call {
+        target: Option<u64>,
+    },
     /// Nowhere: a return, a trap.
     Stop,
 }
@@ -103,10 +108,16 @@ pub(crate) struct Memory {
 /// A change of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    Set { to: Register, value: Source },
+    Set {
+        to: Register,
+        value: Source,
+    },
     Swap(Register, Register),
     /// A store of this operand's size.
-    Store { to: Memory, value: Source },
+    Store {
+        to: Memory,
+        value: Source,
+    },
 }
 
 /// How a value follows from the state before the instruction.
