@@ -119,6 +119,12 @@ impl Facts {
                         });
                     }
                 }
+                // A part of another object, which says more than the parameter it was inlined for. (An object passed
+                // by reference is at the register itself, and a frame is counted from rbp or rsp.)
+                Place::Memory {
+                    base: Base::Register(crate::locals::Register(register)),
+                    offset,
+                } if offset != 0 && !matches!(register, 6 | 7) => {}
                 Place::Memory { base, offset } => {
                     let size = part_size
                         .or_else(|| view.size(ty).ok().flatten())
