@@ -14,6 +14,7 @@ mod overhead;
 mod peer;
 mod program;
 mod slowdown;
+mod symbolize;
 mod watcher;
 
 use std::{path::PathBuf, time::Duration};
@@ -63,6 +64,7 @@ static BENCHES: &[&Bench] = &[
     &memory::BENCH,
     &library::RECORDER,
     &library::ANALYSIS,
+    &symbolize::BENCH,
     &hit_rate::BENCH,
 ];
 
