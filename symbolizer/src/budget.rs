@@ -19,6 +19,16 @@ impl Budget {
         Budget(AtomicU64::new((bytes as u64).saturating_mul(8) + (1 << 16)))
     }
 
+    /// Adds what [`Budget::for_bytes`] gives: for a further file.
+    pub(crate) fn allow(&self, bytes: usize) {
+        let more = (bytes as u64).saturating_mul(8);
+        let add = |left: u64| Some(left.saturating_add(more));
+        // The closure never refuses.
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
     /// Pays for `amount` units; the file is called malformed when nothing is left.
     pub(crate) fn charge(&self, amount: u64) -> Result<(), Missing> {
         self.0

@@ -19,6 +19,9 @@ pub struct Frame {
     pub line: Option<u32>,
     /// Column, from 1.
     pub column: Option<u32>,
+    /// Which of several blocks of code of the line, from 1, where the compiler tells them apart (DWARF 5,
+    /// section 6.2.2; of a call, `DW_AT_GNU_discriminator`).
+    pub discriminator: Option<u32>,
 }
 
 /// What is known of an instruction address.
@@ -31,38 +34,43 @@ pub struct Code {
     pub offset_in_symbol: Option<u64>,
     /// From the innermost inlined call to the real function. Each one's line is where it calls the one before.
     pub frames: Vec<Frame>,
-    /// Why `frames` is empty.
+    /// Why `frames` is empty, or has nothing but a line.
     pub missing: Option<Missing>,
 }
 
 impl DebugInfo {
     /// The frames of an address, innermost first.
-    pub(crate) fn frames(&self, address: u64) -> Result<Vec<Frame>, Missing> {
+    pub(crate) fn frames(&self, address: u64) -> (Vec<Frame>, Option<Missing>) {
         let view = self.view();
         let mut line_only = None;
         let mut problem = self.not_covered();
         for span in self.units.code.covering(address) {
             match view.frames_in_unit(span.value, address) {
-                Ok(Found::Function(frames)) => return Ok(frames),
-                Ok(Found::Line(frame)) => line_only = line_only.or(Some(frame)),
+                Ok(Found::Function(frames)) => return (frames, None),
+                Ok(Found::Line(frame, missing)) => line_only = line_only.or(Some((frame, missing))),
                 Ok(Found::Nothing) => {}
                 Err(missing) => problem = missing,
             }
         }
-        line_only.map(|frame| vec![frame]).ok_or(problem)
+        match line_only {
+            Some((frame, missing)) => (vec![frame], missing),
+            None => (Vec::new(), Some(problem)),
+        }
     }
 
     /// The language of the unit that holds an address.
     pub(crate) fn language(&self, address: u64) -> Option<Language> {
-        let unit = self.units.code.covering(address).next()?;
-        self.units.get(unit.value)?.language
+        let unit = self.units.code.covering(address).next()?.value;
+        // What is not in the skeleton is in its `.dwo` file.
+        let full = self.view().full_unit(unit).unwrap_or(unit);
+        self.units.get(full)?.language
     }
 }
 
 enum Found {
     Function(Vec<Frame>),
-    /// No function, but a line: code written in assembly.
-    Line(Frame),
+    /// No function, but a line: code written in assembly, or a `.dwo` file that is not there.
+    Line(Frame, Option<Missing>),
     Nothing,
 }
 
@@ -70,6 +78,11 @@ impl View<'_> {
     /// What one unit says of an address.
     fn frames_in_unit(&self, index: u32, address: u64) -> Result<Found, Missing> {
         let info = self.info;
+        // A skeleton alone still has the lines.
+        let (index, absent) = match self.full_unit(index) {
+            Ok(full) => (full, None),
+            Err(missing) => (index, Some(missing)),
+        };
         let unit = info.units.get(index).ok_or(Missing::Malformed)?;
         // A damaged line table still leaves the functions.
         let lines = self.lines(unit).ok();
@@ -82,15 +95,20 @@ impl View<'_> {
                 file: files.and_then(|files| files.path(u64::from(row.file))),
                 line: known(row.line),
                 column: known(row.column),
+                discriminator: known(row.discriminator),
             })
         });
         let functions = unit
             .functions
-            .get_or_init(|| crate::dwarf::Functions::read(self, &unit.open(&self.raw)?))
+            .get_or_init(|| crate::dwarf::Functions::read(self, &self.unit(index)?))
             .as_ref()
             .map_err(|missing| *missing)?;
         let Some(function) = functions.at(address) else {
-            return Ok(place.map_or(Found::Nothing, Found::Line));
+            return match (place, absent) {
+                (Some(place), absent) => Ok(Found::Line(place, absent)),
+                (None, Some(absent)) => Err(absent),
+                (None, None) => Ok(Found::Nothing),
+            };
         };
         let mut frames = Vec::new();
         let mut place = place.unwrap_or_default();
@@ -111,6 +129,7 @@ impl View<'_> {
                 file,
                 line: call.call_line,
                 column: call.call_column,
+                discriminator: call.call_discriminator,
             };
             frames.push(std::mem::replace(&mut place, caller));
         }
@@ -133,7 +152,7 @@ impl View<'_> {
             .ok_or(Missing::NotCovered)?;
         table
             .lines
-            .get_or_init(|| Lines::read(self, &unit.open(&self.raw)?, table.offset))
+            .get_or_init(|| Lines::read(self, &self.unit(table.unit)?, table.offset))
             .as_ref()
             .map_err(|missing| *missing)
     }
@@ -150,7 +169,7 @@ impl View<'_> {
             .ok_or(Missing::NotCovered)?;
         table
             .files
-            .get_or_init(|| Files::read(self, &unit.open(&self.raw)?, unit, table.offset))
+            .get_or_init(|| Files::read(self, &self.unit(table.unit)?, unit, table.offset))
             .as_ref()
             .map_err(|missing| *missing)
     }

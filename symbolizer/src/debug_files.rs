@@ -19,12 +19,44 @@ pub enum DebugRequest<'a> {
         /// CRC-32 (IEEE 802.3) of the whole file. Files with another one are refused.
         crc32: u32,
     },
+    /// The supplementary file that dwz made (`.gnu_debugaltlink`, `.debug_sup`). If none fits, a
+    /// [`DebugRequest::BuildId`] for the same file follows.
+    AltFile {
+        /// Absolute, or relative to the directory of the file that has the debug info: the one found before.
+        file_name: &'a str,
+        /// Build-id. Files with another one are refused.
+        build_id: &'a [u8],
+    },
+    /// The package with all `.dwo` files of the module: `MODULE.dwp` beside it, usually.
+    Dwp {
+        /// Build-id of the module.
+        build_id: Option<&'a [u8]>,
+    },
+    /// One `.dwo` file.
+    Dwo {
+        /// Directory of the compilation, `DW_AT_comp_dir`; may be empty.
+        directory: &'a str,
+        /// `DW_AT_dwo_name`: absolute, or relative to `directory`.
+        file_name: &'a str,
+        /// Identity of the compilation. Files without it are refused.
+        dwo_id: u64,
+    },
 }
 
-/// Finds debug files. Called at most once per request kind and module, when the first question needs it.
+/// Finds debug files. Asked when a question first needs the file, at most once for each: but for each unit that
+/// names it for [`DebugRequest::Dwo`].
 pub trait DebugFiles {
     /// The bytes of the requested file, if there is one.
     fn find(&self, request: &DebugRequest<'_>) -> Option<Bytes>;
+
+    /// All files that may be the requested one, the likeliest first: those of another build are passed over. Just
+    /// what [`DebugFiles::find`] gives unless there is more than one place to look.
+    fn candidates<'a>(
+        &'a self,
+        request: &DebugRequest<'a>,
+    ) -> Box<dyn Iterator<Item = Bytes> + 'a> {
+        Box::new(self.find(request).into_iter())
+    }
 }
 
 /// Finds nothing: only what the file itself holds is used.

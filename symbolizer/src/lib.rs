@@ -38,12 +38,17 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
-#[expect(dead_code, reason = "the readers of location lists and of machine code come next")]
+#[expect(
+    dead_code,
+    reason = "the readers of location lists and of machine code come next"
+)]
 mod locals;
 mod lookup;
+mod minidebug;
 mod missing;
 mod module;
 mod object;
+mod separate;
 mod spans;
 mod symbols;
 mod types;

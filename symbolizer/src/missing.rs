@@ -20,8 +20,14 @@ pub enum Missing {
     Malformed,
     /// The type is declared, but no unit of this module defines it.
     DeclarationOnly,
-    /// The debug info is in `.dwo` files or another file that is not read.
-    SplitDebugInfo,
+    /// The debug info is in a `.dwo` file, which is not where it was compiled to, nor in a `.dwp` package.
+    DwoNotFound,
+    /// The `.dwo` file or `.dwp` package found is of another compilation: its `dwo_id` differs.
+    DwoMismatch,
+    /// A part of the debug info is in a supplementary file (made by dwz), which was not found.
+    AltFileNotFound,
+    /// The supplementary file found is of another build.
+    AltFileMismatch,
     /// The variable or member has no type.
     NoType,
     /// The offset lies beyond the end of the type.
@@ -50,8 +56,17 @@ impl fmt::Display for Missing {
             Missing::DeclarationOnly => {
                 "the type is only declared in this module: compile its defining file with -g (clang: -fstandalone-debug)"
             }
-            Missing::SplitDebugInfo => {
-                "the debug info is in separate .dwo files, which are not read: compile without -gsplit-dwarf"
+            Missing::DwoNotFound => {
+                "the debug info is in a .dwo file that is gone: keep the .dwo files where they were compiled, put a .dwp beside the binary (dwp -e BINARY), or compile without -gsplit-dwarf"
+            }
+            Missing::DwoMismatch => {
+                "the .dwo or .dwp file found is of another compilation (dwo_id differs): keep the one of this build"
+            }
+            Missing::AltFileNotFound => {
+                "a part of the debug info is in a file shared between packages (dwz) that was not found: install the whole -dbgsym or -debuginfo package"
+            }
+            Missing::AltFileMismatch => {
+                "the shared debug file found (dwz) is of another build (build-id differs): install the -dbgsym or -debuginfo package of this version"
             }
             Missing::NoType => "the debug info states no type",
             Missing::OutOfBounds => "the offset lies outside of the type",

@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     Code, Language,
-    debug_files::{Bytes, DebugFiles, DebugRequest, crc32},
+    debug_files::{Bytes, DebugFiles},
     demangle,
-    dwarf::DebugInfo,
+    dwarf::{DebugInfo, Finder},
     image::Image,
     missing::{Missing, ModuleError},
     spans::{Span, Spans},
@@ -21,8 +21,9 @@ use crate::{
 /// but the first reading of each part.
 pub struct Module {
     image: Arc<Image>,
-    finder: Box<dyn DebugFiles + Send + Sync>,
-    separate: OnceLock<Result<Arc<Image>, Missing>>,
+    pub(crate) finder: Finder,
+    pub(crate) separate: OnceLock<Result<Arc<Image>, Missing>>,
+    pub(crate) mini: OnceLock<Option<Arc<Image>>>,
     symbols: OnceLock<Symbols>,
     /// Demangled names of the functions, then of the labels, in the order of the tables.
     names: OnceLock<Box<[OnceLock<Arc<str>>]>>,
@@ -62,8 +63,9 @@ impl Module {
     ) -> Result<Module, ModuleError> {
         Ok(Module {
             image: Arc::new(Image::parse(bytes)?),
-            finder: debug,
+            finder: Arc::from(debug),
             separate: OnceLock::new(),
+            mini: OnceLock::new(),
             symbols: OnceLock::new(),
             names: OnceLock::new(),
             unwind: OnceLock::new(),
@@ -144,8 +146,8 @@ impl Module {
             }
             Err(missing) => (Err(missing), None),
         };
-        let (frames, missing) = match self.debug_info().and_then(|info| info.frames(svma)) {
-            Ok(frames) => (frames, None),
+        let (frames, missing) = match self.debug_info() {
+            Ok(info) => info.frames(svma),
             Err(missing) => (Vec::new(), Some(missing)),
         };
         Code {
@@ -164,7 +166,7 @@ impl Module {
         Language::of_symbol(&self.symbol_text(self.code_symbol(svma).ok()?.0.value))
     }
 
-    pub(crate) fn image(&self) -> &Image {
+    pub(crate) fn image(&self) -> &Arc<Image> {
         &self.image
     }
 
@@ -200,18 +202,19 @@ impl Module {
     }
 
     pub(crate) fn symbol_text(&self, name: SymbolName) -> String {
-        let separate = self.separate.get().and_then(|found| found.as_ref().ok());
-        let text = read_name(&self.image, separate.map(|image| &**image), name);
+        let text = read_name(&self.symbol_files(), name);
         String::from_utf8_lossy(text).into_owned()
     }
 
     /// The symbol tables, read on first use.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.symbols.get_or_init(|| {
-            // A file with its own table needs no other one.
-            let own = self.image.section_named(".symtab").is_some();
-            let separate = if own { None } else { self.separate().ok() };
-            Symbols::read(&self.image, separate.map(|image| &**image))
+            // A file with its own table needs no other one; the separate file's is complete.
+            let has_table = |image: &Image| image.section_named(".symtab").is_some();
+            if !has_table(&self.image) && !self.separate().is_ok_and(|image| has_table(image)) {
+                self.mini();
+            }
+            Symbols::read(&self.symbol_files())
         })
     }
 
@@ -237,92 +240,11 @@ impl Module {
             if !has_units(&holder) {
                 return Err(Missing::NoDebugInfo);
             }
-            DebugInfo::read(holder, Arc::clone(&self.image))
+            DebugInfo::read(holder, Arc::clone(&self.image), Arc::clone(&self.finder))
         };
         self.debug_info
             .get_or_init(read)
             .as_ref()
             .map_err(|missing| *missing)
-    }
-
-    /// The separate debug file, found as debuggers find it: by build-id, then by `.gnu_debuglink`.
-    fn separate(&self) -> Result<&Arc<Image>, Missing> {
-        self.separate
-            .get_or_init(|| self.find_separate())
-            .as_ref()
-            .map_err(|missing| *missing)
-    }
-
-    /// Asks for the file and checks that it is of this build.
-    fn find_separate(&self) -> Result<Arc<Image>, Missing> {
-        let mut refused = Missing::NoDebugInfo;
-        if let Some(id) = self.build_id()
-            && let Some(bytes) = self.finder.find(&DebugRequest::BuildId(id))
-        {
-            match Image::parse(bytes) {
-                Ok(image) if image.build_id() == Some(id) => return Ok(Arc::new(image)),
-                Ok(_) => refused = Missing::BuildIdMismatch,
-                Err(_) => refused = Missing::Malformed,
-            }
-        }
-        if let Some((file_name, expected)) = debug_link(self.image.section_data(".gnu_debuglink"))
-            && let Some(bytes) = self.finder.find(&DebugRequest::DebugLink {
-                file_name,
-                crc32: expected,
-            })
-        {
-            let actual = crc32((*bytes).as_ref());
-            match Image::parse(bytes) {
-                Ok(image) => {
-                    // The build-id is the stronger proof when both files have one.
-                    match (self.build_id(), image.build_id()) {
-                        (Some(own), Some(other)) if own != other => {
-                            refused = Missing::BuildIdMismatch;
-                        }
-                        _ if actual != expected => refused = Missing::ChecksumMismatch,
-                        _ => return Ok(Arc::new(image)),
-                    }
-                }
-                Err(_) => refused = Missing::Malformed,
-            }
-        }
-        Err(refused)
-    }
-}
-
-/// `.gnu_debuglink`: a file name, zero bytes up to the next multiple of four, a checksum.
-fn debug_link(section: &[u8]) -> Option<(&str, u32)> {
-    let name = section.split(|&byte| byte == 0).next()?;
-    let at = (name.len() + 1).next_multiple_of(4);
-    let checksum = section.get(at..)?.first_chunk::<4>()?;
-    let name = std::str::from_utf8(name).ok()?;
-    // A name is looked for in certain directories; one with directories of its own could lead elsewhere.
-    let plain = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
-    plain.then(|| (name, u32::from_le_bytes(*checksum)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::debug_link;
-
-    #[test]
-    fn a_debug_link_is_a_plain_file_name_and_a_checksum() {
-        assert_eq!(
-            debug_link(b"a.debug\0\x04\x03\x02\x01"),
-            Some(("a.debug", 0x0102_0304))
-        );
-        assert_eq!(
-            debug_link(b"ab.debug\0\0\0\0\x04\x03\x02\x01"),
-            Some(("ab.debug", 0x0102_0304))
-        );
-        for bad in [
-            &b""[..],
-            b"a.debug",
-            b"../a\0\0\0\0\0\0\0",
-            b"..\0\0\0\0\0\0",
-            b"\0\0\0\0\0\0\0\0",
-        ] {
-            assert_eq!(debug_link(bad), None, "{bad:?}");
-        }
     }
 }

@@ -21,6 +21,16 @@ pub(crate) enum Origin {
     Own,
     /// Its separate debug file.
     Separate,
+    /// The small file in `.gnu_debugdata`.
+    Mini,
+}
+
+/// The files that may have symbol tables.
+#[derive(Clone, Copy)]
+pub(crate) struct SymbolFiles<'a> {
+    pub(crate) own: &'a Image,
+    pub(crate) separate: Option<&'a Image>,
+    pub(crate) mini: Option<&'a Image>,
 }
 
 /// A symbol's name, by its place in a string table.
@@ -57,17 +67,20 @@ struct Candidate {
 
 impl Symbols {
     /// Reads the tables. `.symtab` of the file itself holds everything; where it was stripped, `.dynsym` and
-    /// the debug file's `.symtab` together are all there is.
-    pub(crate) fn read(own: &Image, separate: Option<&Image>) -> Symbols {
+    /// the debug file's `.symtab` together are all there is. `.gnu_debugdata` has the functions only.
+    pub(crate) fn read(files: &SymbolFiles<'_>) -> Symbols {
         let mut kinds = Kinds::default();
-        let mut complete = kinds.read_table(own, elf::SHT_SYMTAB, Origin::Own);
+        let mut complete = kinds.read_table(files.own, elf::SHT_SYMTAB, Origin::Own);
         if !complete {
-            kinds.read_table(own, elf::SHT_DYNSYM, Origin::Own);
-            if let Some(separate) = separate {
+            kinds.read_table(files.own, elf::SHT_DYNSYM, Origin::Own);
+            if let Some(separate) = files.separate {
                 complete = kinds.read_table(separate, elf::SHT_SYMTAB, Origin::Separate);
             }
+            if let (false, Some(mini)) = (complete, files.mini) {
+                kinds.read_table(mini, elf::SHT_SYMTAB, Origin::Mini);
+            }
         }
-        let names = |name: SymbolName| read_name(own, separate, name);
+        let names = |name: SymbolName| read_name(files, name);
         let functions = best_per_start(kinds.functions, names);
         let labels = best_per_start(kinds.labels, names);
         Symbols {
@@ -90,16 +103,18 @@ impl Symbols {
 }
 
 /// The bytes of a name; empty when the file does not hold it.
-pub(crate) fn read_name<'a>(
-    own: &'a Image,
-    separate: Option<&'a Image>,
-    name: SymbolName,
-) -> &'a [u8] {
+pub(crate) fn read_name<'a>(files: &SymbolFiles<'a>, name: SymbolName) -> &'a [u8] {
     let image = match name.origin {
-        Origin::Own => Some(own),
-        Origin::Separate => separate,
+        Origin::Own => Some(files.own),
+        Origin::Separate => files.separate,
+        Origin::Mini => files.mini,
     };
-    let text = image
+    image.map_or(&[], |image| name_in(image, name))
+}
+
+/// As [`read_name`], in the file that has it.
+fn name_in(image: &Image, name: SymbolName) -> &[u8] {
+    let text = Some(image)
         .and_then(|image| Some(image.content(image.sections.get(name.strings as usize)?)))
         .and_then(|strings| strings.get(name.offset as usize..))
         .unwrap_or(&[]);
@@ -199,7 +214,7 @@ impl Kinds {
 
 /// `$x` and `$d` of the Arm ELF ABI separate code from data; `.L` names are the assembler's own.
 fn is_mark(image: &Image, name: SymbolName) -> bool {
-    let text = read_name(image, Some(image), name);
+    let text = name_in(image, name);
     text.starts_with(b"$") || text.starts_with(b".L")
 }
 

@@ -2,7 +2,7 @@
 
 use gimli::AttributeValue;
 
-use super::{Die, RawUnit, Value, View};
+use super::{Die, RawUnit, Value, View, units::Place};
 use crate::missing::Missing;
 
 /// `DW_AT_low_pc`, `DW_AT_high_pc` and `DW_AT_ranges` of one entry.
@@ -26,7 +26,7 @@ impl<'a> CodeRange<'a> {
     /// Hands over each range that can be code of the loaded file. Returns whether the entry states any range.
     pub(crate) fn for_each(
         &self,
-        view: &View<'a>,
+        view: &View<'_>,
         unit: &RawUnit<'a>,
         mut found: impl FnMut(u64, u64),
     ) -> Result<bool, Missing> {
@@ -36,7 +36,7 @@ impl<'a> CodeRange<'a> {
             }
         };
         if let Some(ranges) = self.ranges {
-            let Some(mut list) = view.raw.attr_ranges(unit, ranges)? else {
+            let Some(mut list) = unit.raw.attr_ranges(unit, ranges)? else {
                 return Ok(false);
             };
             while let Some(range) = list.next()? {
@@ -48,13 +48,13 @@ impl<'a> CodeRange<'a> {
         let (Some(low), Some(high)) = (self.low, self.high) else {
             return Ok(false);
         };
-        let Some(low) = view.raw.attr_address(unit, low)? else {
+        let Some(low) = unit.raw.attr_address(unit, low)? else {
             return Ok(false);
         };
         // A constant is the length; an address is the end (DWARF 5, section 2.17.2).
         let high = match high.udata_value() {
             Some(length) => low.saturating_add(length),
-            None => view.raw.attr_address(unit, high)?.unwrap_or(low),
+            None => unit.raw.attr_address(unit, high)?.unwrap_or(low),
         };
         add(low, high);
         Ok(true)
@@ -69,9 +69,28 @@ impl View<'_> {
                 unit: from,
                 offset: u32::try_from(offset.0).ok()?,
             }),
-            AttributeValue::DebugInfoRef(offset) => self.info.units.at_info_offset(offset.0),
-            AttributeValue::DebugTypesRef(signature) => self.info.units.of_signature(signature.0),
+            AttributeValue::DebugInfoRef(offset) => self.info.units.at_info_offset(from, offset.0),
+            AttributeValue::DebugInfoRefSup(offset) => {
+                self.info.units.at_supplement_offset(offset.0)
+            }
+            AttributeValue::DebugTypesRef(signature) => self.of_signature(from, signature.0),
             _ => None,
+        }
+    }
+    /// The type a signature stands for (`DW_FORM_ref_sig8`): in the file of unit `from`, in the package, or in the
+    /// program.
+    fn of_signature(&self, from: u32, signature: u64) -> Option<Die> {
+        let units = &self.info.units;
+        let own = || units.own.signatures.get(&signature).copied();
+        match units.place(from) {
+            Place::Own(_) => own(),
+            Place::Supplement(_) => units.supplement.signatures.get(&signature).copied(),
+            Place::Packaged(_) => self.packaged_type(signature),
+            Place::Split { file, .. } => {
+                let file = self.split(file).ok()?;
+                let here = file.units.signatures.get(&signature).copied();
+                here.or_else(|| self.packaged_type(signature)).or_else(own)
+            }
         }
     }
 }

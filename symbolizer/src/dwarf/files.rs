@@ -27,7 +27,7 @@ impl Files {
         unit: &Unit,
         offset: DebugLineOffset<usize>,
     ) -> Result<Files, Missing> {
-        let program = program(view, opened, offset)?;
+        let program = program(opened, offset)?;
         let header = program.header();
         let entries = header.file_names();
         let mut paths = Vec::with_capacity(entries.len() + 1);
@@ -42,9 +42,9 @@ impl Files {
             if (header.version() >= 5 || entry.directory_index() != 0)
                 && let Some(directory) = entry.directory(header)
             {
-                push(&mut path, &text(view, opened, directory));
+                push(&mut path, &text(opened, directory));
             }
-            push(&mut path, &text(view, opened, entry.path_name()));
+            push(&mut path, &text(opened, entry.path_name()));
             view.info.budget.charge(1 + path.len() as u64 / 8)?;
             paths.push(Arc::from(path));
         }
@@ -54,35 +54,31 @@ impl Files {
 
 /// The line number program at an offset, its header checked and read.
 pub(crate) fn program<'a>(
-    view: &View<'a>,
-    opened: &RawUnit<'_>,
+    opened: &RawUnit<'a>,
     offset: DebugLineOffset<usize>,
 ) -> Result<IncompleteLineProgram<Slice<'a>>, Missing> {
-    let section = gimli::Section::reader(&view.raw.debug_line).slice();
+    let section = gimli::Section::reader(&opened.raw.debug_line).slice();
     line_header::check(section.get(offset.0..).ok_or(Missing::Malformed)?)?;
-    Ok(view
+    Ok(opened
         .raw
         .debug_line
         .program(offset, opened.header.address_size(), None, None)?)
 }
 
 /// The text of a directory or file name.
-fn text<'a>(
-    view: &View<'a>,
-    opened: &RawUnit<'_>,
-    value: AttributeValue<Slice<'a>>,
-) -> std::borrow::Cow<'a, str> {
+fn text<'a>(opened: &RawUnit<'a>, value: AttributeValue<Slice<'a>>) -> std::borrow::Cow<'a, str> {
     // Indexed strings need the unit's base, which the line table does not state.
     let text = match value {
         AttributeValue::DebugStrOffsetsIndex(index) => {
             let base = opened.str_offsets_base;
             let offset =
-                view.raw
+                opened
+                    .raw
                     .debug_str_offsets
                     .get_str_offset(opened.header.format(), base, index);
-            offset.and_then(|offset| view.raw.string(offset))
+            offset.and_then(|offset| opened.raw.string(offset))
         }
-        other => view.raw.attr_line_string(other),
+        other => opened.raw.attr_line_string(other),
     };
     let text = text.map_or(&[][..], |text| text.slice());
     String::from_utf8_lossy(&text[..text.len().min(LONGEST_PATH)])

@@ -42,6 +42,7 @@ pub(crate) struct InlinedCall {
     pub(crate) call_file: Option<u64>,
     pub(crate) call_line: Option<u32>,
     pub(crate) call_column: Option<u32>,
+    pub(crate) call_discriminator: Option<u32>,
     /// The call that this one is inlined into.
     parent: u32,
 }
@@ -205,6 +206,7 @@ struct CallReader<'a> {
     file: Option<u64>,
     line: Option<u32>,
     column: Option<u32>,
+    discriminator: Option<u32>,
 }
 
 impl<'a> CallReader<'a> {
@@ -224,6 +226,9 @@ impl<'a> CallReader<'a> {
             }
             gimli::DW_AT_call_line => self.line = number().filter(|&line| line != 0),
             gimli::DW_AT_call_column => self.column = number().filter(|&column| column != 0),
+            gimli::DW_AT_GNU_discriminator => {
+                self.discriminator = number().filter(|&which| which != 0)
+            }
             _ => self.range.observe(name, value),
         }
     }
@@ -254,6 +259,7 @@ impl<'a> Reader<'_, 'a> {
             call_file: call.file,
             call_line: call.line,
             call_column: call.column,
+            call_discriminator: call.discriminator,
             parent,
         });
         Ok(index)
@@ -282,6 +288,7 @@ mod tests {
             call_file: None,
             call_line: None,
             call_column: None,
+            call_discriminator: None,
             parent,
         };
         let mut ranges = Vec::new();

@@ -16,6 +16,8 @@ pub(crate) struct Row {
     pub(crate) line: u32,
     /// 0 when not known.
     pub(crate) column: u32,
+    /// 0 when there is one block of code, or none is told apart.
+    pub(crate) discriminator: u32,
 }
 
 /// A decoded line table.
@@ -52,7 +54,7 @@ impl Lines {
         opened: &RawUnit<'_>,
         offset: DebugLineOffset<usize>,
     ) -> Result<Lines, Missing> {
-        let program = files::program(view, opened, offset)?;
+        let program = files::program(opened, offset)?;
         let mut read = program.rows();
         let (mut offsets, mut rows): (Vec<u32>, Vec<Row>) = (Vec::new(), Vec::new());
         let mut sequences = Vec::new();
@@ -90,6 +92,7 @@ impl Lines {
                     ColumnType::LeftEdge => 0,
                     ColumnType::Column(column) => u32::try_from(column.get()).unwrap_or(0),
                 },
+                discriminator: u32::try_from(row.discriminator()).unwrap_or(0),
             };
             // Of several rows for one address the last one holds.
             match rows[first..].last_mut() {

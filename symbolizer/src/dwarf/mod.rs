@@ -1,5 +1,6 @@
-//! The DWARF of one file. Sections are sliced from the image for each question; what is kept between
-//! questions holds offsets only, never borrowed data, so that a module is one plain owned value.
+//! The DWARF of one program, in all the files it is spread over. Sections are sliced from the images for each
+//! question; what is kept between questions holds offsets only, never borrowed data, so that a module is one plain
+//! owned value.
 
 mod attributes;
 mod entry;
@@ -9,16 +10,24 @@ mod inlined;
 mod line_header;
 mod lines;
 mod names;
+mod package;
 mod scopes;
+mod sections;
+mod split;
+mod supplement;
+mod unit_reader;
 mod units;
 mod variables;
 
 use std::{
-    cell::Cell,
-    sync::{Arc, OnceLock},
+    cell::{Cell, OnceCell, RefCell},
+    collections::{HashMap, HashSet},
+    ops::Deref,
+    rc::Rc,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use gimli::{EndianSlice, LittleEndian, SectionId};
+use gimli::{EndianSlice, LittleEndian};
 
 pub(crate) use entry::Entry;
 pub(crate) use files::Files;
@@ -26,38 +35,51 @@ pub(crate) use functions::Functions;
 pub(crate) use inlined::Inlined;
 pub(crate) use lines::Lines;
 pub(crate) use scopes::Scopes;
+use sections::{Naming, Sections};
+use split::Source;
+pub(crate) use split::Split;
 pub(crate) use units::{Die, Unit, Units};
+use units::{Place, SUPPLEMENT};
 pub(crate) use variables::{Variable, Variables};
 
-use crate::{budget::Budget, image::Image, missing::Missing, types::TypeCache};
+use crate::{
+    budget::Budget, debug_files::DebugFiles, image::Image, missing::Missing, types::TypeCache,
+};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Raw<'a> = gimli::Dwarf<Slice<'a>>;
-pub(crate) type RawUnit<'a> = gimli::Unit<Slice<'a>>;
 pub(crate) type Value<'a> = gimli::AttributeValue<Slice<'a>>;
 
-/// The sections that are read, and where [`DebugInfo::sections`] remembers them.
-const SECTIONS: [SectionId; 11] = [
-    SectionId::DebugAbbrev,
-    SectionId::DebugAddr,
-    SectionId::DebugInfo,
-    SectionId::DebugLine,
-    SectionId::DebugLineStr,
-    SectionId::DebugRanges,
-    SectionId::DebugRngLists,
-    SectionId::DebugStr,
-    SectionId::DebugStrOffsets,
-    SectionId::DebugTypes,
-    SectionId::DebugLoc,
-];
+/// A unit with its header and bases, and the sections that its entries refer to: [`RawUnit::raw`] decodes what the
+/// entries say, which another file's sections must not.
+pub(crate) struct RawUnit<'a> {
+    unit: gimli::Unit<Slice<'a>>,
+    pub(crate) raw: Rc<Raw<'a>>,
+}
 
-/// Everything known from DWARF: the units, read at once; functions, lines and variables, read when needed.
+impl<'a> Deref for RawUnit<'a> {
+    type Target = gimli::Unit<Slice<'a>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.unit
+    }
+}
+
+/// Where further files with debug info come from.
+pub(crate) type Finder = Arc<dyn DebugFiles + Send + Sync>;
+
+/// Everything known from DWARF: the units, read at once; `.dwo` files, functions, lines and variables, read when
+/// needed.
 pub(crate) struct DebugInfo {
-    image: Arc<Image>,
+    finder: Finder,
     /// The file that is really loaded: a separate debug file's own segments may be hollow.
     loaded: Arc<Image>,
-    sections: [Option<usize>; SECTIONS.len()],
+    sections: Sections,
+    /// The supplementary file, if the debug info refers to one.
+    supplement: Option<Result<Sections, Missing>>,
     pub(crate) budget: Budget,
+    /// Names of the `.dwo` files that added to the budget.
+    allowed: Mutex<HashSet<Box<str>>>,
     pub(crate) units: Units,
     variables: OnceLock<Result<Variables, Missing>>,
     pub(crate) types: TypeCache,
@@ -65,45 +87,47 @@ pub(crate) struct DebugInfo {
 
 impl DebugInfo {
     /// Reads the unit headers and their address ranges.
-    pub(crate) fn read(image: Arc<Image>, loaded: Arc<Image>) -> Result<DebugInfo, Missing> {
-        let sections = SECTIONS.map(|id| find_section(&image, id));
+    pub(crate) fn read(
+        image: Arc<Image>,
+        loaded: Arc<Image>,
+        finder: Finder,
+    ) -> Result<DebugInfo, Missing> {
+        let supplement = supplement::find(&image, &*finder);
+        let sections = Sections::find(image, Naming::Plain);
+        let budget = Budget::for_bytes(sections.bytes());
+        if let Some(Ok(supplement)) = &supplement {
+            budget.allow(supplement.bytes());
+        }
         let mut info = DebugInfo {
-            budget: Budget::for_bytes(0),
+            finder,
+            loaded,
+            sections,
+            supplement,
+            budget,
+            allowed: Mutex::default(),
             units: Units::default(),
             variables: OnceLock::new(),
             types: TypeCache::default(),
-            sections,
-            image,
-            loaded,
         };
-        let bytes = (0..SECTIONS.len())
-            .map(|place| info.section(place).len())
-            .sum();
-        info.budget = Budget::for_bytes(bytes);
-        info.units = units::read(&info.view())?;
+        info.units = info.view().read_units()?;
         Ok(info)
     }
 
-    fn section(&self, place: usize) -> &[u8] {
-        self.sections[place]
-            .and_then(|index| self.image.sections.get(index))
-            .map_or(&[], |section| self.image.content(section))
-    }
-
-    /// The sections as the DWARF reader wants them. Cheap: slices only.
+    /// One question's look. Cheap: the sections are sliced when an entry is read.
     pub(crate) fn view(&self) -> View<'_> {
-        let load = |id: SectionId| -> Result<Slice<'_>, std::convert::Infallible> {
-            let place = SECTIONS.iter().position(|&known| known == id);
-            Ok(EndianSlice::new(
-                place.map_or(&[], |place| self.section(place)),
-                LittleEndian,
-            ))
-        };
-        let Ok(raw) = gimli::Dwarf::load(load);
         View {
             info: self,
-            raw,
+            own: OnceCell::new(),
+            others: RefCell::default(),
             entries_read: Cell::new(0),
+        }
+    }
+
+    /// Allows for the work that a further file may cause, once for each name.
+    fn allow(&self, name: &str, bytes: usize) {
+        let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if allowed.insert(name.into()) {
+            self.budget.allow(bytes);
         }
     }
 
@@ -125,11 +149,7 @@ impl DebugInfo {
 
     /// Why an address that no unit describes is not described.
     pub(crate) fn not_covered(&self) -> Missing {
-        if self.units.split {
-            Missing::SplitDebugInfo
-        } else {
-            Missing::NotCovered
-        }
+        self.units.split_problem().unwrap_or(Missing::NotCovered)
     }
 
     /// The variables, found by the first question for one.
@@ -141,23 +161,18 @@ impl DebugInfo {
     }
 }
 
-fn find_section(image: &Image, id: SectionId) -> Option<usize> {
-    let position = |name: &str| {
-        image
-            .sections
-            .iter()
-            .position(|section| &*section.name == name && section.kind != object::elf::SHT_NOBITS)
-    };
-    position(id.name()).or_else(|| position(&format!(".z{}", id.name().trim_start_matches('.'))))
-}
-
 /// Entries read one by one for one question; a third of a second. The largest classes need some ten thousand.
 const MOST_ENTRIES: u32 = 1 << 21;
+
+/// Sets of sections kept sliced for one question.
+const MOST_RAWS: usize = 256;
 
 /// One question's look at the debug info.
 pub(crate) struct View<'a> {
     pub(crate) info: &'a DebugInfo,
-    pub(crate) raw: Raw<'a>,
+    own: OnceCell<Rc<Raw<'a>>>,
+    /// Sections of other files, by the first number of their units and the section of units.
+    others: RefCell<HashMap<(u32, u32), Rc<Raw<'a>>>>,
     entries_read: Cell<u32>,
 }
 
@@ -178,15 +193,108 @@ impl<'a> View<'a> {
     }
 
     /// The unit with its header and bases, ready to read entries from.
-    pub(crate) fn unit(&self, index: u32) -> Result<RawUnit<'a>, Missing> {
-        let unit = self.info.units.get(index).ok_or(Missing::Malformed)?;
-        unit.open(&self.raw)
+    pub(crate) fn unit(&self, number: u32) -> Result<RawUnit<'a>, Missing> {
+        let info = self.info;
+        let Some(unit) = info.units.get(number) else {
+            return Err(match &info.supplement {
+                Some(Err(missing)) if number == SUPPLEMENT => *missing,
+                _ => Missing::Malformed,
+            });
+        };
+        unit.open(self.raw_of(number, unit)?)
+    }
+
+    /// The sections of the program's own file.
+    fn own_raw(&self) -> &Rc<Raw<'a>> {
+        self.own.get_or_init(|| {
+            let mut raw = self.info.sections.raw();
+            if let Some(Ok(supplement)) = &self.info.supplement {
+                raw.set_sup(supplement.raw());
+            }
+            Rc::new(raw)
+        })
+    }
+
+    /// The sections that the entries of a unit refer to.
+    fn raw_of(&self, number: u32, unit: &Unit) -> Result<Rc<Raw<'a>>, Missing> {
+        let units = &self.info.units;
+        let place = units.place(number);
+        let first = match place {
+            Place::Own(_) => return Ok(Rc::clone(self.own_raw())),
+            Place::Supplement(_) => SUPPLEMENT,
+            Place::Packaged(_) => number,
+            Place::Split { file, .. } => units.first_of_split(file),
+        };
+        let key = (first, unit.piece);
+        if let Some(raw) = self.others.borrow().get(&key) {
+            return Ok(Rc::clone(raw));
+        }
+        let raw = match place {
+            Place::Own(_) | Place::Supplement(_) => self.supplement_raw()?,
+            Place::Packaged(row) => {
+                let package = self.package().map_err(|_| Missing::Malformed)?;
+                self.raw_of_row(package, row as u32 + 1, true)?
+            }
+            Place::Split { file, .. } => match &self.split(file)?.source {
+                Source::File(sections) => self.split_raw(sections.raw_of_piece(unit.piece)),
+                Source::Package(row) => {
+                    let package = self.package().map_err(|_| Missing::Malformed)?;
+                    self.raw_of_row(package, *row, false)?
+                }
+            },
+        };
+        let raw = Rc::new(raw);
+        let mut others = self.others.borrow_mut();
+        if others.len() >= MOST_RAWS {
+            others.clear();
+        }
+        others.insert(key, Rc::clone(&raw));
+        Ok(raw)
+    }
+
+    /// The sections of a `.dwo` file with those that stay in the program.
+    fn split_raw<'r>(&self, mut raw: Raw<'r>) -> Raw<'r>
+    where
+        'a: 'r,
+    {
+        raw.make_dwo(self.own_raw());
+        raw
+    }
+
+    fn supplement_raw(&self) -> Result<Raw<'a>, Missing> {
+        match &self.info.supplement {
+            Some(Ok(sections)) => Ok(sections.raw()),
+            Some(Err(missing)) => Err(*missing),
+            None => Err(Missing::Malformed),
+        }
     }
 
     /// The text of a string attribute, whatever its form.
-    pub(crate) fn text(&self, unit: &RawUnit<'a>, value: Value<'a>) -> Option<&'a [u8]> {
-        let text = self.raw.attr_string(unit, value).ok()?.slice();
+    pub(crate) fn text<'r>(&self, unit: &RawUnit<'r>, value: Value<'r>) -> Option<&'r [u8]> {
+        let text = unit.raw.attr_string(unit, value).ok()?.slice();
         // No identifier is this long; a hostile string table has no ends.
         Some(&text[..text.len().min(1 << 16)])
+    }
+
+    /// Numbers of the units that have code and variables, in every file; skeletons are left out.
+    pub(crate) fn described_units(&self) -> Vec<u32> {
+        let units = &self.info.units;
+        let mut numbers = Vec::new();
+        for (number, unit) in units.own.numbers().zip(&units.own.list) {
+            // What cannot be loaded is remembered, with the reason.
+            match unit.split.map(|split| self.split(split as usize)) {
+                Some(Ok(file)) => numbers.extend(file.units.numbers()),
+                Some(Err(_)) | None => numbers.push(number),
+            }
+        }
+        numbers.extend(units.supplement.numbers());
+        numbers
+    }
+
+    /// As [`View::described_units`], with the type units of a package.
+    pub(crate) fn all_units(&self) -> Vec<u32> {
+        let mut numbers = self.described_units();
+        numbers.extend(self.packaged_units());
+        numbers
     }
 }

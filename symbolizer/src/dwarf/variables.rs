@@ -40,7 +40,7 @@ impl Variables {
     /// Finds all of them. Damaged units contribute what comes before the damage.
     pub(crate) fn read(view: &View<'_>) -> Result<Variables, Missing> {
         let (mut globals, mut thread_locals) = (Vec::new(), Vec::new());
-        for unit in 0..view.info.units.len() {
+        for unit in view.described_units() {
             let mut add = |offset: u32, place, piece| {
                 let die = Die { unit, offset };
                 match place {
@@ -111,7 +111,7 @@ fn read_unit(
             }
             if let Some(location) = location {
                 // An expression that is not understood is no fixed place.
-                let _ = places(view, &unit, location, |place, piece| {
+                let _ = places(&unit, location, |place, piece| {
                     add(offset.0 as u32, place, piece);
                 });
             }
@@ -153,7 +153,6 @@ fn holds_no_variables(tag: gimli::DwTag, language: Option<Language>) -> bool {
 /// An address, or an offset handed to the thread-local lookup (DWARF 5, section 2.5.1.3); or several of them, each
 /// for a piece of the variable (section 2.6.1.2).
 fn places<'a>(
-    view: &View<'a>,
     unit: &RawUnit<'a>,
     location: Value<'a>,
     mut found: impl FnMut(Place, Option<Piece>),
@@ -162,7 +161,7 @@ fn places<'a>(
         return None;
     };
     let mut operations = expression.operations(unit.encoding());
-    let indexed = |index| view.raw.address(unit, index).ok();
+    let indexed = |index| unit.raw.address(unit, index).ok();
     let mut value = None;
     let mut is_address = false;
     let mut is_thread_local = false;

@@ -44,7 +44,7 @@ impl View<'_> {
     /// Reads every unit once. Nothing but the place of each named type is kept.
     fn find_definitions(&self) -> Definitions {
         let mut all = Definitions::default();
-        for unit in 0..self.info.units.len() {
+        for unit in self.all_units() {
             // What was found in a damaged unit before the damage is kept.
             if self.find_in_unit(unit, &mut all).is_err() && self.info.budget.charge(1).is_err() {
                 break;

@@ -108,5 +108,6 @@ fn split_debug_info_that_is_elsewhere_is_said_to_be_so() {
         "{code:?}"
     );
     let object = module.object(built.symbol("everything").0).unwrap();
-    assert_eq!(object.missing, Some(Missing::SplitDebugInfo));
+    assert_eq!(object.missing, Some(Missing::DwoNotFound));
+    assert_eq!(code.missing, Some(Missing::DwoNotFound));
 }
