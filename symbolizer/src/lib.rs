@@ -37,6 +37,7 @@ mod debug_files;
 mod demangle;
 mod dwarf;
 mod image;
+mod jit;
 mod language;
 #[expect(
     dead_code,
@@ -58,6 +59,7 @@ pub use access::{Accessed, Operand, Storage, Untraced};
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
+pub use jit::{JitDump, JitDumpError, JitFunction, JitLine, PerfMap};
 pub use language::Language;
 pub use lookup::{Candidate, NamedVariable, VariableError};
 pub use missing::{Missing, ModuleError};

@@ -109,6 +109,13 @@ impl Module {
         Some((&section.name, svma - section.address))
     }
 
+    /// The svmas of a section that is loaded.
+    pub fn section_range(&self, name: &str) -> Option<std::ops::Range<u64>> {
+        let section = self.image.section_named(name)?;
+        let end = section.address.checked_add(section.size)?;
+        section.is_allocated().then_some(section.address..end)
+    }
+
     /// The function that holds an address: by symbol, else by call frame information, else by a label.
     pub fn function(&self, svma: u64) -> Option<Function> {
         let symbols = self.symbols();

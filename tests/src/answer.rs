@@ -47,6 +47,9 @@ pub struct Answer {
     /// Whether symbols and debug information are removed.
     #[serde(default)]
     pub strip: bool,
+    /// Whether the code that runs is known by name only, so that no line may be told.
+    #[serde(default)]
+    pub no_lines: bool,
     /// Arguments the tool needs besides the usual ones.
     #[serde(default)]
     pub tool_arguments: Vec<String>,

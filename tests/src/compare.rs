@@ -14,7 +14,7 @@ use std::{
     ops::Range,
 };
 
-use place::{is_at_line, is_in_function};
+use place::{is_at_line, is_compiled, is_in_function};
 use words::{describe, describe_expected, describe_field};
 
 use crate::{
@@ -200,7 +200,7 @@ fn mismatches(
         let is_there = |field: &ExpectedField| {
             got.accesses
                 .iter()
-                .any(|access| is_expected(workload, field, access, got, base, stripped))
+                .any(|access| is_expected(workload, answer, field, access, got, base, stripped))
         };
         let absent = expected.fields.iter().filter(|field| !is_there(field));
         absent
@@ -215,6 +215,7 @@ fn mismatches(
 
 fn is_expected(
     workload: &Workload,
+    answer: &Answer,
     field: &ExpectedField,
     got: &Access,
     finding: &Finding,
@@ -234,6 +235,7 @@ fn is_expected(
         .is_none_or(|want| got.threads.iter().any(|t| t.comm.as_ref() == Some(want)));
     let code_right = match stripped {
         Some(functions) => is_in_function(got, finding, functions, &field.function, workload),
+        None if answer.no_lines => is_compiled(&got.code, &field.function),
         None => is_at_line(workload, &ExpectedCode::from(field), &got.code),
     };
     path_right && offset_right && thread_right && code_right && got.op == field.op

@@ -31,6 +31,12 @@ pub(super) fn is_at_tag(workload: &Workload, tag: &str, got: &Code) -> bool {
     })
 }
 
+/// Whether the code is the function of a just-in-time compiler that told no lines.
+pub(super) fn is_compiled(got: &Code, function: &str) -> bool {
+    let symbol_right = got.symbol.as_deref() == Some(function);
+    symbol_right && got.module.as_deref() == Some("[jit]") && got.places.is_empty()
+}
+
 /// Whether the access is in the program's own module, inside the function. The address may be the file's own, or
 /// that of the running program: then the difference is whole pages, the same for the finding's first access.
 pub(super) fn is_in_function(

@@ -3,6 +3,9 @@
 
 mod debug_files;
 mod find;
+mod jit;
+mod package;
+mod vmlinux;
 
 use std::{
     collections::HashMap,
@@ -14,6 +17,9 @@ use std::{
 };
 
 use symbolizer::Module;
+
+pub use jit::{JitCode, JitMissing, JitStore};
+pub use vmlinux::KernelMissing;
 
 use crate::{access::Pid, event::Mapping, machine::kallsyms::Kallsyms};
 
@@ -81,7 +87,9 @@ pub struct ModuleStore {
     opened: Mutex<ByFile>,
     loaded: AtomicU32,
     of_this_boot: bool,
-    kernel: OnceLock<Option<Kallsyms>>,
+    kernel: OnceLock<Result<Kallsyms, KernelMissing>>,
+    vmlinux: OnceLock<Option<(Arc<LoadedModule>, u64)>>,
+    jit: JitStore,
 }
 
 impl ModuleStore {
@@ -89,23 +97,54 @@ impl ModuleStore {
     /// of; for another one, the kernel stays unnamed.
     pub fn new(root: PathBuf, of_this_boot: bool) -> ModuleStore {
         ModuleStore {
+            jit: JitStore::new(of_this_boot.then(|| root.clone())),
             root,
             opened: Mutex::default(),
             loaded: AtomicU32::new(0),
             of_this_boot,
             kernel: OnceLock::new(),
+            vmlinux: OnceLock::new(),
         }
     }
 
-    /// The kernel's symbols, read when first asked for; `None` when their addresses are hidden.
-    pub fn kernel(&self) -> Option<&Kallsyms> {
+    /// What to install for the debug info of each of the files; see [`package::debug_packages`].
+    pub fn debug_packages<'p>(
+        &self,
+        files: impl IntoIterator<Item = &'p str>,
+    ) -> HashMap<&'p str, String> {
+        package::debug_packages(&self.root, files)
+    }
+
+    /// Code that no file holds.
+    pub fn jit(&self) -> &JitStore {
+        &self.jit
+    }
+
+    /// The kernel's symbols, read when first asked for.
+    pub fn kernel(&self) -> Result<&Kallsyms, KernelMissing> {
         let read = || {
-            let symbols = self
-                .of_this_boot
-                .then(|| Kallsyms::read(&self.root.join("proc")).ok());
-            symbols.flatten().filter(|symbols| !symbols.is_empty())
+            if self.of_this_boot {
+                vmlinux::symbols(&self.root)
+            } else {
+                Err(KernelMissing::OtherBoot)
+            }
         };
-        self.kernel.get_or_init(read).as_ref()
+        self.kernel
+            .get_or_init(read)
+            .as_ref()
+            .map_err(|missing| *missing)
+    }
+
+    /// The kernel's own file, of the very build that runs, and what to subtract (wrapping) from its run-time
+    /// addresses. Looked for when first asked for.
+    pub fn vmlinux(&self) -> Option<(&Arc<LoadedModule>, u64)> {
+        let open = || {
+            let (path, elf, bias) = vmlinux::open(&self.root, self.kernel().ok()?)?;
+            let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
+            Some((Arc::new(LoadedModule { id, path, elf }), bias))
+        };
+        let (module, bias) = self.vmlinux.get_or_init(open).as_ref()?;
+        Some((module, *bias))
     }
 
     /// The module behind a mapping of a process that is, or was, running. Answers, good or bad, are kept.

@@ -3,7 +3,10 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
+mod jit;
+mod kernel;
 mod lookup;
+mod missed;
 mod resolver;
 mod watch_text;
 

@@ -1,16 +1,13 @@
 //! The answering side of [`Names`]: address spaces, modules and kernel symbols.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use symbolizer::{Frame, Missing, Module, TypeRef};
 
 use super::{
     CodeName, ElementLayout, FieldName, Language, MemberLayout, Names, ObjectKind, ObjectLayout,
     ObjectName, ThreadName,
+    missed::{Missed, Unnamed},
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
@@ -24,17 +21,17 @@ use crate::{
 const MODULE_MAPPINGS: usize = 6;
 
 /// An object with what it takes to name its parts.
-struct Resolved {
-    name: ObjectName,
-    typed: Option<(Arc<LoadedModule>, TypeRef)>,
+pub(super) struct Resolved {
+    pub(super) name: ObjectName,
+    pub(super) typed: Option<(Arc<LoadedModule>, TypeRef)>,
 }
 
 /// Answers from recorded or live context.
 pub struct Resolver<'a> {
-    spaces: &'a AddressSpaces,
-    modules: &'a ModuleStore,
+    pub(super) spaces: &'a AddressSpaces,
+    pub(super) modules: &'a ModuleStore,
     objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
-    missing: RefCell<BTreeMap<(String, String), u64>>,
+    missing: Missed,
 }
 
 impl<'a> Resolver<'a> {
@@ -44,13 +41,12 @@ impl<'a> Resolver<'a> {
             spaces,
             modules,
             objects: RefCell::default(),
-            missing: RefCell::default(),
+            missing: Missed::default(),
         }
     }
 
-    fn miss(&self, module: &str, reason: &impl ToString) {
-        let key = (module.to_owned(), reason.to_string());
-        *self.missing.borrow_mut().entry(key).or_default() += 1;
+    pub(super) fn miss(&self, module: &str, reason: &impl ToString, what: Unnamed) {
+        self.missing.count(module, reason, what);
     }
 
     /// A space and virtual address of a place.
@@ -89,6 +85,9 @@ impl<'a> Resolver<'a> {
                 offset = next;
             }
         }
+        if let Place::Kernel { addr } = key.0 {
+            found = self.kernel_objects(addr, size);
+        }
         if found.is_empty() {
             let kind = self.kind(key.0, data.as_ref());
             let name = ObjectName {
@@ -105,19 +104,24 @@ impl<'a> Resolver<'a> {
 
     /// The module's variable at an address, if there is one; `position` is the address in the numbering
     /// of the variable's place.
-    fn variable(&self, module: &Arc<LoadedModule>, svma: u64, position: u64) -> Option<Resolved> {
+    pub(super) fn variable(
+        &self,
+        module: &Arc<LoadedModule>,
+        svma: u64,
+        position: u64,
+    ) -> Option<Resolved> {
         let object = match module.elf.object(svma) {
             Ok(object) => object,
             Err(reason) => {
                 if reason != Missing::NotCovered {
-                    self.miss(&module.path, &reason);
+                    self.miss(&module.path, &reason, Unnamed::Data(svma));
                 }
                 return None;
             }
         };
         let inside = svma.checked_sub(object.address)?;
         if object.ty.is_none() {
-            self.miss(&module.path, &Missing::NoDebugInfo);
+            self.miss(&module.path, &Missing::NoDebugInfo, Unnamed::Data(svma));
         }
         let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
         let name = ObjectName {
@@ -135,6 +139,48 @@ impl<'a> Resolver<'a> {
             name,
             typed: object.ty.map(|ty| (module.clone(), ty)),
         })
+    }
+
+    /// The instruction at a module's own address; `shown` is what the module is called.
+    pub(super) fn module_code(
+        &self,
+        module: &LoadedModule,
+        shown: Option<String>,
+        svma: u64,
+    ) -> CodeName {
+        let code = module.elf.frames(svma);
+        if let Some(reason) = &code.missing {
+            self.miss(&module.path, reason, Unnamed::Code(svma));
+        }
+        let mut frames = code.frames;
+        let file = |frame: &Frame| frame.file.as_deref().is_some_and(|path| !is_library(path));
+        let place = frames
+            .iter()
+            .find(|frame| file(frame))
+            .or(frames.first())
+            .cloned();
+        let outer = frames.pop();
+        CodeName {
+            module: shown,
+            build_id: module.build_id(),
+            ip: svma,
+            symbol: outer
+                .and_then(|f| f.function)
+                .map(|f| f.to_string())
+                .or(code.symbol.ok().map(|s| s.to_string())),
+            inlined: frames
+                .into_iter()
+                .filter_map(|f| f.function)
+                .map(|f| f.to_string())
+                .collect(),
+            file: place
+                .as_ref()
+                .and_then(|f| f.file.as_deref())
+                .map(source_path),
+            line: place.as_ref().and_then(|f| f.line),
+            column: place.as_ref().and_then(|f| f.column),
+            language: module.elf.language(svma).and_then(language),
+        }
     }
 
     /// The module whose data an address is: by its own mapping, or for zero-initialised data (which the
@@ -250,7 +296,7 @@ impl Names for Resolver<'_> {
             match module.elf.field(*ty, inside, u64::from(bytes)) {
                 Ok(field) => Some(field.path).filter(|p| !p.is_empty()),
                 Err(reason) => {
-                    self.miss(&module.path, &reason);
+                    self.miss(&module.path, &reason, Unnamed::Data(position));
                     None
                 }
             }
@@ -267,20 +313,7 @@ impl Names for Resolver<'_> {
 
     fn code(&self, space: Option<SpaceId>, ip: u64, kernel: bool) -> CodeName {
         if kernel {
-            let symbol = self
-                .modules
-                .kernel()
-                .and_then(|k| k.function(ip))
-                .map(|(_, _, n)| n.to_owned());
-            if symbol.is_none() {
-                self.miss("[kernel]", &Missing::NoSymbols);
-            }
-            return CodeName {
-                module: Some("[kernel]".into()),
-                ip,
-                symbol,
-                ..CodeName::default()
-            };
+            return self.kernel_code(ip);
         }
         let unnamed = CodeName {
             ip,
@@ -296,16 +329,7 @@ impl Names for Resolver<'_> {
         let module_name = Some(mapping.name.clone()).filter(|n| !n.is_empty());
         let module = match self.modules.open(pid, mapping) {
             Ok(module) => module,
-            Err(reason) => {
-                self.miss(
-                    module_name.as_deref().unwrap_or("code without a file"),
-                    &reason,
-                );
-                return CodeName {
-                    module: module_name,
-                    ..unnamed
-                };
-            }
+            Err(reason) => return self.compiled_code(space, pid, mapping, ip, &reason),
         };
         let Some(svma) = module.svma(mapping, ip) else {
             return CodeName {
@@ -313,39 +337,7 @@ impl Names for Resolver<'_> {
                 ..unnamed
             };
         };
-        let code = module.elf.frames(svma);
-        if let Some(reason) = &code.missing {
-            self.miss(&module.path, reason);
-        }
-        let mut frames = code.frames;
-        let file = |frame: &Frame| frame.file.as_deref().is_some_and(|path| !is_library(path));
-        let place = frames
-            .iter()
-            .find(|frame| file(frame))
-            .or(frames.first())
-            .cloned();
-        let outer = frames.pop();
-        CodeName {
-            module: module_name,
-            build_id: module.build_id(),
-            ip: svma,
-            symbol: outer
-                .and_then(|f| f.function)
-                .map(|f| f.to_string())
-                .or(code.symbol.ok().map(|s| s.to_string())),
-            inlined: frames
-                .into_iter()
-                .filter_map(|f| f.function)
-                .map(|f| f.to_string())
-                .collect(),
-            file: place
-                .as_ref()
-                .and_then(|f| f.file.as_deref())
-                .map(source_path),
-            line: place.as_ref().and_then(|f| f.line),
-            column: place.as_ref().and_then(|f| f.column),
-            language: module.elf.language(svma).and_then(language),
-        }
+        self.module_code(&module, module_name, svma)
     }
 
     fn thread(&self, tid: Tid) -> ThreadName {
@@ -355,14 +347,7 @@ impl Names for Resolver<'_> {
     }
 
     fn caveats(&self) -> Vec<String> {
-        self.missing
-            .borrow()
-            .iter()
-            .map(|((module, reason), count)| {
-                let addresses = if *count == 1 { "address" } else { "addresses" };
-                format!("{count} {addresses} in {module}: {reason}")
-            })
-            .collect()
+        self.missing.sentences(self.modules)
     }
 }
 
@@ -380,7 +365,7 @@ fn is_library(path: &str) -> bool {
 }
 
 /// A path without its empty steps: compilers join a directory `.` and a file `./x.c` as they are.
-fn source_path(path: &str) -> String {
+pub(super) fn source_path(path: &str) -> String {
     let path = path.replace("/./", "/");
     path.trim_start_matches("./").to_owned()
 }

@@ -29,6 +29,8 @@ pub struct SampledCode {
     modules: Arc<ModuleStore>,
     functions: FxHashMap<(ModuleId, u64), Rc<FunctionCode>>,
     kernel: FxHashMap<u64, Option<Rc<FunctionCode>>>,
+    /// By process and first address; with the text, which its compiler may replace.
+    compiled: FxHashMap<(Pid, u64), (Vec<u8>, Rc<FunctionCode>)>,
     instructions: usize,
 }
 
@@ -39,6 +41,7 @@ impl SampledCode {
             modules,
             functions: FxHashMap::default(),
             kernel: FxHashMap::default(),
+            compiled: FxHashMap::default(),
             instructions: 0,
         }
     }
@@ -62,7 +65,11 @@ impl SampledCode {
         let Some(mapping) = spaces.mapping(space, registers.ip) else {
             return unresolved(Unresolved::NoMapping);
         };
-        match self.module_function(pid, mapping, registers.ip) {
+        let found = match self.module_function(pid, mapping, registers.ip) {
+            Err(Unresolved::NoModule) => self.compiled_function(spaces, pid, mapping, registers.ip),
+            found => found,
+        };
+        match found {
             Ok((function, bias)) => function.harvest(registers, bias, touches),
             Err(reason) => {
                 // Without bounds the code before the ip cannot be cut into instructions, but what
@@ -106,19 +113,48 @@ impl SampledCode {
         Ok((code, bias))
     }
 
+    /// The decoded function at `ip` where no module holds it, as its compiler wrote it down.
+    fn compiled_function(
+        &mut self,
+        spaces: &AddressSpaces,
+        pid: Pid,
+        mapping: &Mapping,
+        ip: u64,
+    ) -> Result<(Rc<FunctionCode>, u64), Unresolved> {
+        let modules = self.modules.clone();
+        let space = spaces.current(pid);
+        let mappings = space.into_iter().flat_map(|space| spaces.mappings(space));
+        let Some((start, text)) = modules.jit().text(pid, ip, LONGEST_FUNCTION, mappings) else {
+            return Err(if mapping.is_file() {
+                Unresolved::NoModule
+            } else {
+                Unresolved::NoFunction
+            });
+        };
+        if let Some((known, code)) = self.compiled.get(&(pid, start))
+            && *known == text
+        {
+            return Ok((code.clone(), 0));
+        }
+        let code = self.decode(start, &text);
+        self.compiled.insert((pid, start), (text, code.clone()));
+        Ok((code, 0))
+    }
+
     fn decode(&mut self, start: u64, bytes: &[u8]) -> Rc<FunctionCode> {
         let code = FunctionCode::decode(start, bytes);
         self.instructions += code.instructions().count();
         if self.instructions > MOST_INSTRUCTIONS {
             self.functions.clear();
             self.kernel.clear();
+            self.compiled.clear();
             self.instructions = code.instructions().count();
         }
         Rc::new(code)
     }
 
     fn kernel_function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<Rc<FunctionCode>> {
-        let (start, end, _) = self.modules.kernel()?.function(ip)?;
+        let (start, end, _) = self.modules.kernel().ok()?.function(ip)?;
         if let Some(code) = self.kernel.get(&start) {
             return code.clone();
         }

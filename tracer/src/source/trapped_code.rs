@@ -1,6 +1,11 @@
 //! From a breakpoint's hit to the access, with the code of live processes and of the running kernel.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher as _, BuildHasherDefault},
+    sync::Arc,
+};
+
+use rustc_hash::FxHasher;
 
 use super::sampled_code::{LONGEST_FUNCTION, ReadKernel};
 use crate::{
@@ -23,6 +28,8 @@ pub struct TrappedCode {
 enum Place {
     Kernel,
     Module(ModuleId),
+    /// Of a process, from an address on, with a hash of the text: its compiler may replace it.
+    Compiled(Pid, u64, u64),
 }
 
 impl TrappedCode {
@@ -80,6 +87,16 @@ impl LiveText<'_> {
     }
 }
 
+impl LiveText<'_> {
+    /// The function at a run-time address where no module holds it, as its compiler wrote it down.
+    fn compiled(&self, addr: u64) -> Option<FunctionText> {
+        let mappings = self.spaces.mappings(self.space);
+        let jit = self.modules.jit();
+        let (start, bytes) = jit.text(self.pid, addr, LONGEST_FUNCTION, mappings)?;
+        Some(FunctionText { start, bytes })
+    }
+}
+
 impl Text for LiveText<'_> {
     type Key = Place;
 
@@ -90,7 +107,17 @@ impl Text for LiveText<'_> {
                 bias: 0,
             });
         }
-        let (module, svma) = self.module(addr)?;
+        let (module, svma) = match self.module(addr) {
+            Ok(found) => found,
+            Err(reason) => {
+                let text = self.compiled(addr).ok_or(reason)?;
+                let hash = BuildHasherDefault::<FxHasher>::default().hash_one(&text.bytes);
+                return Ok(Unit {
+                    key: Place::Compiled(self.pid, text.start, hash),
+                    bias: 0,
+                });
+            }
+        };
         Ok(Unit {
             key: Place::Module(module.id),
             bias: addr.wrapping_sub(svma),
@@ -99,13 +126,16 @@ impl Text for LiveText<'_> {
 
     fn function(&mut self, addr: u64) -> Result<FunctionText, Unresolved> {
         if addr >= KERNEL_START {
-            let symbols = self.modules.kernel().ok_or(Unresolved::KernelText)?;
+            let symbols = self.modules.kernel().map_err(|_| Unresolved::KernelText)?;
             let (start, end, _) = symbols.function(addr).ok_or(Unresolved::KernelText)?;
             let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
             let bytes = (self.read_kernel)(start, length).ok_or(Unresolved::KernelText)?;
             return Ok(FunctionText { start, bytes });
         }
-        let (module, svma) = self.module(addr)?;
+        let (module, svma) = match self.module(addr) {
+            Ok(found) => found,
+            Err(reason) => return self.compiled(addr).ok_or(reason),
+        };
         let function = module.elf.function(svma).ok_or(Unresolved::NoFunction)?;
         let bytes = module
             .elf

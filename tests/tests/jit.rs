@@ -1,0 +1,69 @@
+//! Code that is in no file: named where its compiler tells of it, and said to be unnamed where it does not.
+
+use cohtrace_tests::{
+    answer::Variant::{Padded, Plain},
+    live::{GRACE, Subject, check, ready},
+    report::Report,
+    tool::{self, cohtrace},
+};
+
+#[test]
+fn code_that_a_perf_map_names() {
+    check("jit_map", Plain);
+}
+
+#[test]
+fn code_that_a_perf_map_names_with_counters_apart() {
+    check("jit_map", Padded);
+}
+
+#[test]
+fn code_that_a_jitdump_file_names_with_its_lines() {
+    check("jit_dump", Plain);
+}
+
+#[test]
+fn code_that_a_jitdump_file_names_with_counters_apart() {
+    check("jit_dump", Padded);
+}
+
+/// The report on the perf map workload, told how to write its map.
+fn look(how: &str) -> (Subject, Report) {
+    let subject = Subject::new("jit_map", Plain).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut command = cohtrace(["attach", "--json", "--duration", "2", "--"]);
+    command.arg(&subject.program.path).args(["2500", how]);
+    let ended = tool::run(&mut command, GRACE).expect_code(0);
+    let report = Report::parse(&ended.stdout).unwrap_or_else(|e| panic!("{e:#}\n{}", ended.said()));
+    (subject, report)
+}
+
+#[test]
+fn a_perf_map_whose_numbers_have_a_prefix_names_code_as_well() {
+    let Some(_turn) = ready() else { return };
+    // A machine that gives the threads no time together shows nothing once in a while.
+    let found = (0..3).any(|_| {
+        let (subject, report) = look("0x");
+        subject.judge_report(&report).is_ok()
+    });
+    assert!(found, "three looks did not give the answer");
+}
+
+#[test]
+fn code_without_a_map_has_no_name_and_the_report_says_what_would_give_one() {
+    let Some(_turn) = ready() else { return };
+    let (_, report) = look("none");
+    let accesses = report.findings.iter().flat_map(|finding| &finding.accesses);
+    for access in accesses {
+        assert_eq!(access.code.symbol, None, "{:?}", access.code);
+    }
+    if !report.findings.is_empty() {
+        assert!(
+            report
+                .caveats
+                .iter()
+                .any(|caveat| caveat.contains("no JIT map of it")),
+            "{:#?}",
+            report.caveats
+        );
+    }
+}

@@ -1,0 +1,317 @@
+//! Code that no file holds: what the just-in-time compiler of each process writes of it, read on while it grows.
+//!
+//! A process' tables are kept when it ends, so that it can still be named.
+
+mod files;
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    os::unix::fs::FileExt as _,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use symbolizer::{JitDump, JitDumpError, JitFunction, PerfMap};
+
+use crate::{access::Pid, event::Mapping, sys};
+
+/// How long tables are believed before the files are looked at again: a compiler may put new code at an old
+/// address at any time, and a look costs some ten microseconds.
+const REREAD: Duration = Duration::from_millis(100);
+/// Read at once; both formats need less for their longest line or record.
+const CHUNK: usize = 1 << 20;
+/// Read in one look at most, so that a huge file does not hold up sampling; the next look reads on.
+const MOST_A_LOOK: u64 = 64 << 20;
+
+/// The code at an address, as its compiler calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitCode {
+    /// Name of the function.
+    pub symbol: String,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+}
+
+/// Why code that no file holds has no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JitMissing {
+    /// Neither format is there.
+    #[error(
+        "code that no file holds, and no JIT map of it: let the compiler write one (node --perf-basic-prof, \
+         python -X perf, DOTNET_PerfMapEnabled=1, jcmd PID Compiler.perfmap)"
+    )]
+    NoMap,
+    /// Anybody may write a file of that name into `/tmp`.
+    #[error(
+        "{path} belongs to user {owner}, who is neither root nor the user of the process: not read"
+    )]
+    Owner {
+        /// The file.
+        path: String,
+        /// Its owner.
+        owner: u32,
+    },
+    /// An earlier process had the same number.
+    #[error("{0} is older than the process: not read")]
+    Stale(String),
+    /// It is there, but cannot be read.
+    #[error("{0}: {1}")]
+    Unreadable(String, String),
+    /// Another format than its name says.
+    #[error("{0}: {1}")]
+    Dump(String, JitDumpError),
+    /// There are tables, but nothing in them is at the address.
+    #[error("the JIT map has no entry for this address{}", incomplete(*.0))]
+    NotCovered(u64),
+}
+
+fn incomplete(left_out: u64) -> String {
+    match left_out {
+        0 => String::new(),
+        1 => " (1 entry of it could not be read)".to_owned(),
+        many => format!(" ({many} entries of it could not be read)"),
+    }
+}
+
+/// Tables of all processes asked for so far.
+pub struct JitStore {
+    /// `None` where process numbers mean nothing: recorded under another boot.
+    root: Option<PathBuf>,
+    reread: Duration,
+    processes: Mutex<HashMap<Pid, Process>>,
+}
+
+#[derive(Default)]
+struct Process {
+    looked: Option<Instant>,
+    map: Option<Growing<PerfMap>>,
+    /// By device and inode: a process may map several, one after an `exec`, say.
+    dumps: HashMap<(u64, u64), Growing<JitDump>>,
+    /// What was wrong with a file that is there.
+    refused: Option<JitMissing>,
+}
+
+/// A file with what was read of it.
+struct Growing<T> {
+    file: File,
+    identity: (u64, u64),
+    read: T,
+}
+
+/// A reader that is given a file piece by piece.
+trait Reader {
+    fn position(&self) -> u64;
+    /// Bytes it took; 0 when it needs more.
+    fn take(&mut self, bytes: &[u8]) -> Result<u64, JitDumpError>;
+}
+
+impl Reader for PerfMap {
+    fn position(&self) -> u64 {
+        PerfMap::position(self)
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<u64, JitDumpError> {
+        Ok(self.read(bytes))
+    }
+}
+
+impl Reader for JitDump {
+    fn position(&self) -> u64 {
+        JitDump::position(self)
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<u64, JitDumpError> {
+        self.read(bytes)
+    }
+}
+
+impl<T: Reader> Growing<T> {
+    /// Reads what was written since.
+    fn read_on(&mut self) -> Result<(), JitDumpError> {
+        let end = self.file.metadata().map_or(0, |file| file.len());
+        let stop = self.read.position().saturating_add(MOST_A_LOOK);
+        let mut chunk = Vec::new();
+        while self.read.position() < end.min(stop) {
+            let left = end - self.read.position();
+            chunk.resize(left.min(CHUNK as u64) as usize, 0);
+            let got = self.file.read_at(&mut chunk, self.read.position());
+            let Ok(got @ 1..) = got else { break };
+            if self.read.take(&chunk[..got])? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Process {
+    fn look(&mut self, root: &std::path::Path, pid: Pid, mappings: &[&Arc<Mapping>]) {
+        self.refused = None;
+        match files::perf_map(root, pid) {
+            Ok((file, identity)) => {
+                let shortened = |known: &Growing<PerfMap>| {
+                    file.metadata()
+                        .is_ok_and(|now| now.len() < known.read.position())
+                };
+                let same = self
+                    .map
+                    .as_ref()
+                    .is_some_and(|known| known.identity == identity && !shortened(known));
+                if !same {
+                    self.map = Some(Growing {
+                        file,
+                        identity,
+                        read: PerfMap::default(),
+                    });
+                }
+            }
+            // Deleted since, or its process ended: what was read stays.
+            Err(JitMissing::NoMap) => {}
+            Err(reason) => self.refused = Some(reason),
+        }
+        if let Some(map) = &mut self.map {
+            // Text has no errors.
+            let _ = map.read_on();
+        }
+        let own = files::own_pid(root, pid);
+        for mapping in mappings {
+            if !files::is_dump(mapping, own) {
+                continue;
+            }
+            let identity = (mapping.dev, mapping.inode);
+            if !self.dumps.contains_key(&identity)
+                && let Some(file) = files::mapped(root, pid, mapping)
+            {
+                let read = JitDump::default();
+                self.dumps.insert(
+                    identity,
+                    Growing {
+                        file,
+                        identity,
+                        read,
+                    },
+                );
+            }
+            if let Some(dump) = self.dumps.get_mut(&identity)
+                && let Err(error) = dump.read_on()
+            {
+                self.refused = Some(JitMissing::Dump(mapping.name.clone(), error));
+            }
+        }
+    }
+
+    /// A dump says more than a map, so it is asked first.
+    fn function(&self, addr: u64) -> Option<(JitFunction<'_>, Option<&Growing<JitDump>>)> {
+        let dumped = self
+            .dumps
+            .values()
+            .find_map(|dump| Some((dump.read.function(addr)?, Some(dump))));
+        dumped.or_else(|| Some((self.map.as_ref()?.read.function(addr)?, None)))
+    }
+
+    fn missing(&self) -> JitMissing {
+        if let Some(reason) = &self.refused {
+            return reason.clone();
+        }
+        if self.map.is_none() && self.dumps.is_empty() {
+            return JitMissing::NoMap;
+        }
+        let of_map = |map: &Growing<PerfMap>| map.read.refused() + map.read.dropped();
+        let of_dumps: u64 = self.dumps.values().map(|dump| dump.read.dropped()).sum();
+        JitMissing::NotCovered(self.map.as_ref().map_or(0, of_map) + of_dumps)
+    }
+}
+
+impl JitStore {
+    /// Looks below `root`; without one, finds nothing.
+    pub fn new(root: Option<PathBuf>) -> JitStore {
+        JitStore {
+            root,
+            reread: REREAD,
+            processes: Mutex::default(),
+        }
+    }
+
+    /// The code at an address of a process. `mappings` are those of its address space, among which the jitdump
+    /// file is found: its writer maps it as executable for that (jit-interface of `perf inject --jit`).
+    pub fn find<'m>(
+        &self,
+        pid: Pid,
+        addr: u64,
+        mappings: impl Iterator<Item = &'m Arc<Mapping>>,
+    ) -> Result<JitCode, JitMissing> {
+        self.ask(pid, mappings, |process| {
+            let (function, dump) = process.function(addr).ok_or_else(|| process.missing())?;
+            let line = dump.and_then(|dump| dump.read.line(addr));
+            Ok(JitCode {
+                symbol: symbolizer::demangle(function.name),
+                file: line.as_ref().map(|line| line.file.to_owned()),
+                line: line.as_ref().map(|line| line.line),
+            })
+        })
+    }
+
+    /// First address and text of the function at an address, at most `longest` bytes, if the function's
+    /// beginning is known: from the process, which runs it, or from the dump when that is gone.
+    pub fn text<'m>(
+        &self,
+        pid: Pid,
+        addr: u64,
+        longest: u64,
+        mappings: impl Iterator<Item = &'m Arc<Mapping>>,
+    ) -> Option<(u64, Vec<u8>)> {
+        let found = self.ask(pid, mappings, |process| {
+            let (function, dump) = process.function(addr).ok_or(JitMissing::NoMap)?;
+            let dumped = dump.and_then(|dump| {
+                let (at, len) = dump.read.code(addr)?;
+                Some((dump.file.try_clone().ok()?, at, len))
+            });
+            Ok((function.entered, function.start, function.end, dumped))
+        });
+        let (entered, start, end, dumped) = found.ok()?;
+        let length = (end - start).min(longest);
+        if !entered || addr - start >= length {
+            return None;
+        }
+        let mut text = vec![0; length as usize];
+        let got = sys::process_memory::read(pid, start, &mut text).unwrap_or(0);
+        if got == text.len() {
+            return Some((start, text));
+        }
+        let (file, at, len) = dumped?;
+        text.truncate(len.min(length) as usize);
+        file.read_exact_at(&mut text, at).ok()?;
+        Some((start, text))
+    }
+
+    /// Asks the tables of a process, after a look at its files when the last one is some time ago.
+    fn ask<'m, T>(
+        &self,
+        pid: Pid,
+        mappings: impl Iterator<Item = &'m Arc<Mapping>>,
+        question: impl FnOnce(&Process) -> Result<T, JitMissing>,
+    ) -> Result<T, JitMissing> {
+        let root = self.root.as_ref().ok_or(JitMissing::NoMap)?;
+        let mut processes = self
+            .processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let process = processes.entry(pid).or_default();
+        if process
+            .looked
+            .is_none_or(|looked| looked.elapsed() >= self.reread)
+        {
+            let mappings: Vec<&Arc<Mapping>> = mappings.collect();
+            process.look(root, pid, &mappings);
+            process.looked = Some(Instant::now());
+        }
+        question(process)
+    }
+}
+
+#[cfg(test)]
+mod tests;

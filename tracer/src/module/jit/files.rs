@@ -1,0 +1,141 @@
+//! Where a compiler's files are, and whether they may be believed.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use super::JitMissing;
+use crate::{access::Pid, event::Mapping};
+
+/// `USER_HZ`, in which `/proc/PID/stat` counts on every machine that Linux runs on but alpha.
+const TICKS_A_SECOND: f64 = 100.0;
+/// How much older than its process a file may seem: the clocks of start times are coarse.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// The process' own `/tmp/perf-PID.map`, by its number in its own namespace; see `map__init` and
+/// `dso__load_perf_map` in tools/perf/util.
+pub(super) fn perf_map(root: &Path, pid: Pid) -> Result<(File, (u64, u64)), JitMissing> {
+    let process = root.join(format!("proc/{}", pid.0));
+    let status = fs::read_to_string(process.join("status")).ok();
+    let (path, user) = match &status {
+        Some(status) => {
+            let name = format!("perf-{}.map", ns_pid(status).unwrap_or(pid.0));
+            (process.join("root/tmp").join(name), user(status))
+        }
+        // It ended: what it left behind is believed as perf believes it, by our own user.
+        None => {
+            let own = fs::read_to_string(root.join("proc/self/status")).ok();
+            let path = root.join(format!("tmp/perf-{}.map", pid.0));
+            (path, own.as_deref().and_then(user))
+        }
+    };
+    let said = path.display().to_string();
+    // A link could lead anywhere, and a pipe would block.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(&path);
+    let file = match file {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(JitMissing::NoMap);
+        }
+        Err(error) => return Err(JitMissing::Unreadable(said, error.to_string())),
+    };
+    let metadata = match file.metadata() {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => {
+            return Err(JitMissing::Unreadable(
+                said,
+                "not a regular file".to_owned(),
+            ));
+        }
+        Err(error) => return Err(JitMissing::Unreadable(said, error.to_string())),
+    };
+    let owner = metadata.uid();
+    if owner != 0 && user != Some(owner) {
+        return Err(JitMissing::Owner { path: said, owner });
+    }
+    if is_older(root, &process, &metadata) == Some(true) {
+        return Err(JitMissing::Stale(said));
+    }
+    Ok((file, (metadata.dev(), metadata.ino())))
+}
+
+/// The process' number in its own namespace; `None` when it is gone.
+pub(super) fn own_pid(root: &Path, pid: Pid) -> Option<u32> {
+    ns_pid(&fs::read_to_string(root.join(format!("proc/{}/status", pid.0))).ok()?)
+}
+
+/// Whether a mapping is what a compiler makes of its dump to say where that is: executable, of a file named
+/// `jit-PID.dump` (`jit_detect` in tools/perf/util/jitdump.c).
+pub(super) fn is_dump(mapping: &Mapping, own: Option<u32>) -> bool {
+    let name = mapping.name.trim_end_matches(" (deleted)");
+    let number = || {
+        let file = name.rsplit('/').next()?;
+        let digits = file.strip_prefix("jit-")?.strip_suffix(".dump")?;
+        digits.parse::<u32>().ok()
+    };
+    mapping.is_file()
+        && mapping.executable
+        && number().is_some_and(|number| own.is_none_or(|own| own == number))
+}
+
+/// Opens the very file that is mapped.
+pub(super) fn mapped(root: &Path, pid: Pid, mapping: &Mapping) -> Option<File> {
+    let process = root.join(format!("proc/{}", pid.0));
+    let name = mapping
+        .name
+        .trim_end_matches(" (deleted)")
+        .trim_start_matches('/');
+    let by_mapping = format!("map_files/{:x}-{:x}", mapping.start, mapping.end());
+    let candidates: [PathBuf; 3] = [
+        process.join("root").join(name),
+        root.join(name),
+        process.join(by_mapping),
+    ];
+    candidates.into_iter().find_map(|path| {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)
+            .ok()?;
+        let metadata = file.metadata().ok()?;
+        (metadata.is_file() && metadata.ino() == mapping.inode).then_some(file)
+    })
+}
+
+fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
+    status.lines().find_map(|line| line.strip_prefix(name))
+}
+
+/// The innermost of the process' numbers.
+fn ns_pid(status: &str) -> Option<u32> {
+    let numbers = field(status, "NSpid:").or(field(status, "Pid:"))?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// The effective user.
+fn user(status: &str) -> Option<u32> {
+    field(status, "Uid:")?
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// Whether the file was last written before the process started; `None` when that cannot be known.
+fn is_older(root: &Path, process: &Path, file: &Metadata) -> Option<bool> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    // The program's name is in parentheses and may hold anything; the start time is the 20th field behind.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let started: f64 = fields.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let uptime = fs::read_to_string(root.join("proc/uptime")).ok()?;
+    let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
+    let age = Duration::try_from_secs_f64(uptime - started / TICKS_A_SECOND).ok()?;
+    let start = SystemTime::now().checked_sub(age)?;
+    Some(file.modified().ok()?.checked_add(SLACK)? < start)
+}

@@ -1,0 +1,109 @@
+//! Names of the kernel's code and variables: by the file of its build where there is one, else by its list
+//! of symbols.
+
+use super::{CodeName, ObjectKind, ObjectName, Resolver, missed::Unnamed, resolver::Resolved};
+use crate::{access::LineSize, module::KernelMissing};
+
+/// What the kernel itself is shown as.
+const KERNEL: &str = "[kernel]";
+
+impl Resolver<'_> {
+    /// The instruction at a kernel address. Modules are known by symbols only: their files are relocatable, so
+    /// that nothing in them has an address before the kernel loads them.
+    pub(super) fn kernel_code(&self, ip: u64) -> CodeName {
+        let unnamed = CodeName {
+            module: Some(KERNEL.to_owned()),
+            ip,
+            ..CodeName::default()
+        };
+        let symbols = match self.modules.kernel() {
+            Ok(symbols) => symbols,
+            Err(missing) => {
+                self.miss(KERNEL, &missing, Unnamed::Code(ip));
+                return unnamed;
+            }
+        };
+        let Some((.., name)) = symbols.function(ip) else {
+            self.miss(KERNEL, &KernelMissing::NotCovered, Unnamed::Code(ip));
+            return unnamed;
+        };
+        let symbol = Some(name.to_owned());
+        if let Some(module) = symbols.module_of_function(ip) {
+            let module = Some(format!("[{module}]"));
+            return CodeName {
+                module,
+                symbol,
+                ..unnamed
+            };
+        }
+        let Some((vmlinux, bias)) = self.modules.vmlinux() else {
+            return CodeName { symbol, ..unnamed };
+        };
+        let described = self.module_code(vmlinux, Some(KERNEL.to_owned()), ip.wrapping_sub(bias));
+        CodeName {
+            ip,
+            symbol: described.symbol.or(symbol),
+            ..described
+        }
+    }
+
+    /// The kernel's variables on a line.
+    pub(super) fn kernel_objects(&self, line: u64, size: LineSize) -> Vec<Resolved> {
+        let mut found: Vec<Resolved> = Vec::new();
+        let mut offset = 0;
+        while offset < size.bytes() {
+            let addr = line.wrapping_add(offset);
+            let mut next = offset + 1;
+            if let Some(object) = self.kernel_variable(addr) {
+                let end = object.name.end().map(|end| end.saturating_sub(line));
+                next = end.map_or(next, |end| end.max(next));
+                found.push(object);
+            }
+            offset = next;
+        }
+        if found.is_empty() {
+            let missing = match self.modules.kernel() {
+                Ok(symbols) if symbols.lists_variables() || self.modules.vmlinux().is_some() => {
+                    KernelMissing::NotCovered
+                }
+                Ok(_) => KernelMissing::NoVariables,
+                Err(missing) => missing,
+            };
+            self.miss(KERNEL, &missing, Unnamed::Data(line));
+        }
+        found
+    }
+
+    fn kernel_variable(&self, addr: u64) -> Option<Resolved> {
+        let symbols = self.modules.kernel().ok()?;
+        // The file knows types and true sizes, but not the modules; what it has for each CPU is at no address
+        // of its own.
+        let described = self.modules.vmlinux().and_then(|(vmlinux, bias)| {
+            let svma = addr.wrapping_sub(bias);
+            vmlinux.elf.object(svma).ok()?;
+            self.variable(vmlinux, svma, addr)
+        });
+        if let Some(mut object) = described {
+            object.name.kind = ObjectKind::Kernel;
+            return Some(object);
+        }
+        let symbol = symbols.variable(addr)?;
+        let name = match symbol.module {
+            Some(module) => format!("{} [{module}]", symbol.name),
+            None => symbol.name.to_owned(),
+        };
+        Some(Resolved {
+            name: ObjectName {
+                kind: ObjectKind::Kernel,
+                name: Some(name),
+                start: Some(symbol.range.start),
+                size: Some(symbol.range.end - symbol.range.start),
+                ..ObjectName::default()
+            },
+            typed: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
