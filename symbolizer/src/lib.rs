@@ -38,6 +38,7 @@ mod demangle;
 mod dwarf;
 mod image;
 mod jit;
+mod kept;
 mod language;
 #[expect(
     dead_code,

@@ -53,7 +53,9 @@ impl Ours {
     fn open(file: &Path, limit: Option<usize>) -> Result<Ours> {
         let bytes = Arc::new(map(file)?);
         let module = symbolizer::Module::parse(bytes, Box::new(symbolizer::NoDebugFiles))?;
-        let _ = limit;
+        if let Some(limit) = limit {
+            module.set_memory_limit(limit);
+        }
         Ok(Ours(module))
     }
 }
