@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(module) = Module::parse(Arc::new(bytes.to_vec()), Box::new(NoDebugFiles)) else {
         return;
     };
-    for address in addresses(&module, 24) {
+    for address in addresses(&module, 8) {
         ask(&module, address);
     }
     ask_names(&module);

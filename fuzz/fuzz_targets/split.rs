@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use symbolizer::{Bytes, DebugFiles, DebugRequest, Module};
-use symbolizer_fuzz::{ask, ask_names, parts};
+use symbolizer_fuzz::{ask_code, ask_data, ask_names, parts};
 
 /// Gives the same file whatever is asked for.
 struct Always(Bytes);
@@ -27,11 +27,11 @@ fuzz_target!(|input: &[u8]| {
     let Ok(module) = Module::parse(Arc::new(file), Box::new(Always(other))) else {
         return;
     };
-    for step in (0..sections[0].len().min(160) as u64).step_by(5) {
-        ask(&module, parts::TEXT + step);
+    for step in (0..sections[0].len().min(160) as u64).step_by(7) {
+        ask_code(&module, parts::TEXT + step);
     }
-    for step in (0..sections[1].len().min(160) as u64).step_by(16) {
-        ask(&module, parts::DATA + step);
+    for step in (0..sections[1].len().min(160) as u64).step_by(40) {
+        ask_data(&module, parts::DATA + step);
     }
     ask_names(&module);
 });

@@ -5,10 +5,16 @@ pub mod parts;
 use symbolizer::{Module, TypeRef};
 
 /// Types followed from one address.
-const MOST_TYPES: usize = 64;
+const MOST_TYPES: usize = 12;
 
 /// Asks everything at an address.
 pub fn ask(module: &Module, address: u64) {
+    ask_code(module, address);
+    ask_data(module, address);
+}
+
+/// Asks for what is executed there.
+pub fn ask_code(module: &Module, address: u64) {
     let _ = module.frames(address);
     let _ = module.function(address);
     let _ = module.language(address);
@@ -16,6 +22,10 @@ pub fn ask(module: &Module, address: u64) {
     let _ = module.svma_of_offset(address);
     let _ = module.load_bias(address, address >> 12);
     let _ = module.code(address, address.wrapping_add(16));
+}
+
+/// Asks for what is stored there.
+pub fn ask_data(module: &Module, address: u64) {
     for object in [module.object(address), module.thread_local_object(address)] {
         if let Ok(object) = object
             && let Some(ty) = object.ty
@@ -33,8 +43,8 @@ fn ask_type(module: &Module, ty: TypeRef) {
         && at < MOST_TYPES
     {
         at += 1;
-        for offset in [0, 1, 8, 17, 100, u64::MAX] {
-            for size in [0, 1, 8, u64::MAX] {
+        for offset in [0, 9, u64::MAX] {
+            for size in [1, u64::MAX] {
                 let _ = module.field(ty, offset, size);
             }
         }

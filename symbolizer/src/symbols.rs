@@ -60,9 +60,8 @@ pub(crate) struct Symbols {
 #[derive(Clone, Copy)]
 struct Candidate {
     span: Span<SymbolName>,
-    /// Lower is the better name: global before weak before local, then plain before `__internal`,
-    /// then short, then as in the dictionary.
-    rank: (u8, usize, usize),
+    /// Global before weak before local.
+    binding: u8,
 }
 
 impl Symbols {
@@ -184,7 +183,7 @@ impl Kinds {
                 end,
                 value: name,
             },
-            rank: (binding, 0, 0),
+            binding,
         };
         let sized = candidate(start.saturating_add(size));
         match symbol.st_type() {
@@ -226,22 +225,20 @@ fn best_per_start<'a>(
     candidates.sort_by_key(|candidate| (candidate.span.start, candidate.span.end));
     let mut best: Vec<Span<SymbolName>> = Vec::with_capacity(candidates.len());
     for group in
-        candidates.chunk_by_mut(|a, b| (a.span.start, a.span.end) == (b.span.start, b.span.end))
+        candidates.chunk_by(|a, b| (a.span.start, a.span.end) == (b.span.start, b.span.end))
     {
-        if group.len() > 1 {
-            for candidate in &mut *group {
-                let text = name(candidate.span.value);
-                let text = &text[..text.len().min(COMPARED)];
-                candidate.rank.1 = text.iter().take_while(|&&byte| byte == b'_').count();
-                candidate.rank.2 = text.len();
-            }
+        if let [only] = group {
+            best.push(only.span);
+            continue;
         }
-        best.extend(
-            group
-                .iter()
-                .min_by_key(|candidate| candidate.rank)
-                .map(|found| found.span),
-        );
+        // Lower is the better name: by binding, then plain before `__internal`, then short, then first in the table.
+        let rank = |candidate: &&Candidate| {
+            let text = name(candidate.span.value);
+            let text = &text[..text.len().min(COMPARED)];
+            let underscores = text.iter().take_while(|&&byte| byte == b'_').count();
+            (candidate.binding, underscores, text.len())
+        };
+        best.extend(group.iter().min_by_key(rank).map(|found| found.span));
     }
     best
 }

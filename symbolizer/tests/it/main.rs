@@ -13,6 +13,7 @@ mod data;
 mod describe;
 mod hostile;
 mod lookup;
+mod memory;
 mod self_test;
 mod separate;
 mod toolchain;
