@@ -51,8 +51,8 @@ impl DebugInfo {
         let view = self.view();
         let mut line_only = None;
         let mut problem = self.not_covered();
-        for span in self.units.code.covering(address) {
-            match view.frames_in_unit(span.value, address) {
+        for unit in view.code_units(address) {
+            match view.frames_in_unit(unit, address) {
                 Ok(Found::Function(frames)) => return (frames, None),
                 Ok(Found::Line(frame, missing)) => line_only = line_only.or(Some((frame, missing))),
                 Ok(Found::Nothing) => {}
@@ -67,9 +67,10 @@ impl DebugInfo {
 
     /// The language of the unit that holds an address.
     pub(crate) fn language(&self, address: u64) -> Option<Language> {
-        let unit = self.units.code.covering(address).next()?.value;
+        let view = self.view();
+        let unit = view.code_units(address).next()?;
         // What is not in the skeleton is in its `.dwo` file.
-        let full = self.view().full_unit(unit).unwrap_or(unit);
+        let full = view.full_unit(unit).unwrap_or(unit);
         self.units.get(full)?.language
     }
 }

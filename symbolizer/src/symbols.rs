@@ -62,6 +62,8 @@ struct Candidate {
     span: Span<SymbolName>,
     /// Global before weak before local.
     binding: u8,
+    /// Place in the table.
+    index: u32,
 }
 
 impl Symbols {
@@ -147,13 +149,15 @@ impl Kinds {
         };
         let sections = image.sections.iter().enumerate().filter_map(allocated);
         let sections = Spans::new(sections.collect());
-        for symbol in symbols {
+        // Most symbols are functions; what is not used of this is never touched.
+        self.functions.reserve(symbols.len());
+        for (index, symbol) in (0..).zip(symbols) {
             let name = SymbolName {
                 origin,
                 strings: table.link as u32,
                 offset: symbol.st_name(ENDIAN),
             };
-            self.sort_in(image, &sections, symbol, name);
+            self.sort_in(image, &sections, (index, symbol), name);
         }
         !symbols.is_empty()
     }
@@ -163,7 +167,7 @@ impl Kinds {
         &mut self,
         image: &Image,
         sections: &Spans<u32>,
-        symbol: &elf::Sym64<LittleEndian>,
+        (index, symbol): (u32, &elf::Sym64<LittleEndian>),
         name: SymbolName,
     ) {
         let section = symbol.st_shndx(ENDIAN);
@@ -184,6 +188,7 @@ impl Kinds {
                 value: name,
             },
             binding,
+            index,
         };
         let sized = candidate(start.saturating_add(size));
         match symbol.st_type() {
@@ -222,7 +227,9 @@ fn best_per_start<'a>(
     mut candidates: Vec<Candidate>,
     name: impl Fn(SymbolName) -> &'a [u8],
 ) -> Vec<Span<SymbolName>> {
-    candidates.sort_by_key(|candidate| (candidate.span.start, candidate.span.end));
+    candidates.sort_unstable_by_key(|candidate| {
+        (candidate.span.start, candidate.span.end, candidate.index)
+    });
     let mut best: Vec<Span<SymbolName>> = Vec::with_capacity(candidates.len());
     for group in
         candidates.chunk_by(|a, b| (a.span.start, a.span.end) == (b.span.start, b.span.end))

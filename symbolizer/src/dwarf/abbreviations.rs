@@ -8,14 +8,16 @@ use gimli::{Abbreviations, DebugAbbrev, DebugAbbrevOffset, DwTag, Reader};
 use super::{Raw, Slice};
 use crate::missing::Missing;
 
-/// Declarations looked at one by one before the whole table is parsed.
-const MOST_LOOKED_AT: usize = 8;
-
 /// One table: where it starts, and where it ends at the latest.
 pub(super) struct Table {
     at: DebugAbbrevOffset<usize>,
     end: usize,
     parsed: OnceLock<Result<Arc<Abbreviations>, Missing>>,
+    /// The code of the root that was asked for first, and a table with its declaration alone. Units that share a table
+    /// have the same root, as a rule: another one takes the whole table, so that no table is searched often.
+    root: OnceLock<(u64, Option<Arc<Abbreviations>>)>,
+    /// The same of what the first entry below the root is.
+    child: OnceLock<(u64, Option<DwTag>)>,
 }
 
 impl Table {
@@ -24,6 +26,8 @@ impl Table {
             at,
             end,
             parsed: OnceLock::new(),
+            root: OnceLock::new(),
+            child: OnceLock::new(),
         }
     }
 
@@ -32,6 +36,8 @@ impl Table {
             at: DebugAbbrevOffset(0),
             end: 0,
             parsed: OnceLock::from(Ok(abbreviations)),
+            root: OnceLock::new(),
+            child: OnceLock::new(),
         }
     }
 
@@ -46,11 +52,19 @@ impl Table {
         self.parsed.get_or_init(parse).clone()
     }
 
-    /// A table with the declaration of this code alone, if it is among the first ones.
-    pub(super) fn only(&self, raw: &Raw<'_>, code: u64) -> Option<Arc<Abbreviations>> {
-        if let Some(Ok(all)) = self.parsed.get() {
-            return Some(Arc::clone(all));
+    /// Enough of the table for a root entry of this code.
+    pub(super) fn of_root(&self, raw: &Raw<'_>, code: u64) -> Option<Arc<Abbreviations>> {
+        if self.parsed.get().is_none() {
+            let (found, only) = self.root.get_or_init(|| (code, self.only(raw, code)));
+            if *found == code {
+                return only.clone();
+            }
         }
+        self.all(raw).ok()
+    }
+
+    /// A table with one declaration.
+    fn only(&self, raw: &Raw<'_>, code: u64) -> Option<Arc<Abbreviations>> {
         let (mut declaration, _) = self.find(raw, code)?;
         // The end of a table.
         declaration.push(0);
@@ -58,12 +72,16 @@ impl Table {
         table.abbreviations(DebugAbbrevOffset(0)).ok().map(Arc::new)
     }
 
-    /// The tag that a code stands for, if its declaration is among the first ones.
-    pub(super) fn tag(&self, raw: &Raw<'_>, code: u64) -> Option<DwTag> {
-        if let Some(Ok(all)) = self.parsed.get() {
-            return Some(all.get(code)?.tag());
+    /// The tag that the code of the first entry below a root stands for.
+    pub(super) fn tag_of_child(&self, raw: &Raw<'_>, code: u64) -> Option<DwTag> {
+        if self.parsed.get().is_none() {
+            let tag = || self.find(raw, code).map(|(_, tag)| tag);
+            let (found, tag) = self.child.get_or_init(|| (code, tag()));
+            if *found == code {
+                return *tag;
+            }
         }
-        Some(self.find(raw, code)?.1)
+        Some(self.all(raw).ok()?.get(code)?.tag())
     }
 
     /// The bytes of a declaration, and its tag (DWARF 5, section 7.5.3).
@@ -71,7 +89,7 @@ impl Table {
         let section = gimli::Section::reader(&raw.debug_abbrev).slice();
         let table = section.get(self.at.0..section.len().min(self.end))?;
         let mut input = Slice::new(table, gimli::LittleEndian);
-        for _ in 0..MOST_LOOKED_AT {
+        loop {
             let start = input.slice();
             let code = input.read_uleb128().ok().filter(|&code| code != 0)?;
             let tag = DwTag(input.read_uleb128_u16().ok()?);
@@ -91,6 +109,5 @@ impl Table {
                 return Some((start.get(..length)?.to_vec(), tag));
             }
         }
-        None
     }
 }

@@ -111,6 +111,37 @@ impl View<'_> {
         })
     }
 
+    /// Units that hold code at an address, the innermost range first; those that do not state their code come last, and
+    /// are looked into only if they are asked for.
+    pub(crate) fn code_units(&self, address: u64) -> impl Iterator<Item = u32> {
+        let units = &self.info.units;
+        let silent = std::iter::once_with(move || {
+            let read = || Spans::new(self.silent_code());
+            units.silent_code.get_or_init(read).covering(address)
+        });
+        let stated = units.code.covering(address);
+        stated.chain(silent.flatten()).map(|span| span.value)
+    }
+
+    /// The ranges of the functions of the units that do not state their code.
+    fn silent_code(&self) -> Vec<Span<u32>> {
+        let mut spans = Vec::new();
+        for &number in &self.info.units.silent {
+            let Some(unit) = self.info.units.get(number) else {
+                continue;
+            };
+            // What cannot be read covers nothing.
+            if let Ok(functions) = self.functions(number, unit) {
+                spans.extend(functions.ranges().map(|(start, end)| Span {
+                    start,
+                    end,
+                    value: number,
+                }));
+            }
+        }
+        spans
+    }
+
     /// The name of a function that was inlined, read once for a unit.
     pub(crate) fn inlined_name(&self, functions: &Held<Functions>, die: Die) -> Option<Arc<str>> {
         let names = || {

@@ -13,7 +13,7 @@ use gimli::{
 };
 
 use super::{
-    Die, Functions, Raw, Slice, Value, View,
+    Die, Raw, Slice, Value, View,
     abbreviations::Table,
     attributes::CodeRange,
     sections::UnitSection,
@@ -78,6 +78,8 @@ pub(super) struct Contents {
     pub(super) units: UnitList,
     /// Which units state to hold code.
     pub(super) spans: Vec<Span<u32>>,
+    /// Units that do not say whether they hold code.
+    pub(super) silent: Vec<u32>,
     pub(super) splits: Vec<SplitName>,
     /// By which unit which place is imported (`DW_TAG_imported_unit`).
     pub(super) imports: Vec<(u32, Import)>,
@@ -269,7 +271,7 @@ impl<'v, 'i> UnitReader<'v, 'i> {
             units.info_count = units.list.len();
         }
         if !covers && matches!((self.role, kind), (Role::Whole, UnitType::Compilation)) {
-            self.cover_by_functions(&raw, index);
+            self.contents.silent.push(index);
         }
         Ok(())
     }
@@ -428,25 +430,6 @@ impl<'v, 'i> UnitReader<'v, 'i> {
         });
         Arc::clone(table)
     }
-
-    /// For a unit that does not say what it covers (some assemblers and older compilers): ask its functions.
-    fn cover_by_functions(&mut self, raw: &Rc<Raw<'_>>, index: u32) {
-        let Some(unit) = self.contents.units.list.last() else {
-            return;
-        };
-        let Ok(opened) = unit.open(Rc::clone(raw)) else {
-            return;
-        };
-        let read = || Functions::read(self.view, &opened);
-        if let Ok(functions) = self.view.kept(&unit.functions, read) {
-            let spans = functions.ranges().map(|(start, end)| Span {
-                start,
-                end,
-                value: index,
-            });
-            self.contents.spans.extend(spans);
-        }
-    }
 }
 
 /// Enough abbreviations for the root entry.
@@ -455,11 +438,11 @@ fn abbreviations_of_root(
     raw: &Raw<'_>,
     header: &UnitHeader<Slice<'_>>,
 ) -> Option<Arc<Abbreviations>> {
-    let only = code_at(header, header.root_offset()).and_then(|code| table.only(raw, code));
-    only.or_else(|| table.all(raw).ok())
+    let code = code_at(header, header.root_offset())?;
+    table.of_root(raw, code)
 }
 
-/// Whether the first entry below the root imports a unit; also where that is not known without the whole table.
+/// Whether the first entry below the root imports a unit.
 fn may_import(unit: &Unit, opened: &super::RawUnit<'_>, first_child: UnitOffset<usize>) -> bool {
     let Some(code) = code_at(&opened.header, first_child) else {
         return false;
@@ -467,8 +450,8 @@ fn may_import(unit: &Unit, opened: &super::RawUnit<'_>, first_child: UnitOffset<
     if code == 0 {
         return false;
     }
-    let tag = unit.abbreviations.tag(&opened.raw, code);
-    tag.is_none_or(|tag| tag == gimli::DW_TAG_imported_unit)
+    let tag = unit.abbreviations.tag_of_child(&opened.raw, code);
+    tag == Some(gimli::DW_TAG_imported_unit)
 }
 
 /// The abbreviation code of the entry at an offset.

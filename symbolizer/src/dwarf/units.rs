@@ -172,6 +172,11 @@ pub(crate) struct Units {
     /// Which of the own units state to hold code at an address.
     pub(crate) code: Spans<u32>,
     /// Of the supplementary file.
+    /// Units that do not state what code they hold: some assemblers and older compilers leave it out, and so does
+    /// every compiler for a unit without any.
+    pub(super) silent: Vec<u32>,
+    /// Their code by their functions, read when no other unit knows an address.
+    pub(super) silent_code: OnceLock<Spans<u32>>,
     pub(super) supplement: UnitList,
     /// One for each skeleton.
     pub(super) splits: Box<[Split]>,

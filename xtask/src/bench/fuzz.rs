@@ -18,7 +18,7 @@ pub static BENCH: Bench = Bench {
     needs_root: false,
     // The slowest target reads some hundred files a second.
     takes: |plan| {
-        Duration::from_secs(300) + TARGETS.len() as u32 * plan.inputs * Duration::from_millis(4)
+        Duration::from_mins(5) + TARGETS.len() as u32 * plan.inputs * Duration::from_millis(4)
     },
     run,
 };

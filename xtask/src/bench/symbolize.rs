@@ -13,7 +13,7 @@ pub static BENCH: Bench = Bench {
             LLVM's and binutils' tools",
     rounds: 5,
     needs_root: false,
-    takes: |plan| Duration::from_secs(180) + plan.rounds * Duration::from_secs(30),
+    takes: |plan| Duration::from_mins(3) + plan.rounds * Duration::from_secs(30),
     run,
 };
 

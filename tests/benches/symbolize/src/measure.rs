@@ -110,6 +110,8 @@ fn is_present(contender: &(Kind, &str)) -> bool {
 
 fn once(kind: Kind, file: &Path, list: &Path, addresses: &[u64]) -> Result<Measured> {
     let count = match kind {
+        // Decoding again and again, it is as slow as the tools.
+        Kind::Library("symbolizer-32M") => addresses.len().min(FOR_TOOLS),
         Kind::Library(_) => addresses.len(),
         Kind::Tool("addr2line") => addresses.len().min(FOR_BINUTILS),
         Kind::Tool(_) => addresses.len().min(FOR_TOOLS),
