@@ -139,8 +139,7 @@ impl View<'_> {
 
     /// The unit's line table, decoded on first use.
     pub(crate) fn lines(&self, unit: &Unit) -> Result<Arc<Held<Lines>>, Missing> {
-        let table = self.info.units.line_table(unit);
-        let table = table.ok_or(Missing::NotCovered)?;
+        let table = unit.line_table().ok_or(Missing::NotCovered)?;
         self.kept(&table.lines, || {
             Lines::read(self, &self.unit(table.unit)?, table.offset)
         })
@@ -148,8 +147,7 @@ impl View<'_> {
 
     /// The file names of the unit's line table.
     pub(crate) fn files(&self, unit: &Unit) -> Result<Arc<Held<Files>>, Missing> {
-        let table = self.info.units.line_table(unit);
-        let table = table.ok_or(Missing::NotCovered)?;
+        let table = unit.line_table().ok_or(Missing::NotCovered)?;
         self.kept(&table.files, || {
             Files::read(self, &self.unit(table.unit)?, unit, table.offset)
         })

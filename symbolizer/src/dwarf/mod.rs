@@ -157,6 +157,17 @@ impl DebugInfo {
                 .any(|segment| segment.covers(address))
     }
 
+    /// The offset in the thread-local segment that a location means. gcc's `.debug_addr` (12, split DWARF) has the
+    /// address of the variable's initial value in its place: no offset is that large.
+    pub(crate) fn thread_local_offset(&self, stated: u64) -> u64 {
+        match self.loaded.thread_local {
+            Some(segment) if stated >= segment.memory_size && segment.covers(stated) => {
+                stated - segment.address
+            }
+            _ => stated,
+        }
+    }
+
     /// Why an address that no unit describes is not described.
     pub(crate) fn not_covered(&self) -> Missing {
         self.units.split_problem().unwrap_or(Missing::NotCovered)
@@ -311,6 +322,10 @@ impl<'a> View<'a> {
     }
 
     /// The text of a string attribute, whatever its form.
+    #[expect(
+        clippy::unused_self,
+        reason = "the opened unit has the sections; readers ask the view"
+    )]
     pub(crate) fn text<'r>(&self, unit: &RawUnit<'r>, value: Value<'r>) -> Option<&'r [u8]> {
         let text = unit.raw.attr_string(unit, value).ok()?.slice();
         // No identifier is this long; a hostile string table has no ends.

@@ -29,7 +29,7 @@ pub(crate) struct SplitFile {
 
 /// Where the sections are.
 pub(crate) enum Source {
-    File(Sections),
+    File(Box<Sections>),
     /// A row of the package's index of compilation units.
     Package(u32),
 }
@@ -111,7 +111,9 @@ impl<'a> View<'a> {
                 unit_reader::headers(&Rc::new(raw), kind, piece as u32, &mut found);
             }
             let contents = self.read_split(index, found, skeleton);
-            match contents.and_then(|contents| choose(Source::File(sections), contents, name.id)) {
+            match contents
+                .and_then(|contents| choose(Source::File(Box::new(sections)), contents, name.id))
+            {
                 Ok(file) => return Ok(file),
                 Err(missing) => refused = missing,
             }

@@ -78,7 +78,7 @@ fn sup_link(section: &[u8], role: u8) -> Option<Link<'_>> {
     (!id.is_empty()).then_some(Link { file_name, id })
 }
 
-impl<'a> View<'a> {
+impl View<'_> {
     /// Reads the units of the program and of its supplementary file.
     pub(super) fn read_units(&self) -> Result<Units, Missing> {
         let own = Rc::clone(self.own_raw());

@@ -107,11 +107,11 @@ pub(super) enum Role<'v> {
 }
 
 /// Reads the root entries. A damaged unit is left out.
-pub(super) fn read<'a>(
+pub(super) fn read(
     view: &View<'_>,
     first: u32,
     most: u32,
-    found: Vec<Found<'a>>,
+    found: Vec<Found<'_>>,
     role: Role<'_>,
 ) -> Result<Contents, Missing> {
     let mut reader = UnitReader::new(view, first, &found, role);

@@ -91,6 +91,10 @@ impl Unit {
         Ok(self.with_header(raw, header, abbreviations))
     }
 
+    pub(crate) fn line_table(&self) -> Option<&LineTable> {
+        self.line_table.as_deref()
+    }
+
     /// What [`Unit::open`] does once the header is read.
     pub(super) fn with_header<'a>(
         &self,
@@ -242,10 +246,6 @@ impl Units {
             }
         }
         tables
-    }
-
-    pub(crate) fn line_table<'u>(&self, unit: &'u Unit) -> Option<&'u LineTable> {
-        unit.line_table.as_deref()
     }
 
     /// The entry at an offset of the section of a unit (`DW_FORM_ref_addr`).

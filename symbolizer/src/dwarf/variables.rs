@@ -54,7 +54,7 @@ impl Variables {
                     Place::Global(_) => {}
                     Place::ThreadLocal(address) => {
                         thread_locals.push(Variable {
-                            address,
+                            address: view.info.thread_local_offset(address),
                             die,
                             piece,
                         });

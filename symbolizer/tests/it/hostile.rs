@@ -8,16 +8,19 @@ use std::{
 
 use symbolizer::{Module, NoDebugFiles};
 
-use crate::toolchain::{Built, build};
+use crate::{
+    shelf::Shelf,
+    toolchain::{Built, build},
+};
 
 /// Far more than any of the questions below needs; a loop without end needs more.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// xorshift64*: the same mutations on every run.
-struct Numbers(u64);
+pub struct Numbers(pub u64);
 
 impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -26,8 +29,8 @@ impl Numbers {
 }
 
 /// Asks everything there is to ask; returns how many answers there were.
-fn ask_everything(bytes: Vec<u8>, addresses: &[u64]) -> usize {
-    let Ok(module) = Module::parse(Arc::new(bytes), Box::new(NoDebugFiles)) else {
+fn ask_everything(bytes: Vec<u8>, files: Shelf, addresses: &[u64]) -> usize {
+    let Ok(module) = Module::parse(Arc::new(bytes), Box::new(files)) else {
         return 0;
     };
     let mut answers = 0;
@@ -74,11 +77,21 @@ fn ask_everything(bytes: Vec<u8>, addresses: &[u64]) -> usize {
 
 /// As [`ask_everything`], but a hang is a failure with the mutation's name.
 fn must_answer(label: &str, bytes: Vec<u8>, addresses: &Arc<[u64]>) -> usize {
+    must_answer_with(label, bytes, Shelf::default(), addresses)
+}
+
+/// As [`must_answer`], for a program with further files.
+pub fn must_answer_with(
+    label: &str,
+    bytes: Vec<u8>,
+    files: Shelf,
+    addresses: &Arc<[u64]>,
+) -> usize {
     let (done, wait) = mpsc::channel();
     let addresses = Arc::clone(addresses);
     let worker = thread::Builder::new().stack_size(1 << 20);
     let worker = worker
-        .spawn(move || done.send(ask_everything(bytes, &addresses)))
+        .spawn(move || done.send(ask_everything(bytes, files, &addresses)))
         .unwrap();
     match wait.recv_timeout(LONGEST) {
         Ok(answers) => answers,
@@ -89,7 +102,7 @@ fn must_answer(label: &str, bytes: Vec<u8>, addresses: &Arc<[u64]>) -> usize {
     }
 }
 
-fn addresses(built: &Built) -> Arc<[u64]> {
+pub fn addresses(built: &Built) -> Arc<[u64]> {
     let mut addresses: Vec<u64> = built
         .symbols()
         .into_iter()
@@ -101,7 +114,7 @@ fn addresses(built: &Built) -> Arc<[u64]> {
 }
 
 /// The bytes of a section in the file.
-fn section(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
+pub fn section(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     use object::{Object, ObjectSection};
     let file = object::File::parse(bytes).unwrap();
     let (start, size) = file

@@ -7,14 +7,21 @@
     reason = "every function here is part of a test, and blessed texts have hashes"
 )]
 
+mod account;
 mod code;
 mod crafted;
 mod data;
 mod describe;
+mod discriminators;
+mod dwz;
 mod hostile;
+mod hostile_files;
 mod lookup;
 mod memory;
+mod minidebug;
 mod self_test;
 mod separate;
+mod shelf;
+mod split;
 mod toolchain;
 mod units;

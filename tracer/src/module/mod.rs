@@ -159,7 +159,10 @@ impl ModuleStore {
         }
         let module = find::bytes(&self.root, pid, mapping).and_then(|bytes| {
             let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
-            let debug = debug_files::DebugDirectories::new(&self.root, &mapping.name);
+            // Of a process in a container, the debug files are there too while it lives.
+            let process = self.root.join(format!("proc/{}/root", pid.0));
+            let roots = vec![process, self.root.clone()];
+            let debug = debug_files::DebugDirectories::new(roots, &mapping.name);
             let elf = Module::parse(bytes, Box::new(debug))
                 .map_err(|e| Unavailable::Malformed(e.to_string()))?;
             Ok(Arc::new(LoadedModule {
