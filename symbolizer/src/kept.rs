@@ -8,7 +8,7 @@ use std::sync::{
 use crate::{budget::Budget, missing::Missing};
 
 /// What the tables of a module may hold unless [`crate::Module::set_memory_limit`] says otherwise, bytes. A program
-/// with 150 MB of debug info needs about 100 MB when all of its code was asked for.
+/// of 150 MB, most of it debug info, takes less than 100 MB in all when all of its code was asked for.
 const DEFAULT_LIMIT: usize = 512 << 20;
 
 /// What the tables of a module hold.
