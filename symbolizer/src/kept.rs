@@ -149,7 +149,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T: Sizeable> Kept<T> {
-    /// The table, read unless it is there. `read` is given what to account for, and returns the work it was.
+    /// The table, read unless it is there. `read` returns it, and the work it was.
     pub(crate) fn get_or_read(
         &self,
         memory: &Arc<Memory>,

@@ -26,7 +26,7 @@ pub static BENCH: Bench = Bench {
 /// Of `fuzz/fuzz_targets/`.
 const TARGETS: [&str; 5] = ["elf", "dwarf", "split", "perf_map", "jitdump"];
 
-/// What ends a target: a second for one file, and memory far out of proportion to it. The address sanitizer itself
+/// What ends a target: ten seconds for one file, and memory far out of proportion to it. The address sanitizer itself
 /// takes several times what the program does.
 const LIMITS: [&str; 4] = [
     "-timeout=10",

@@ -24,7 +24,7 @@ const CONTENDERS: [(Kind, &str); 8] = [
 
 /// Addresses that the tools are asked for: a million would take minutes.
 const FOR_TOOLS: usize = 20_000;
-/// binutils reads its tables from the start for many addresses.
+/// binutils takes several times as long as the others for each.
 const FOR_BINUTILS: usize = 2_000;
 /// Addresses whose answers are compared.
 const COMPARED: usize = 5_000;
