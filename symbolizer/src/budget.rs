@@ -4,19 +4,23 @@
 //! it takes time and memory far beyond the file's size. Everything that is decoded once and kept
 //! pays here; honest files use a small part of the allowance.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use crate::missing::Missing;
 
-/// Units of decoding work left: about one per entry, row or range.
-#[derive(Debug)]
-pub(crate) struct Budget(AtomicU64);
+/// Units of decoding work left: about one per entry, row or range. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Arc<AtomicU64>);
 
 impl Budget {
     /// For a file (or sections) of this many bytes. Each entry is encoded in at least one byte and read
     /// by at most a few passes, so that eight per byte is generous.
     pub(crate) fn for_bytes(bytes: usize) -> Budget {
-        Budget(AtomicU64::new((bytes as u64).saturating_mul(8) + (1 << 16)))
+        let units = (bytes as u64).saturating_mul(8) + (1 << 16);
+        Budget(Arc::new(AtomicU64::new(units)))
     }
 
     /// Adds what [`Budget::for_bytes`] gives: for a further file.
@@ -27,6 +31,12 @@ impl Budget {
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Gives back what was paid for something that is no longer kept.
+    pub(crate) fn refund(&self, amount: u64) {
+        // No more than was taken, so that it cannot overflow.
+        self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Pays for `amount` units; the file is called malformed when nothing is left.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    dwarf::{DebugInfo, Die, Files, Lines, Unit, View},
+    dwarf::{DebugInfo, Files, Lines, Unit, View},
+    kept::Held,
     language::Language,
     missing::Missing,
 };
@@ -41,11 +42,17 @@ pub struct Code {
 impl DebugInfo {
     /// The frames of an address, innermost first.
     pub(crate) fn frames(&self, address: u64) -> (Vec<Frame>, Option<Missing>) {
+        let found = self.find_frames(address);
+        self.trim();
+        found
+    }
+
+    fn find_frames(&self, address: u64) -> (Vec<Frame>, Option<Missing>) {
         let view = self.view();
         let mut line_only = None;
         let mut problem = self.not_covered();
-        for span in self.units.code.covering(address) {
-            match view.frames_in_unit(span.value, address) {
+        for unit in view.code_units(address) {
+            match view.frames_in_unit(unit, address) {
                 Ok(Found::Function(frames)) => return (frames, None),
                 Ok(Found::Line(frame, missing)) => line_only = line_only.or(Some((frame, missing))),
                 Ok(Found::Nothing) => {}
@@ -60,9 +67,10 @@ impl DebugInfo {
 
     /// The language of the unit that holds an address.
     pub(crate) fn language(&self, address: u64) -> Option<Language> {
-        let unit = self.units.code.covering(address).next()?.value;
+        let view = self.view();
+        let unit = view.code_units(address).next()?;
         // What is not in the skeleton is in its `.dwo` file.
-        let full = self.view().full_unit(unit).unwrap_or(unit);
+        let full = view.full_unit(unit).unwrap_or(unit);
         self.units.get(full)?.language
     }
 }
@@ -87,18 +95,21 @@ impl View<'_> {
         // A damaged line table still leaves the functions.
         let lines = self.lines(unit).ok();
         let files = self.files(unit).ok();
+        let path = |file| files.as_ref()?.path(u64::from(file));
+        let known = |number: u32| (number != 0).then_some(number);
         let place = lines.and_then(|lines| {
             let row = lines.row(address)?;
-            let known = |number: u32| (number != 0).then_some(number);
             Some(Frame {
                 function: None,
-                file: files.and_then(|files| files.path(u64::from(row.file))),
+                file: path(row.file),
                 line: known(row.line),
                 column: known(row.column),
                 discriminator: known(row.discriminator),
             })
         });
-        let Some(function) = self.functions(index)?.at(address) else {
+        let functions = self.functions(index, unit)?;
+        let share = &functions.share;
+        let Some(function) = functions.at(address) else {
             return match (place, absent) {
                 (Some(place), absent) => Ok(Found::Line(place, absent)),
                 (None, Some(absent)) => Err(absent),
@@ -107,57 +118,38 @@ impl View<'_> {
         };
         let mut frames = Vec::new();
         let mut place = place.unwrap_or_default();
-        let name = |offset| {
-            self.function_name(Die {
-                unit: index,
-                offset,
-            })
-            .map(Arc::from)
-        };
-        for call in function.inlined(self, index)?.at(address) {
-            place
-                .function
-                .clone_from(call.name.get_or_init(|| name(call.offset)));
-            let file = call.call_file.and_then(|file| files?.path(file));
+        for call in function.inlined(self, share, index)?.at(address) {
+            let name = call
+                .name
+                .get_or_init(|| self.inlined_name(&functions, call.named));
+            place.function.clone_from(name);
             let caller = Frame {
                 function: None,
-                file,
-                line: call.call_line,
-                column: call.call_column,
-                discriminator: call.call_discriminator,
+                file: call.call_file.and_then(path),
+                line: known(call.call_line),
+                column: known(call.call_column),
+                discriminator: known(call.call_discriminator),
             };
             frames.push(std::mem::replace(&mut place, caller));
         }
-        place
-            .function
-            .clone_from(function.name.get_or_init(|| name(function.offset)));
+        place.function = function.name(self, share, index).cloned();
         frames.push(place);
         Ok(Found::Function(frames))
     }
 
     /// The unit's line table, decoded on first use.
-    pub(crate) fn lines<'u>(&self, unit: &'u Unit) -> Result<&'u Lines, Missing>
-    where
-        Self: 'u,
-    {
+    pub(crate) fn lines(&self, unit: &Unit) -> Result<Arc<Held<Lines>>, Missing> {
         let table = unit.line_table().ok_or(Missing::NotCovered)?;
-        table
-            .lines
-            .get_or_init(|| Lines::read(self, &self.unit(table.unit)?, table.offset))
-            .as_ref()
-            .map_err(|missing| *missing)
+        self.kept(&table.lines, || {
+            Lines::read(self, &self.unit(table.unit)?, table.offset)
+        })
     }
 
     /// The file names of the unit's line table.
-    pub(crate) fn files<'u>(&self, unit: &'u Unit) -> Result<&'u Files, Missing>
-    where
-        Self: 'u,
-    {
+    pub(crate) fn files(&self, unit: &Unit) -> Result<Arc<Held<Files>>, Missing> {
         let table = unit.line_table().ok_or(Missing::NotCovered)?;
-        table
-            .files
-            .get_or_init(|| Files::read(self, &self.unit(table.unit)?, unit, table.offset))
-            .as_ref()
-            .map_err(|missing| *missing)
+        self.kept(&table.files, || {
+            Files::read(self, &self.unit(table.unit)?, unit, table.offset)
+        })
     }
 }

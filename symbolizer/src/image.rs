@@ -41,7 +41,9 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn covers(&self, svma: u64) -> bool {
-        svma.wrapping_sub(self.address) < self.memory_size
+        // Not beyond the end of all addresses, where a hostile segment would go on at 0.
+        let within = svma.checked_sub(self.address);
+        within.is_some_and(|within| within < self.memory_size)
     }
 }
 
@@ -63,7 +65,8 @@ impl Section {
     }
 
     pub(crate) fn covers(&self, svma: u64) -> bool {
-        self.is_allocated() && svma.wrapping_sub(self.address) < self.size
+        let within = svma.checked_sub(self.address);
+        self.is_allocated() && within.is_some_and(|within| within < self.size)
     }
 }
 

@@ -41,6 +41,7 @@ mod demangle;
 mod dwarf;
 mod image;
 mod jit;
+mod kept;
 mod language;
 mod locals;
 mod lookup;

@@ -9,6 +9,7 @@ use crate::{
     demangle,
     dwarf::{DebugInfo, Finder},
     image::Image,
+    kept::Memory,
     missing::{Missing, ModuleError},
     spans::Span,
     symbols::{SymbolName, Symbols, read_name},
@@ -31,6 +32,7 @@ pub struct Module {
     unwind: Unwind,
     debug_info: OnceLock<Result<DebugInfo, Missing>>,
     accesses: AccessCache,
+    memory: Arc<Memory>,
 }
 
 /// A piece of code that is entered at its start.
@@ -73,7 +75,20 @@ impl Module {
             unwind: Unwind::default(),
             debug_info: OnceLock::new(),
             accesses: AccessCache::default(),
+            memory: Arc::default(),
         })
+    }
+
+    /// Bounds what is kept of the functions, lines and scopes that were decoded for questions about code, bytes. What
+    /// was longest unused is dropped, and decoded again when asked for: answers stay the same, and take longer. The
+    /// tables of one address are in memory whatever the limit. Without a call it is 512 MiB.
+    pub fn set_memory_limit(&self, bytes: usize) {
+        self.memory.set_limit(bytes);
+    }
+
+    /// Bytes held by what [`Module::set_memory_limit`] bounds.
+    pub fn decoded_bytes(&self) -> usize {
+        self.memory.bytes()
     }
 
     /// The identity the linker gave to the build.
@@ -149,10 +164,16 @@ impl Module {
     /// a return address ask for the byte before it.
     pub fn frames(&self, svma: u64) -> Code {
         let (symbol, offset_in_symbol) = match self.code_symbol(svma) {
-            Ok((span, demangled)) => {
-                let name =
-                    demangled.get_or_init(|| Arc::from(demangle(&self.symbol_text(span.value))));
-                (Ok(Arc::clone(name)), Some(svma - span.start))
+            Ok((span, kept)) => {
+                let name = kept.get().cloned().unwrap_or_else(|| {
+                    let name: Arc<str> = Arc::from(demangle(&self.symbol_text(span.value)));
+                    if self.memory.takes_name(name.len() + 16) {
+                        // Another thread may have been faster, with the same name.
+                        let _ = kept.set(Arc::clone(&name));
+                    }
+                    name
+                });
+                (Ok(name), Some(svma - span.start))
             }
             Err(missing) => (Err(missing), None),
         };
@@ -253,7 +274,12 @@ impl Module {
             if !has_units(&holder) {
                 return Err(Missing::NoDebugInfo);
             }
-            DebugInfo::read(holder, Arc::clone(&self.image), Arc::clone(&self.finder))
+            DebugInfo::read(
+                holder,
+                Arc::clone(&self.image),
+                Arc::clone(&self.finder),
+                Arc::clone(&self.memory),
+            )
         };
         self.debug_info
             .get_or_init(read)

@@ -57,6 +57,11 @@ impl<T: Copy> Spans<T> {
         }
     }
 
+    /// Bytes on the heap.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.starts) + size_of_val(&*self.rests)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.starts.len()
     }

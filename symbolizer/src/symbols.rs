@@ -60,9 +60,10 @@ pub(crate) struct Symbols {
 #[derive(Clone, Copy)]
 struct Candidate {
     span: Span<SymbolName>,
-    /// Lower is the better name: global before weak before local, then plain before `__internal`,
-    /// then short, then as in the dictionary.
-    rank: (u8, usize, usize),
+    /// Global before weak before local.
+    binding: u8,
+    /// Place in the table.
+    index: u32,
 }
 
 impl Symbols {
@@ -148,13 +149,15 @@ impl Kinds {
         };
         let sections = image.sections.iter().enumerate().filter_map(allocated);
         let sections = Spans::new(sections.collect());
-        for symbol in symbols {
+        // Most symbols are functions; what is not used of this is never touched.
+        self.functions.reserve(symbols.len());
+        for (index, symbol) in (0..).zip(symbols) {
             let name = SymbolName {
                 origin,
                 strings: table.link as u32,
                 offset: symbol.st_name(ENDIAN),
             };
-            self.sort_in(image, &sections, symbol, name);
+            self.sort_in(image, &sections, (index, symbol), name);
         }
         !symbols.is_empty()
     }
@@ -164,7 +167,7 @@ impl Kinds {
         &mut self,
         image: &Image,
         sections: &Spans<u32>,
-        symbol: &elf::Sym64<LittleEndian>,
+        (index, symbol): (u32, &elf::Sym64<LittleEndian>),
         name: SymbolName,
     ) {
         let section = symbol.st_shndx(ENDIAN);
@@ -184,7 +187,8 @@ impl Kinds {
                 end,
                 value: name,
             },
-            rank: (binding, 0, 0),
+            binding,
+            index,
         };
         let sized = candidate(start.saturating_add(size));
         match symbol.st_type() {
@@ -223,25 +227,25 @@ fn best_per_start<'a>(
     mut candidates: Vec<Candidate>,
     name: impl Fn(SymbolName) -> &'a [u8],
 ) -> Vec<Span<SymbolName>> {
-    candidates.sort_by_key(|candidate| (candidate.span.start, candidate.span.end));
+    candidates.sort_unstable_by_key(|candidate| {
+        (candidate.span.start, candidate.span.end, candidate.index)
+    });
     let mut best: Vec<Span<SymbolName>> = Vec::with_capacity(candidates.len());
     for group in
-        candidates.chunk_by_mut(|a, b| (a.span.start, a.span.end) == (b.span.start, b.span.end))
+        candidates.chunk_by(|a, b| (a.span.start, a.span.end) == (b.span.start, b.span.end))
     {
-        if group.len() > 1 {
-            for candidate in &mut *group {
-                let text = name(candidate.span.value);
-                let text = &text[..text.len().min(COMPARED)];
-                candidate.rank.1 = text.iter().take_while(|&&byte| byte == b'_').count();
-                candidate.rank.2 = text.len();
-            }
+        if let [only] = group {
+            best.push(only.span);
+            continue;
         }
-        best.extend(
-            group
-                .iter()
-                .min_by_key(|candidate| candidate.rank)
-                .map(|found| found.span),
-        );
+        // Lower is the better name: by binding, then plain before `__internal`, then short, then first in the table.
+        let rank = |candidate: &&Candidate| {
+            let text = name(candidate.span.value);
+            let text = &text[..text.len().min(COMPARED)];
+            let underscores = text.iter().take_while(|&&byte| byte == b'_').count();
+            (candidate.binding, underscores, text.len())
+        };
+        best.extend(group.iter().min_by_key(rank).map(|found| found.span));
     }
     best
 }

@@ -6,6 +6,7 @@
 mod confirmed;
 mod daemon;
 mod first_finding;
+mod fuzz;
 mod hit_rate;
 mod library;
 mod machine;
@@ -14,6 +15,7 @@ mod overhead;
 mod peer;
 mod program;
 mod slowdown;
+mod symbolize;
 mod watcher;
 
 use std::{path::PathBuf, time::Duration};
@@ -25,7 +27,7 @@ use crate::root;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Which benchmarks (--list explains them); all but hit-rate unless named. After hit-rate or confirmed: workloads.
+    /// Which benchmarks (--list explains them); all but hit-rate and fuzz unless named. After hit-rate or confirmed: workloads.
     names: Vec<String>,
     /// How often each measurement is repeated, where the benchmark's own number will not do.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -33,9 +35,9 @@ pub struct Options {
     /// Seconds that the tools watch, in `daemon` and `memory`; up to 240.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=240))]
     seconds: Option<u64>,
-    /// Runs of each workload in `hit-rate`.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
     /// Explain the benchmarks and stop.
     #[arg(long)]
     list: bool,
@@ -63,6 +65,8 @@ static BENCHES: &[&Bench] = &[
     &memory::BENCH,
     &library::RECORDER,
     &library::ANALYSIS,
+    &symbolize::BENCH,
+    &fuzz::BENCH,
     &hit_rate::BENCH,
 ];
 
@@ -71,6 +75,8 @@ struct Plan {
     rounds: u32,
     seconds: Option<u64>,
     runs: u32,
+    /// Inputs for each target of `fuzz`.
+    inputs: u32,
     workloads: Vec<String>,
     /// The release build of cohtrace.
     tool: PathBuf,
@@ -100,7 +106,8 @@ pub fn run(options: &Options) -> Result<()> {
     let mut plan = Plan {
         rounds: 1,
         seconds: options.seconds,
-        runs: options.runs,
+        runs: options.runs.unwrap_or(20),
+        inputs: options.runs.unwrap_or(200_000),
         workloads,
         tool: release_build()?,
         has_perf: peer::version().is_some(),
@@ -130,7 +137,7 @@ fn list() {
         println!("{:<14} {}", bench.name, bench.about);
     }
     println!(
-        "\nWithout names: all but hit-rate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, as does \
+        "\nWithout names: all but hit-rate and fuzz. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, as does \
          confirmed."
     );
 }
@@ -144,7 +151,7 @@ fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
         .copied()
         .filter(|bench| {
             if names.is_empty() {
-                bench.name != hit_rate::BENCH.name
+                ![hit_rate::BENCH.name, fuzz::BENCH.name].contains(&bench.name)
             } else {
                 named.iter().any(|name| name == bench.name)
             }
@@ -212,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn without_names_everything_but_the_longest_runs() {
+    fn without_names_everything_but_the_longest_two_runs() {
         let (benches, workloads) = chosen(&[]).unwrap();
-        assert_eq!(benches.len(), BENCHES.len() - 1);
-        assert!(!benches.contains(&"hit-rate"));
+        assert_eq!(benches.len(), BENCHES.len() - 2);
+        assert!(!benches.contains(&"hit-rate") && !benches.contains(&"fuzz"));
         assert!(workloads.is_empty());
     }
 

@@ -40,7 +40,7 @@ impl<'a> CodeRange<'a> {
                 return Ok(false);
             };
             while let Some(range) = list.next()? {
-                view.info.budget.charge(1)?;
+                view.charge(1)?;
                 add(range.begin, range.end);
             }
             return Ok(true);

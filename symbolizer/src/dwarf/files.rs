@@ -5,13 +5,21 @@ use std::sync::Arc;
 use gimli::{AttributeValue, DebugLineOffset, IncompleteLineProgram};
 
 use super::{RawUnit, Slice, Unit, View, line_header};
-use crate::missing::Missing;
+use crate::{kept::Sizeable, missing::Missing};
 
 /// Longest path that is built from one part (Linux: PATH_MAX).
 const LONGEST_PATH: usize = 4096;
 
 /// Paths by the index that line tables, `DW_AT_call_file` and `DW_AT_decl_file` use.
 pub(crate) struct Files(Box<[Arc<str>]>);
+
+impl Sizeable for Files {
+    fn bytes(&self) -> usize {
+        // Each path has two counters before its text.
+        let text: usize = self.0.iter().map(|path| path.len() + 16).sum();
+        size_of_val(&*self.0) + text
+    }
+}
 
 impl Files {
     /// The path with the directories the file records; absent for the placeholder of DWARF 4.
@@ -45,7 +53,7 @@ impl Files {
                 push(&mut path, &text(opened, directory));
             }
             push(&mut path, &text(opened, entry.path_name()));
-            view.info.budget.charge(1 + path.len() as u64 / 8)?;
+            view.charge(1 + path.len() as u64 / 8)?;
             paths.push(Arc::from(path));
         }
         Ok(Files(paths.into()))

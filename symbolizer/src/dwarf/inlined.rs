@@ -35,14 +35,15 @@ pub(crate) struct Inlined {
 
 /// One inlined call.
 pub(crate) struct InlinedCall {
-    /// Offset of the entry that stands for the call.
-    pub(crate) offset: u32,
+    /// The entry that has the name: the function that was inlined, or the call itself if that is not known.
+    pub(crate) named: Die,
     pub(crate) name: OnceLock<Option<Arc<str>>>,
     /// File index in the unit's line table, as written.
-    pub(crate) call_file: Option<u64>,
-    pub(crate) call_line: Option<u32>,
-    pub(crate) call_column: Option<u32>,
-    pub(crate) call_discriminator: Option<u32>,
+    pub(crate) call_file: Option<u32>,
+    /// 0 when not known, as the next two.
+    pub(crate) call_line: u32,
+    pub(crate) call_column: u32,
+    pub(crate) call_discriminator: u32,
     /// The call that this one is inlined into.
     parent: u32,
 }
@@ -71,6 +72,12 @@ impl Inlined {
             Some(call)
         })
         .take(DEEPEST)
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn bytes(&self) -> usize {
+        let segments = size_of_val(&*self.offsets) + size_of_val(&*self.innermost);
+        size_of_val(&*self.calls) + segments
     }
 
     pub(crate) fn read(view: &View<'_>, unit: u32, function: u32) -> Result<Inlined, Missing> {
@@ -114,7 +121,14 @@ impl Inlined {
                     call.observe(attribute.name(), attribute.value());
                 }
                 let parent = around.last().map_or(NONE, |&(_, call)| call);
-                let index = reader.add(&call, offset.0 as u32, around.len(), parent)?;
+                let itself = Die {
+                    unit,
+                    offset: offset.0 as u32,
+                };
+                let origin = call.origin.filter(|_| !call.has_name);
+                let named = origin.and_then(|origin| view.target(unit, origin));
+                let named = named.unwrap_or(itself);
+                let index = reader.add(&call, named, around.len(), parent)?;
                 if abbreviation.has_children() {
                     around.push((depth, index));
                 }
@@ -129,7 +143,7 @@ impl Inlined {
             }
             first = false;
         }
-        view.info.budget.charge(steps / 4)?;
+        view.charge(steps / 4)?;
         Ok(Inlined::cut(reader.calls, reader.ranges))
     }
 
@@ -203,32 +217,32 @@ struct Reader<'v, 'a> {
 #[derive(Default)]
 struct CallReader<'a> {
     range: CodeRange<'a>,
-    file: Option<u64>,
-    line: Option<u32>,
-    column: Option<u32>,
-    discriminator: Option<u32>,
+    file: Option<u32>,
+    line: u32,
+    column: u32,
+    discriminator: u32,
+    /// `DW_AT_abstract_origin`, unless the entry has a name of its own.
+    origin: Option<Value<'a>>,
+    has_name: bool,
 }
 
 impl<'a> CallReader<'a> {
     /// Takes the attribute if it is one of ours.
     fn observe(&mut self, name: gimli::DwAt, value: Value<'a>) {
-        let number = || {
-            value
-                .udata_value()
-                .and_then(|number| u32::try_from(number).ok())
-        };
+        let narrow = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+        let number = || narrow(value.udata_value()).unwrap_or(0);
         match name {
             gimli::DW_AT_call_file => {
-                self.file = match value {
+                self.file = narrow(match value {
                     gimli::AttributeValue::FileIndex(index) => Some(index),
                     other => other.udata_value(),
-                }
+                });
             }
-            gimli::DW_AT_call_line => self.line = number().filter(|&line| line != 0),
-            gimli::DW_AT_call_column => self.column = number().filter(|&column| column != 0),
-            gimli::DW_AT_GNU_discriminator => {
-                self.discriminator = number().filter(|&which| which != 0);
-            }
+            gimli::DW_AT_call_line => self.line = number(),
+            gimli::DW_AT_call_column => self.column = number(),
+            gimli::DW_AT_GNU_discriminator => self.discriminator = number(),
+            gimli::DW_AT_abstract_origin => self.origin = Some(value),
+            gimli::DW_AT_name | gimli::DW_AT_linkage_name => self.has_name = true,
             _ => self.range.observe(name, value),
         }
     }
@@ -239,7 +253,7 @@ impl<'a> Reader<'_, 'a> {
     fn add(
         &mut self,
         call: &CallReader<'a>,
-        offset: u32,
+        named: Die,
         level: usize,
         parent: u32,
     ) -> Result<u32, Missing> {
@@ -254,7 +268,7 @@ impl<'a> Reader<'_, 'a> {
             });
         })?;
         self.calls.push(InlinedCall {
-            offset,
+            named,
             name: OnceLock::new(),
             call_file: call.file,
             call_line: call.line,
@@ -270,7 +284,7 @@ impl<'a> Reader<'_, 'a> {
 mod tests {
     use std::{cmp::Reverse, sync::OnceLock};
 
-    use super::{Inlined, InlinedCall, NONE, Range};
+    use super::{Die, Inlined, InlinedCall, NONE, Range};
 
     /// Calls by number with their parent and ranges.
     fn cut(calls: &[(u32, &[(u64, u64)])]) -> Inlined {
@@ -283,12 +297,12 @@ mod tests {
             level
         };
         let call = |&(parent, _): &(u32, &[(u64, u64)])| InlinedCall {
-            offset: 0,
+            named: Die { unit: 0, offset: 0 },
             name: OnceLock::new(),
             call_file: None,
-            call_line: None,
-            call_column: None,
-            call_discriminator: None,
+            call_line: 0,
+            call_column: 0,
+            call_discriminator: 0,
             parent,
         };
         let mut ranges = Vec::new();
@@ -304,14 +318,17 @@ mod tests {
             }
         }
         let list = calls.iter().enumerate().map(|(index, made)| InlinedCall {
-            offset: index as u32,
+            named: Die {
+                unit: 0,
+                offset: index as u32,
+            },
             ..call(made)
         });
         Inlined::cut(list.collect(), ranges)
     }
 
     fn at(inlined: &Inlined, address: u64) -> Vec<u32> {
-        inlined.at(address).map(|call| call.offset).collect()
+        inlined.at(address).map(|call| call.named.offset).collect()
     }
 
     #[test]

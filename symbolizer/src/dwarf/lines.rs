@@ -4,6 +4,7 @@ use gimli::{ColumnType, DebugLineOffset};
 
 use super::{RawUnit, View, files};
 use crate::{
+    kept::Sizeable,
     missing::Missing,
     spans::{Span, Spans},
 };
@@ -36,6 +37,12 @@ struct Rows {
     last: u32,
 }
 
+impl Sizeable for Lines {
+    fn bytes(&self) -> usize {
+        self.sequences.bytes() + size_of_val(&*self.offsets) + size_of_val(&*self.rows)
+    }
+}
+
 impl Lines {
     /// The row that covers an address.
     pub(crate) fn row(&self, address: u64) -> Option<&Row> {
@@ -61,7 +68,7 @@ impl Lines {
         let mut first = 0;
         let mut start = 0;
         while let Ok(Some((_, row))) = read.next_row() {
-            view.info.budget.charge(1)?;
+            view.charge(1)?;
             let address = row.address();
             if row.end_sequence() {
                 if rows.len() > first && start < address && view.info.is_code(start) {

@@ -2,6 +2,7 @@
 //! question; what is kept between questions holds offsets only, never borrowed data, so that a module is one plain
 //! owned value.
 
+mod abbreviations;
 mod attributes;
 mod entry;
 mod files;
@@ -44,7 +45,12 @@ use units::{Place, SUPPLEMENT};
 pub(crate) use variables::{Variable, Variables};
 
 use crate::{
-    budget::Budget, debug_files::DebugFiles, image::Image, locals::LocalsCache, missing::Missing,
+    budget::Budget,
+    debug_files::DebugFiles,
+    image::Image,
+    kept::{Held, Kept, Memory, Sizeable},
+    locals::LocalsCache,
+    missing::Missing,
     types::TypeCache,
 };
 
@@ -80,6 +86,7 @@ pub(crate) struct DebugInfo {
     /// The supplementary file, if the debug info refers to one.
     supplement: Option<Result<Sections, Missing>>,
     pub(crate) budget: Budget,
+    memory: Arc<Memory>,
     /// Names of the `.dwo` files that added to the budget.
     allowed: Mutex<HashSet<Box<str>>>,
     pub(crate) units: Units,
@@ -94,6 +101,7 @@ impl DebugInfo {
         image: Arc<Image>,
         loaded: Arc<Image>,
         finder: Finder,
+        memory: Arc<Memory>,
     ) -> Result<DebugInfo, Missing> {
         let supplement = supplement::find(&image, &*finder);
         let sections = Sections::find(image, Naming::Plain);
@@ -107,6 +115,7 @@ impl DebugInfo {
             sections,
             supplement,
             budget,
+            memory,
             allowed: Mutex::default(),
             units: Units::default(),
             variables: OnceLock::new(),
@@ -124,6 +133,7 @@ impl DebugInfo {
             own: OnceCell::new(),
             others: RefCell::default(),
             entries_read: Cell::new(0),
+            charged: Cell::new(0),
         }
     }
 
@@ -172,6 +182,11 @@ impl DebugInfo {
         self.units.split_problem().unwrap_or(Missing::NotCovered)
     }
 
+    /// Keeps what is decoded below the limit.
+    pub(crate) fn trim(&self) {
+        self.memory.trim(|| self.units.droppable());
+    }
+
     /// The variables, found by the first question for one.
     pub(crate) fn variables(&self) -> Result<&Variables, Missing> {
         self.variables
@@ -194,6 +209,8 @@ pub(crate) struct View<'a> {
     /// Sections of other files, by the first number of their units and the section of units.
     others: RefCell<HashMap<(u32, u32), Rc<Raw<'a>>>>,
     entries_read: Cell<u32>,
+    /// Work that this question paid for.
+    charged: Cell<u64>,
 }
 
 impl<'a> View<'a> {
@@ -205,6 +222,30 @@ impl<'a> View<'a> {
             return Err(Missing::TooDeep);
         }
         Ok(())
+    }
+
+    /// Pays for decoding.
+    pub(crate) fn charge(&self, amount: u64) -> Result<(), Missing> {
+        self.info.budget.charge(amount)?;
+        self.charged.set(self.charged.get() + amount);
+        Ok(())
+    }
+
+    /// What `read` gives, and the work it was.
+    pub(crate) fn measured<T>(&self, read: impl FnOnce() -> T) -> (T, u64) {
+        let before = self.charged.get();
+        let made = read();
+        (made, self.charged.get() - before)
+    }
+
+    /// A table, decoded unless it is there.
+    pub(crate) fn kept<T: Sizeable>(
+        &self,
+        kept: &Kept<T>,
+        read: impl FnOnce() -> Result<T, Missing>,
+    ) -> Result<Arc<Held<T>>, Missing> {
+        let info = self.info;
+        kept.get_or_read(&info.memory, &info.budget, || self.measured(read))
     }
 
     /// Whether some entries were not read because the question had read too many.

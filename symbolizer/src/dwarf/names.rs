@@ -29,11 +29,38 @@ impl<'a> View<'a> {
 
     /// The demangled linkage name of a function, or its plain name with its scopes in front.
     pub(crate) fn function_name(&self, die: Die) -> Option<String> {
-        let chain = self.chain(die);
-        if let Some(linkage) = chain.iter().find_map(|(_, entry)| entry.linkage_name) {
-            return Some(demangle(&String::from_utf8_lossy(linkage)));
+        if let Some(name) = self.linkage_name(die) {
+            return Some(name);
         }
-        self.qualified(&chain)
+        self.qualified(&self.chain(die))
+    }
+
+    /// The demangled `DW_AT_linkage_name` of an entry or of one that it refers to. Most functions have one, and to
+    /// find it takes less than reading all that the entries say.
+    fn linkage_name(&self, die: Die) -> Option<String> {
+        let mut at = die;
+        for _ in 0..MOST_HOPS {
+            self.step().ok()?;
+            let unit = self.unit(at.unit).ok()?;
+            let mut entries = unit.entries_raw(Some(at.unit_offset())).ok()?;
+            let abbreviation = entries.read_abbreviation().ok()??;
+            let mut origin = None;
+            for &specification in abbreviation.attributes() {
+                let attribute = entries.read_attribute(specification).ok()?;
+                match attribute.name() {
+                    gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                        let text = self.text(&unit, attribute.value())?;
+                        return Some(demangle(&String::from_utf8_lossy(text)));
+                    }
+                    gimli::DW_AT_specification | gimli::DW_AT_abstract_origin => {
+                        origin = self.target(at.unit, attribute.value());
+                    }
+                    _ => {}
+                }
+            }
+            at = origin?;
+        }
+        None
     }
 
     /// The name of a variable, type or function with the names of its namespaces, types and functions in front.

@@ -2,7 +2,7 @@
 //! enclosing entries kept.
 
 use super::{Die, View};
-use crate::missing::Missing;
+use crate::{kept::Sizeable, missing::Missing};
 
 /// Enclosing scopes given for one entry.
 const MOST_SCOPES: usize = 64;
@@ -77,8 +77,14 @@ impl Scopes {
                 });
             }
         }
-        view.info.budget.charge(steps / 4)?;
+        view.charge(steps / 4)?;
         Ok(Scopes(scopes.into()))
+    }
+}
+
+impl Sizeable for Scopes {
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.0)
     }
 }
 
@@ -88,7 +94,7 @@ impl View<'_> {
         let Some(unit) = self.info.units.get(die.unit) else {
             return Vec::new();
         };
-        match unit.scopes.get_or_init(|| Scopes::read(self, die.unit)) {
+        match self.kept(&unit.scopes, || Scopes::read(self, die.unit)) {
             Ok(scopes) => scopes.around(die.offset).collect(),
             Err(_) => Vec::new(),
         }

@@ -97,6 +97,8 @@ impl View<'_> {
         Ok(Units {
             own: contents.units,
             code: Spans::new(contents.spans),
+            silent: contents.silent,
+            silent_code: std::sync::OnceLock::new(),
             supplement: supplement.units,
             splits,
             local_bits: 30u32.saturating_sub(file_bits),

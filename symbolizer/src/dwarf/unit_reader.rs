@@ -3,21 +3,23 @@
 use std::{
     collections::HashMap,
     rc::Rc,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugLineOffset,
-    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, UnitHeader, UnitType,
+    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Reader as _, UnitHeader, UnitOffset,
+    UnitType,
 };
 
 use super::{
-    Die, Functions, Raw, Slice, Value, View,
+    Die, Raw, Slice, Value, View,
+    abbreviations::Table,
     attributes::CodeRange,
     sections::UnitSection,
     units::{LineTable, Unit, UnitList},
 };
-use crate::{language::Language, missing::Missing, spans::Span};
+use crate::{kept::Kept, language::Language, missing::Missing, spans::Span};
 
 /// Longest directory name that is kept (Linux: PATH_MAX).
 const LONGEST_PATH: usize = 4096;
@@ -76,6 +78,8 @@ pub(super) struct Contents {
     pub(super) units: UnitList,
     /// Which units state to hold code.
     pub(super) spans: Vec<Span<u32>>,
+    /// Units that do not say whether they hold code.
+    pub(super) silent: Vec<u32>,
     pub(super) splits: Vec<SplitName>,
     /// By which unit which place is imported (`DW_TAG_imported_unit`).
     pub(super) imports: Vec<(u32, Import)>,
@@ -125,8 +129,8 @@ struct UnitReader<'v, 'i> {
     view: &'v View<'i>,
     role: Role<'v>,
     contents: Contents,
-    /// Abbreviation tables by offset, with the offset of the next one.
-    tables: HashMap<usize, (usize, Option<Arc<Abbreviations>>)>,
+    /// Abbreviation tables by offset.
+    tables: HashMap<usize, Arc<Table>>,
     line_tables: HashMap<usize, Arc<LineTable>>,
 }
 
@@ -143,7 +147,8 @@ impl<'v, 'i> UnitReader<'v, 'i> {
         let tables = offsets
             .iter()
             .copied()
-            .zip(nexts.map(|next| (next, None)))
+            .zip(nexts)
+            .map(|(at, next)| (at, Arc::new(Table::new(DebugAbbrevOffset(at), next))))
             .collect();
         UnitReader {
             view,
@@ -162,24 +167,13 @@ impl<'v, 'i> UnitReader<'v, 'i> {
 
     /// The abbreviations at an offset, parsed once. Tables lie side by side: reading one no further than the
     /// start of the next keeps the whole of it linear even if a hostile file lets them overlap.
-    fn abbreviations(
-        &mut self,
-        raw: &Raw<'_>,
-        at: DebugAbbrevOffset<usize>,
-    ) -> Option<Arc<Abbreviations>> {
+    fn abbreviations(&mut self, raw: &Raw<'_>, at: DebugAbbrevOffset<usize>) -> Option<Arc<Table>> {
+        let Role::Packaged(tables) = self.role else {
+            return self.tables.get(&at.0).cloned();
+        };
         let section = gimli::Section::reader(&raw.debug_abbrev).slice();
-        if let Role::Packaged(tables) = self.role {
-            return self.shared_abbreviations(tables, section, at);
-        }
-        let (next, table) = self.tables.get_mut(&at.0)?;
-        if table.is_none() {
-            let slice = &section[..section.len().min(*next)];
-            let parsed = DebugAbbrev::new(slice, gimli::LittleEndian)
-                .abbreviations(at)
-                .ok()?;
-            *table = Some(Arc::new(parsed));
-        }
-        table.clone()
+        let parsed = self.shared_abbreviations(tables, section, at)?;
+        Some(Arc::new(Table::parsed(parsed)))
     }
 
     /// As [`UnitReader::abbreviations`], for one of many units that share tables.
@@ -217,6 +211,9 @@ impl<'v, 'i> UnitReader<'v, 'i> {
         let Some(abbreviations) = self.abbreviations(&raw, header.debug_abbrev_offset()) else {
             return Ok(());
         };
+        let Some(of_root) = abbreviations_of_root(&abbreviations, &raw, &header) else {
+            return Ok(());
+        };
         let encoding = header.encoding();
         let file_type = raw.file_type;
         let kind = header.type_();
@@ -243,8 +240,8 @@ impl<'v, 'i> UnitReader<'v, 'i> {
                 _ => None,
             },
             split: None,
-            functions: OnceLock::new(),
-            scopes: OnceLock::new(),
+            functions: Kept::default(),
+            scopes: Kept::default(),
         };
         if let Role::Split(skeleton) = self.role {
             inherit(&mut unit, skeleton, kind, encoding.version);
@@ -252,7 +249,7 @@ impl<'v, 'i> UnitReader<'v, 'i> {
         let units = &self.contents.units;
         let index = units.first | units.list.len() as u32;
         // A root entry that cannot be read still leaves a unit that others may refer to.
-        let covers = self.read_root(&mut unit, &raw, header, index)?;
+        let covers = self.read_root(&mut unit, &raw, header, &of_root, index)?;
         if let UnitType::Type {
             type_signature,
             type_offset,
@@ -274,7 +271,7 @@ impl<'v, 'i> UnitReader<'v, 'i> {
             units.info_count = units.list.len();
         }
         if !covers && matches!((self.role, kind), (Role::Whole, UnitType::Compilation)) {
-            self.cover_by_functions(&raw, index);
+            self.contents.silent.push(index);
         }
         Ok(())
     }
@@ -285,9 +282,12 @@ impl<'v, 'i> UnitReader<'v, 'i> {
         unit: &mut Unit,
         raw: &Rc<Raw<'a>>,
         header: UnitHeader<Slice<'a>>,
+        abbreviations: &Arc<Abbreviations>,
         index: u32,
     ) -> Result<bool, Missing> {
-        let opened = unit.with_header(Rc::clone(raw), header);
+        let open =
+            |unit: &Unit| unit.with_header(Rc::clone(raw), header, Arc::clone(abbreviations));
+        let opened = open(unit);
         let Ok(mut entries) = opened.entries_raw(None) else {
             return Ok(true);
         };
@@ -332,11 +332,16 @@ impl<'v, 'i> UnitReader<'v, 'i> {
             }
             range.observe(attribute.name(), value);
         }
-        if abbreviation.has_children() {
-            self.read_imports(&mut entries, index)?;
+        if abbreviation.has_children() && may_import(unit, &opened, entries.next_offset()) {
+            let opened = unit.open(Rc::clone(raw));
+            if let Ok(opened) = &opened
+                && let Ok(mut entries) = opened.entries_raw(Some(entries.next_offset()))
+            {
+                self.read_imports(&mut entries, index)?;
+            }
         }
         // Indexed forms need the bases, which may come later in the entry than their users.
-        let opened = unit.with_header(Rc::clone(raw), header);
+        let opened = open(unit);
         if let Some(text) = root.directory.and_then(|value| self.path(&opened, value)) {
             self.view.info.budget.charge(text.len() as u64 / 8)?;
             unit.directory = text;
@@ -360,7 +365,7 @@ impl<'v, 'i> UnitReader<'v, 'i> {
             let address = raw.attr_address(&opened, value).ok().flatten();
             unit.low_pc = address.unwrap_or(0);
         }
-        let opened = unit.with_header(Rc::clone(raw), header);
+        let opened = open(unit);
         let mut any = false;
         let spans = &mut self.contents.spans;
         let stated = range.for_each(self.view, &opened, |start, end| {
@@ -419,33 +424,39 @@ impl<'v, 'i> UnitReader<'v, 'i> {
             Arc::new(LineTable {
                 unit,
                 offset,
-                files: OnceLock::new(),
-                lines: OnceLock::new(),
+                files: Kept::default(),
+                lines: Kept::default(),
             })
         });
         Arc::clone(table)
     }
+}
 
-    /// For a unit that does not say what it covers (some assemblers and older compilers): ask its functions.
-    fn cover_by_functions(&mut self, raw: &Rc<Raw<'_>>, index: u32) {
-        let Some(unit) = self.contents.units.list.last() else {
-            return;
-        };
-        let Ok(opened) = unit.open(Rc::clone(raw)) else {
-            return;
-        };
-        let functions = Functions::read(self.view, &opened);
-        if let Ok(functions) = &functions {
-            let spans = functions.ranges().map(|(start, end)| Span {
-                start,
-                end,
-                value: index,
-            });
-            self.contents.spans.extend(spans);
-        }
-        // Already decoded: keep it. The cell is new, so that setting it cannot fail.
-        let _ = unit.functions.set(functions);
+/// Enough abbreviations for the root entry.
+fn abbreviations_of_root(
+    table: &Table,
+    raw: &Raw<'_>,
+    header: &UnitHeader<Slice<'_>>,
+) -> Option<Arc<Abbreviations>> {
+    let code = code_at(header, header.root_offset())?;
+    table.of_root(raw, code)
+}
+
+/// Whether the first entry below the root imports a unit.
+fn may_import(unit: &Unit, opened: &super::RawUnit<'_>, first_child: UnitOffset<usize>) -> bool {
+    let Some(code) = code_at(&opened.header, first_child) else {
+        return false;
+    };
+    if code == 0 {
+        return false;
     }
+    let tag = unit.abbreviations.tag_of_child(&opened.raw, code);
+    tag == Some(gimli::DW_TAG_imported_unit)
+}
+
+/// The abbreviation code of the entry at an offset.
+fn code_at(header: &UnitHeader<Slice<'_>>, at: UnitOffset<usize>) -> Option<u64> {
+    header.range_from(at..).ok()?.read_uleb128().ok()
 }
 
 /// Attributes of a root entry that can only be decoded once all were read.

@@ -21,10 +21,15 @@ use gimli::{
 };
 
 use super::{
-    Files, Functions, Lines, Raw, RawUnit, Scopes, Slice, package::Package, sections::UnitSection,
-    split::Split,
+    Files, Functions, Lines, Raw, RawUnit, Scopes, Slice, abbreviations::Table, package::Package,
+    sections::UnitSection, split::Split,
 };
-use crate::{language::Language, missing::Missing, spans::Spans};
+use crate::{
+    kept::{Droppable, Kept},
+    language::Language,
+    missing::Missing,
+    spans::Spans,
+};
 
 /// First number of the supplementary file's units.
 pub(crate) const SUPPLEMENT: u32 = 0b100 << 29;
@@ -55,7 +60,7 @@ pub(crate) struct Unit {
     pub(crate) offset: usize,
     /// Bytes of the unit, header included.
     pub(super) length: usize,
-    pub(super) abbreviations: Arc<Abbreviations>,
+    pub(super) abbreviations: Arc<Table>,
     pub(super) low_pc: u64,
     pub(super) string_offsets_base: DebugStrOffsetsBase<usize>,
     pub(super) address_base: DebugAddrBase<usize>,
@@ -69,8 +74,8 @@ pub(crate) struct Unit {
     pub(super) dwo_id: Option<u64>,
     /// Of a skeleton: the `.dwo` file with its entries, an index into [`Units::splits`].
     pub(super) split: Option<u32>,
-    pub(crate) functions: OnceLock<Result<Functions, Missing>>,
-    pub(crate) scopes: OnceLock<Result<Scopes, Missing>>,
+    pub(crate) functions: Kept<Functions>,
+    pub(crate) scopes: Kept<Scopes>,
 }
 
 impl Unit {
@@ -82,7 +87,8 @@ impl Unit {
                 .header_from_offset(DebugInfoOffset(self.offset))?,
             UnitSection::Types => type_unit_header(&raw, self.offset)?,
         };
-        Ok(self.with_header(raw, header))
+        let abbreviations = self.abbreviations.all(&raw)?;
+        Ok(self.with_header(raw, header, abbreviations))
     }
 
     pub(crate) fn line_table(&self) -> Option<&LineTable> {
@@ -94,10 +100,11 @@ impl Unit {
         &self,
         raw: Rc<Raw<'a>>,
         header: UnitHeader<Slice<'a>>,
+        abbreviations: Arc<Abbreviations>,
     ) -> RawUnit<'a> {
         let unit = gimli::Unit {
             header,
-            abbreviations: Arc::clone(&self.abbreviations),
+            abbreviations,
             name: None,
             comp_dir: None,
             low_pc: self.low_pc,
@@ -125,8 +132,8 @@ pub(crate) struct LineTable {
     /// The unit that names it, whose file it is in.
     pub(crate) unit: u32,
     pub(crate) offset: DebugLineOffset<usize>,
-    pub(crate) files: OnceLock<Result<Files, Missing>>,
-    pub(crate) lines: OnceLock<Result<Lines, Missing>>,
+    pub(crate) files: Kept<Files>,
+    pub(crate) lines: Kept<Lines>,
 }
 
 /// The units of one file. Those of `.debug_info` come first, in the order of section and offset.
@@ -169,6 +176,11 @@ pub(crate) struct Units {
     /// Which of the own units state to hold code at an address.
     pub(crate) code: Spans<u32>,
     /// Of the supplementary file.
+    /// Units that do not state what code they hold: some assemblers and older compilers leave it out, and so does
+    /// every compiler for a unit without any.
+    pub(super) silent: Vec<u32>,
+    /// Their code by their functions, read when no other unit knows an address.
+    pub(super) silent_code: OnceLock<Spans<u32>>,
     pub(super) supplement: UnitList,
     /// One for each skeleton.
     pub(super) splits: Box<[Split]>,
@@ -219,6 +231,21 @@ impl Units {
     /// Number of the first unit in a `.dwo` file.
     pub(super) fn first_of_split(&self, file: usize) -> u32 {
         SPLIT | ((file as u32) << self.local_bits)
+    }
+
+    /// Everything decoded that can be decoded again.
+    pub(crate) fn droppable(&self) -> Vec<&dyn Droppable> {
+        let loaded = self.splits.iter().filter_map(Split::loaded);
+        let lists = [&self.own, &self.supplement].into_iter();
+        let lists = lists.chain(loaded.map(|file| &file.units));
+        let mut tables: Vec<&dyn Droppable> = Vec::new();
+        for unit in lists.flat_map(|list| &list.list) {
+            tables.extend([&unit.functions as &dyn Droppable, &unit.scopes]);
+            if let Some(table) = &unit.line_table {
+                tables.extend([&table.files as &dyn Droppable, &table.lines]);
+            }
+        }
+        tables
     }
 
     /// The entry at an offset of the section of a unit (`DW_FORM_ref_addr`).

@@ -212,6 +212,23 @@ fn a_file_cut_off_anywhere_neither_panics_nor_hangs() {
 }
 
 #[test]
+fn a_segment_that_goes_beyond_the_last_address_does_not_go_on_at_0() {
+    let built = build("cc", "data.c", &["-g"]).unwrap();
+    let mut bytes = built.bytes();
+    let start = usize::from(u16::from_le_bytes([bytes[32], bytes[33]]));
+    let count = usize::from(u16::from_le_bytes([bytes[56], bytes[57]]));
+    // p_vaddr and p_memsz of each program header.
+    for header in (0..count).map(|index| start + 56 * index) {
+        bytes[header + 16..][..8].copy_from_slice(&(u64::MAX - 0xff).to_le_bytes());
+        bytes[header + 40..][..8].copy_from_slice(&0x10000u64.to_le_bytes());
+    }
+    let module = crate::toolchain::parse(bytes);
+    assert!(module.code(u64::MAX - 0xff, u64::MAX - 0xf0).is_some());
+    assert!(module.code(0x100, 0x110).is_none());
+    assert!(module.code(0x100, u64::MAX).is_none());
+}
+
+#[test]
 fn runs_of_damage_neither_panic_nor_hang() {
     let mut numbers = Numbers(0xbad);
     for built in fixtures() {

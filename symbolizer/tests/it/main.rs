@@ -18,6 +18,7 @@ mod dwz;
 mod hostile;
 mod hostile_files;
 mod lookup;
+mod memory;
 mod minidebug;
 mod self_test;
 mod separate;

@@ -1,0 +1,191 @@
+//! `cargo run --bin seeds` in this directory: compiles a small program in several ways and writes `seeds/`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use symbolizer_fuzz::parts::{self, NAMES};
+
+const SOURCE: &str = "
+struct stats { long hits; int state : 3; union { long whole; int half[2]; } word; struct stats *next; };
+struct stats array[4] = {{1}};
+static inline __attribute__((always_inline)) void bump(struct stats *stats, long by) { stats->hits += by; }
+__attribute__((noinline)) long worker(struct stats *stats, long rounds) {
+    static long calls = 1;
+    for (long round = 0; round < rounds; round++) bump(stats + (round & 3), round);
+    return calls++;
+}
+void _start(void) { worker(array, array[1].hits); for (;;); }
+";
+
+/// Name of the seed, compiler, flags.
+const WAYS: [(&str, &str, &[&str]); 5] = [
+    (
+        "gcc4",
+        "gcc",
+        &["-gdwarf-4", "-O2", "-fdebug-types-section"],
+    ),
+    ("gcc5", "gcc", &["-gdwarf-5", "-O2"]),
+    ("gcc0", "gcc", &["-gdwarf-5", "-O0"]),
+    ("clang4", "clang", &["-gdwarf-4", "-O2"]),
+    ("clang5", "clang", &["-gdwarf-5", "-O1"]),
+];
+
+fn main() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+    let directory = std::env::temp_dir().join(format!("symbolizer-seeds-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory to build in");
+    let source = directory.join("seed.c");
+    fs::write(&source, SOURCE).expect("writing the source");
+    for (name, compiler, flags) in WAYS {
+        let Some(program) = build(compiler, flags, &source) else {
+            eprintln!("SKIPPED: {compiler} {flags:?}");
+            continue;
+        };
+        let bytes = fs::read(&program).expect("what was just built");
+        write(&seeds.join("dwarf").join(name), &sections(&bytes, ""));
+        if name.ends_with('5') {
+            write(&seeds.join("elf").join(name), &bytes);
+            let split: Vec<&str> = flags.iter().copied().chain(["-gsplit-dwarf"]).collect();
+            let Some(program) = build(compiler, &split, &source) else {
+                continue;
+            };
+            let skeleton = sections(&fs::read(program).expect("just built"), "");
+            let entries = fs::read_dir(&directory).expect("just made").flatten();
+            let mut dwos = entries
+                .map(|entry| entry.path())
+                .filter(|path| path.extension().is_some_and(|e| e == "dwo"));
+            if let Some(dwo) = dwos.next() {
+                let dwo_sections = sections(&fs::read(&dwo).expect("just built"), ".dwo");
+                let mut seed = (skeleton.len() as u16).to_le_bytes().to_vec();
+                seed.extend(skeleton);
+                seed.extend(dwo_sections);
+                write(&seeds.join("split").join(name), &seed);
+                fs::remove_file(dwo).expect("just built");
+            }
+        }
+    }
+    fs::remove_dir_all(&directory).expect("just made");
+    write(
+        &seeds.join("perf_map/three"),
+        b"7f0000001000 40 main\n7f0000001040 20 LazyCompile:~f a.js:3\n7f0000001020 30 x y\n",
+    );
+    write(&seeds.join("jitdump/three"), &jitdump());
+}
+
+fn build(compiler: &str, flags: &[&str], source: &Path) -> Option<PathBuf> {
+    let program = source.with_file_name("program");
+    let status = Command::new(compiler)
+        .args(flags)
+        .args([
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            "-fno-stack-protector",
+            "-fcf-protection=none",
+        ])
+        .args([
+            "-Wl,--build-id=none",
+            "-Wl,-Ttext=0x400000",
+            "-Wl,-Tdata=0x500000",
+        ])
+        .arg("-fdebug-prefix-map=/=/s/")
+        .current_dir(source.parent()?)
+        .args(["seed.c", "-o", "program"])
+        .status();
+    status
+        .is_ok_and(|status| status.success())
+        .then_some(program)
+}
+
+/// The sections of a file as an input. Symbols get their names from `.debug_str`, at offsets that mean nothing.
+fn sections(bytes: &[u8], suffix: &str) -> Vec<u8> {
+    let file = object::File::parse(bytes).expect("an ELF file");
+    let mut contents: Vec<Vec<u8>> = NAMES
+        .iter()
+        .map(|name| {
+            let name = if name.starts_with(".debug") {
+                format!("{name}{suffix}")
+            } else {
+                (*name).to_owned()
+            };
+            let section = file.section_by_name(&name);
+            section.map_or_else(Vec::new, |section| {
+                section.data().expect("in the file").to_vec()
+            })
+        })
+        .collect();
+    let mut symbols = vec![0; 24];
+    for (index, symbol) in file
+        .symbols()
+        .filter(|symbol| symbol.size() > 0)
+        .enumerate()
+    {
+        let kind = if symbol.kind() == object::SymbolKind::Text {
+            2
+        } else {
+            1
+        };
+        symbols.extend((1 + index as u32 * 5).to_le_bytes());
+        symbols.extend([0x10 | kind, 0]);
+        symbols.extend([if kind == 2 { 1 } else { 2 }, 0]);
+        symbols.extend(symbol.address().to_le_bytes());
+        symbols.extend(symbol.size().to_le_bytes());
+    }
+    if suffix.is_empty() {
+        contents[NAMES.len() - 1] = symbols;
+    }
+    let parts: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+    parts::join(&parts.try_into().expect("one for each name"))
+}
+
+/// Header, a function with lines, a move, the end (jitdump specification of the kernel's perf tool, version 1).
+fn jitdump() -> Vec<u8> {
+    let mut file = b"DTiJ".to_vec();
+    for word in [1u32, 40, 62, 0, 7] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend([0; 16]);
+    let mut record = |kind: u32, body: &[u8]| {
+        file.extend(kind.to_le_bytes());
+        file.extend((16 + body.len() as u32).to_le_bytes());
+        file.extend(1u64.to_le_bytes());
+        file.extend(body);
+    };
+    let words =
+        |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    let ids = [7u32.to_le_bytes(), 7u32.to_le_bytes()].concat();
+    let mut line = words(&[0x1000, 2]);
+    for (address, number) in [(0x1000u64, 3u32), (0x1004, 4)] {
+        line.extend(address.to_le_bytes());
+        line.extend(number.to_le_bytes());
+        line.extend(0u32.to_le_bytes());
+        line.extend(b"a.js\0");
+    }
+    record(2, &line);
+    record(
+        0,
+        &[
+            &ids[..],
+            &words(&[0x1000, 0x1000, 8, 1])[..],
+            b"f\0",
+            &[0x90; 8],
+        ]
+        .concat(),
+    );
+    record(
+        1,
+        &[&ids[..], &words(&[0x2000, 0x1000, 0x2000, 8, 1])[..]].concat(),
+    );
+    record(3, &[]);
+    file
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().expect("below seeds/")).expect("making the directory");
+    fs::write(path, bytes).expect("writing a seed");
+    println!("{} {}", path.display(), bytes.len());
+}
