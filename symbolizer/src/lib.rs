@@ -38,7 +38,10 @@ mod demangle;
 mod dwarf;
 mod image;
 mod language;
-#[expect(dead_code, reason = "the readers of location lists and of machine code come next")]
+#[expect(
+    dead_code,
+    reason = "the readers of location lists and of machine code come next"
+)]
 mod locals;
 mod lookup;
 mod missing;
@@ -59,3 +62,4 @@ pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;
 pub use types::{Element, FieldKind, FieldPath, Layout, Member, TypeRef};
+pub use unwind::{FrameRow, Saved};

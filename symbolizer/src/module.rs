@@ -10,7 +10,7 @@ use crate::{
     image::Image,
     missing::{Missing, ModuleError},
     spans::{Span, Spans},
-    symbols::{SymbolName, Symbols, read_name},
+    symbols::{SymbolName, Symbols, functions_named, read_name},
     unwind,
 };
 
@@ -27,6 +27,8 @@ pub struct Module {
     /// Demangled names of the functions, then of the labels, in the order of the tables.
     names: OnceLock<Box<[OnceLock<Arc<str>>]>>,
     unwind: OnceLock<Spans<()>>,
+    /// Where the call frame information of each address is.
+    frames: OnceLock<unwind::Entries>,
     debug_info: OnceLock<Result<DebugInfo, Missing>>,
 }
 
@@ -67,6 +69,7 @@ impl Module {
             symbols: OnceLock::new(),
             names: OnceLock::new(),
             unwind: OnceLock::new(),
+            frames: OnceLock::new(),
             debug_info: OnceLock::new(),
         })
     }
@@ -90,6 +93,24 @@ impl Module {
     /// does not tell them apart.
     pub fn load_bias(&self, mapping_start: u64, file_offset: u64) -> Option<u64> {
         self.image.load_bias(mapping_start, file_offset)
+    }
+
+    /// The offset in the file of the byte at an address; `None` where the file has none (`.bss`).
+    pub fn offset_of_svma(&self, svma: u64) -> Option<u64> {
+        self.image.offset_of_svma(svma)
+    }
+
+    /// Where functions of these names start, by the file's own symbol tables; `None` for a name that is not
+    /// defined there. Names are compared as they are in the file, not demangled.
+    pub fn functions_named(&self, names: &[&str]) -> Vec<Option<u64>> {
+        functions_named(&self.image, names)
+    }
+
+    /// How to get from a function that is at this address to its caller; `None` without call frame information.
+    /// Ask for a return address minus one: a call may be a function's last instruction.
+    pub fn frame_row(&self, svma: u64) -> Option<unwind::FrameRow> {
+        let entries = self.frames.get_or_init(|| unwind::entries(&self.image));
+        unwind::frame_row(&self.image, entries, svma)
     }
 
     /// The svmas from the first to the last loaded byte, `.bss` included.

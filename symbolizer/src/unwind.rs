@@ -1,6 +1,8 @@
 //! Function bounds from call frame information. Stripped binaries keep `.eh_frame`, so this is what is
 //! left to find the start of a function in them.
 
+mod row;
+
 use std::collections::HashMap;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection};
@@ -9,6 +11,9 @@ use crate::{
     image::Image,
     spans::{Span, Spans},
 };
+
+pub(crate) use row::{Entries, entries, frame_row};
+pub use row::{FrameRow, Saved};
 
 /// The address range of each frame description entry. What comes after a damaged entry is not seen.
 pub(crate) fn read_bounds(image: &Image) -> Spans<()> {
