@@ -75,6 +75,7 @@ impl Observation {
             frequency_hz: sampling.frequency,
             ring_bytes: sampling.ring_kib * 1024,
             watch: windows.watching(),
+            heap: None,
         };
         let source = kind.open(&targets.target, &options, &machine, modules.clone())?;
         Ok(Observation {

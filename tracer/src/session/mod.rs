@@ -14,6 +14,7 @@
 //! ```
 
 mod access_table;
+mod allocation_table;
 mod claims;
 mod context_tables;
 mod directory;

@@ -4,19 +4,19 @@ use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    access_table,
+    access_table, allocation_table,
     context_tables::{self, Placed, Row, text_bytes},
     error::Damage,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
-    schema::{ACCESSES, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table, WINDOWS},
+    schema::{ACCESSES, ALLOCATIONS, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table, WINDOWS},
     segment::{Position, Segment},
     tally_record::TallyRecord,
     window_table,
 };
 use crate::{
     access::Access,
-    event::{Context, Window},
+    event::{Allocation, Context, Window},
 };
 
 /// A segment's parts; `None` for a table without rows.
@@ -25,6 +25,7 @@ pub(super) struct Parts {
     pub mappings: Option<Vec<u8>>,
     pub tasks: Option<Vec<u8>>,
     pub windows: Option<Vec<u8>>,
+    pub allocations: Option<Vec<u8>>,
 }
 
 /// The footer's JSON in each part.
@@ -45,6 +46,9 @@ pub(super) struct Whole {
     /// Version 1 had none and does not say so.
     #[serde(default)]
     pub windows: u64,
+    /// Before version 3 there were none.
+    #[serde(default)]
+    pub allocations: u64,
     pub tally: TallyRecord,
 }
 
@@ -55,6 +59,7 @@ impl Segment {
             .context
             .iter()
             .map(|event| text_bytes(&event.kind))
+            .chain(self.allocations.iter().map(allocation_table::text_bytes))
             .sum();
         if names > MAX_SEGMENT_TEXT_BYTES {
             // The writer cuts segments below this, so it is a single name; no reader would take it.
@@ -63,6 +68,7 @@ impl Segment {
         let access_batches = self.batch_of_each_row(|bound| bound.accesses_end);
         let context_batches = self.batch_of_each_row(|bound| bound.context_end);
         let window_batches = self.batch_of_each_row(|bound| bound.windows_end);
+        let allocation_batches = self.batch_of_each_row(|bound| bound.allocations_end);
         let mut mappings = Vec::new();
         let mut tasks = Vec::new();
         for ((context, seq), batch) in self
@@ -92,6 +98,7 @@ impl Segment {
             mappings: mappings.len() as u64,
             tasks: tasks.len() as u64,
             windows: self.windows.len() as u64,
+            allocations: self.allocations.len() as u64,
             tally: TallyRecord::from(&self.tally),
         };
         Ok(Parts {
@@ -109,6 +116,10 @@ impl Segment {
             })?,
             windows: part_of_rows(&WINDOWS, self.windows.len(), number, |sink| {
                 window_table::encode(&self.windows, first.window, &window_batches, sink)
+            })?,
+            allocations: part_of_rows(&ALLOCATIONS, self.allocations.len(), number, |sink| {
+                let first = first.allocation;
+                allocation_table::encode(&self.allocations, first, &allocation_batches, sink)
             })?,
         })
     }
@@ -143,6 +154,13 @@ pub(super) struct DecodedAccesses {
 #[derive(Default)]
 pub(super) struct DecodedWindows {
     pub windows: Vec<Window>,
+    pub batches: Vec<u64>,
+}
+
+/// The events of heaps of a segment.
+#[derive(Default)]
+pub(super) struct DecodedAllocations {
+    pub allocations: Vec<Allocation>,
     pub batches: Vec<u64>,
 }
 
@@ -217,6 +235,25 @@ pub(super) fn decode_windows(
             return Err(Damage::Meta("its counts overflow"));
         }
         Ok(DecodedWindows { windows, batches })
+    })
+}
+
+/// Decodes `allocations` of segment `number`, which must have `rows` of them; `first` are the numbers its rows must
+/// start with.
+pub(super) fn decode_allocations(
+    part: Vec<u8>,
+    number: u32,
+    rows: u64,
+    first: Position,
+) -> Result<DecodedAllocations, Damage> {
+    read_part(&ALLOCATIONS, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("allocations", source.rows(), rows)?;
+        let (allocations, batches) = allocation_table::decode(source, first)?;
+        Ok(DecodedAllocations {
+            allocations,
+            batches,
+        })
     })
 }
 

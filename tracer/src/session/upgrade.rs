@@ -20,6 +20,8 @@ pub(super) type Step = fn(&mut Map<String, Value>);
 static STEPS: &[Step] = &[
     // 2 added the table `windows`, which a segment of version 1 does not count and does not have.
     |_| {},
+    // 3 added the table `allocations` and the tally's `heap`, which read as none.
+    |_| {},
 ];
 
 const _: () = assert!(STEPS.len() + 1 == SCHEMA_VERSION as usize);
