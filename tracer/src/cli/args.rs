@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::heap_options::HeapArgs;
 use crate::finding::PairThresholds;
 
 /// Samples per second and CPU unless asked otherwise.
@@ -41,6 +42,7 @@ pub enum Command {
         cohtrace attach -- ./server --threads 8     start a program and watch it to its end\n  \
         cohtrace attach -a --duration 10            everything on this machine\n  \
         cohtrace attach -p 4242 --watch stats.hits  every access to this field, in order\n  \
+        cohtrace attach --heap -- ./server          heap lines by where they were allocated\n  \
         cohtrace attach --check --json -o report.json -- ./bench    in CI: exit code 1 on a finding")]
     Attach(AttachArgs),
     /// Watch like `attach`, and keep everything in a session for later reports.
@@ -182,6 +184,8 @@ pub struct AttachArgs {
     pub sampling: SamplingArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
+    #[command(flatten)]
+    pub heap: HeapArgs,
     /// Keep everything in a session as well, for later reports.
     #[arg(long, value_name = "NAME.coh")]
     pub record: Option<PathBuf>,
@@ -202,6 +206,8 @@ pub struct RecordArgs {
     pub sampling: SamplingArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
+    #[command(flatten)]
+    pub heap: HeapArgs,
     /// Session directory to write.
     #[arg(short, long, value_name = "NAME.coh")]
     pub output: PathBuf,
@@ -350,6 +356,13 @@ fn overhead(text: &str) -> Result<f64, String> {
     match percent(text) {
         Ok(value) if (0.1..=50.0).contains(&value) => Ok(value),
         _ => Err("expected a percentage from 0.1 to 50; --no-watch takes none".into()),
+    }
+}
+
+pub(super) fn heap_overhead(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if (0.1..=100.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage from 0.1 to 100".into()),
     }
 }
 

@@ -3,10 +3,12 @@
 //! [`Names`] is the seam between judging and reporting: the report asks it and never opens a file.
 //! What could not be named is `None` beside a reason that [`Names::caveats`] counts.
 
+mod heap;
 mod lookup;
 mod resolver;
 mod watch_text;
 
+pub use heap::AllocationName;
 pub use lookup::{Located, LookupError, find_variable};
 pub use resolver::Resolver;
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
@@ -80,6 +82,8 @@ pub struct ObjectName {
     pub language: Option<Language>,
     /// Members and their offsets, where the type is known; for layout advice.
     pub layout: Option<ObjectLayout>,
+    /// Where it was allocated, for an object of the heap whose allocation was seen.
+    pub allocation: Option<AllocationName>,
 }
 
 impl ObjectName {

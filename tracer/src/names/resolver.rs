@@ -15,6 +15,7 @@ use super::{
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
     event::Mapping,
+    heap::HeapIndex,
     module::{LoadedModule, ModuleStore},
     space::AddressSpaces,
 };
@@ -31,6 +32,7 @@ struct Resolved {
 
 /// Answers from recorded or live context.
 pub struct Resolver<'a> {
+    pub(super) heap: Option<&'a HeapIndex>,
     spaces: &'a AddressSpaces,
     modules: &'a ModuleStore,
     objects: RefCell<HashMap<LineKey, Arc<Vec<Resolved>>>>,
@@ -41,10 +43,20 @@ impl<'a> Resolver<'a> {
     /// Nothing named yet.
     pub fn new(spaces: &'a AddressSpaces, modules: &'a ModuleStore) -> Resolver<'a> {
         Resolver {
+            heap: None,
             spaces,
             modules,
             objects: RefCell::default(),
             missing: RefCell::default(),
+        }
+    }
+
+    /// Names heap memory by its allocations.
+    #[must_use]
+    pub fn with_heap(self, heap: &'a HeapIndex) -> Resolver<'a> {
+        Resolver {
+            heap: Some(heap),
+            ..self
         }
     }
 
@@ -91,6 +103,13 @@ impl<'a> Resolver<'a> {
         }
         if found.is_empty() {
             let kind = self.kind(key.0, data.as_ref());
+            if kind == ObjectKind::Heap {
+                let allocated = self.allocations(key, size).into_iter();
+                found.extend(allocated.map(|name| Resolved { name, typed: None }));
+            }
+        }
+        if found.is_empty() {
+            let kind = self.kind(key.0, data.as_ref());
             let name = ObjectName {
                 kind,
                 name: self.mapping_name(key.0, kind),
@@ -130,6 +149,7 @@ impl<'a> Resolver<'a> {
             size: object.size,
             language: object.language.and_then(language),
             layout,
+            allocation: None,
         };
         Some(Resolved {
             name,
@@ -368,7 +388,7 @@ impl Names for Resolver<'_> {
 
 /// Whether a source file is a language's own library. An atomic's `fetch_add` is inlined from there, and
 /// says nothing of who called it.
-fn is_library(path: &str) -> bool {
+pub(super) fn is_library(path: &str) -> bool {
     const LIBRARIES: [&str; 5] = [
         "/rustc/",
         "/lib/rustlib/src/",

@@ -218,6 +218,7 @@ pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judg
 }
 
 pub fn facts() -> RunFacts {
+        heap: None,
     RunFacts {
         sources: vec!["timer".to_owned()],
         started_ns: Some(1_000_000_000),

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use super::allocation::{Allocation, Heap};
+
 /// Version of this schema.
 pub const SCHEMA: u32 = 1;
 
@@ -82,6 +84,8 @@ pub struct Run {
     pub threshold: f64,
     /// Watch windows; `None` when nothing could be watched, or was to be.
     pub watch: Option<Watch>,
+    /// The heap; `None` when it was not followed.
+    pub heap: Option<Heap>,
 }
 
 /// Watch windows of a run.
@@ -142,6 +146,8 @@ pub struct Finding {
     pub line: Line,
     /// Whose memory.
     pub object: Object,
+    /// The objects of the heap on the line whose allocations were seen, in address order.
+    pub allocations: Vec<Allocation>,
     /// What it costs.
     pub cost: Cost,
     /// Ownership moves; `None` where the source cannot count them.
@@ -186,6 +192,8 @@ pub struct Object {
     pub offset_in_object: Option<u64>,
     /// Bytes.
     pub size: Option<u64>,
+    /// Where it was allocated, for an object of the heap whose allocation was seen.
+    pub allocation: Option<Allocation>,
 }
 
 /// What a line costs.

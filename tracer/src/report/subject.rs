@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{model::Object, printable::printable, shorten};
+use super::{
+    RunFacts, allocation, model::{Allocation, Object}, printable::printable, shorten,
+};
 use crate::{
     access::{LineKey, LineSize, Place},
     analysis::SiteCounts,
@@ -73,7 +75,7 @@ impl Subject {
     }
 
     /// The main object as the report shows it.
-    pub(super) fn object(&self, sites: &[SiteCounts]) -> Object {
+    pub(super) fn object(&self, sites: &[SiteCounts], run: &RunFacts) -> Object {
         let Some(main) = self.main.and_then(|n| self.objects.get(n)) else {
             let kind = match self.key.0 {
                 Place::Kernel { .. } => ObjectKind::Kernel,
@@ -88,6 +90,7 @@ impl Subject {
                 line: None,
                 offset_in_object: None,
                 size: None,
+                allocation: None,
             };
         };
         let line = self.key.0.position();
@@ -112,7 +115,20 @@ impl Subject {
             line: main.line,
             offset_in_object: offset,
             size: main.size,
+            allocation: self.allocated(main, run),
         }
+    }
+
+    /// Where an object was allocated, where that was seen.
+    fn allocated(&self, object: &ObjectName, run: &RunFacts) -> Option<Allocation> {
+        let (name, start) = object.allocation.as_ref().zip(object.start)?;
+        Some(allocation::allocation(name, self.key.0.position(), start, run))
+    }
+
+    /// Where each object was allocated, in address order.
+    pub(super) fn allocations(&self, run: &RunFacts) -> Vec<Allocation> {
+        let objects = self.objects.iter();
+        objects.filter_map(|object| self.allocated(object, run)).collect()
     }
 
     /// The objects with names that are safe, and short enough, to put into sentences.

@@ -39,5 +39,5 @@ pub use error::{Damage, SessionError};
 pub use meta::{MachineRecord, Meta, SourceRecord, TargetsRecord};
 pub use reader::{Caveat, SessionReader};
 pub use schema::SCHEMA_VERSION;
-pub use tally_record::TallyRecord;
+pub use tally_record::{HeapTallyRecord, TallyRecord};
 pub use writer::{SessionWriter, WriterOptions};

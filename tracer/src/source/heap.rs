@@ -72,7 +72,9 @@ pub fn evidence() -> Evidence {
 /// An event of the heap on its way through the order of time.
 #[derive(Debug)]
 pub enum Pending {
+    /// An allocation whose stack is not unwound yet.
     Allocated(Box<HeapRecord>),
+    /// Anything else.
     Known(Allocation),
 }
 
@@ -270,7 +272,7 @@ impl HeapTracker {
         while let Ok(note) = self.prober.notes.try_recv() {
             match note {
                 Note::Sight(time_ns, pid, kind) => push(time_ns, sight(time_ns, pid, kind)),
-                Note::NotFollowed(_, why) => {
+                Note::NotFollowed(why) => {
                     self.not_followed += 1;
                     self.why = self.why.take().or(why);
                 }

@@ -59,7 +59,7 @@ pub enum Note {
     /// Something for the stream: [`AllocationKind::Unseen`] or [`AllocationKind::Seen`], of a process or of all.
     Sight(u64, Option<Pid>, AllocationKind),
     /// A process was not followed.
-    NotFollowed(Pid, Option<String>),
+    NotFollowed(Option<String>),
 }
 
 /// Sums since the start.
@@ -269,7 +269,7 @@ impl Worker {
         }
         let open: usize = self.followed.iter().map(|followed| followed.events.len()).sum();
         if open + file.probes.len() > MOST_EVENTS || self.closing.waiting() > MOST_WAITING {
-            self.not_followed(pid, None);
+            self.not_followed(None);
             return;
         }
         let mut followed = Followed {
@@ -283,7 +283,7 @@ impl Worker {
             self.closing.close(followed.all().collect());
             // It ended meanwhile: nothing is missed.
             if !matches!(error, OpenError::NoThread { .. }) {
-                self.not_followed(pid, Some(chain(&error)));
+                self.not_followed(Some(chain(&error)));
             }
             return;
         }
@@ -330,7 +330,7 @@ impl Worker {
                 let events = std::mem::take(&mut followed.events);
                 (self.closing).close(events.into_iter().map(|(_, event)| event).collect());
                 if !matches!(error, OpenError::NoThread { .. }) {
-                    self.not_followed(followed.pid, Some(chain(&error)));
+                    self.not_followed(Some(chain(&error)));
                 }
                 false
             }
@@ -372,8 +372,8 @@ impl Worker {
         let _ = (self.notes).send(Note::Sight(clock::monotonic_ns(), pid, kind));
     }
 
-    fn not_followed(&self, pid: Option<Pid>, why: Option<String>) {
-        let _ = self.notes.send(Note::NotFollowed(pid.unwrap_or(Pid(0)), why));
+    fn not_followed(&self, why: Option<String>) {
+        let _ = self.notes.send(Note::NotFollowed(why));
     }
 }
 

@@ -1,0 +1,216 @@
+//! Names for heap memory: by whom it was allocated.
+
+use super::{CodeName, Names as _, ObjectKind, ObjectName, Resolver, resolver::is_library};
+use crate::{
+    access::{LineKey, LineSize, Place, SpaceId, Tid},
+    heap::HeapObject,
+};
+
+/// Files of allocators and of the libraries that call them for others.
+const RUNTIMES: [&str; 9] = [
+    "libc.so",
+    "libc-",
+    "ld-musl-",
+    "ld-linux",
+    "libstdc++",
+    "libc++",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+];
+
+/// Functions that allocate for their callers, by how their names start.
+const ALLOCATING: [&str; 14] = [
+    "operator new",
+    "std::",
+    "alloc::",
+    "core::",
+    "<alloc::",
+    "<core::",
+    "<std::",
+    "hashbrown::",
+    "__gnu_cxx::",
+    "__rust_",
+    "__rdl_",
+    "__rustc",
+    "malloc",
+    "calloc",
+];
+
+/// Where an object of the heap comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocationName {
+    /// Bytes asked for.
+    pub size: u64,
+    /// It was surely alive in most of its accesses; else its free may have been missed.
+    pub certain: bool,
+    /// `malloc`, `operator new`, ..
+    pub function: String,
+    /// The calls that led to it, innermost first.
+    pub stack: Vec<CodeName>,
+    /// Which of them is the program's own: neither an allocator nor a language's library.
+    pub own: Option<usize>,
+    /// Who.
+    pub tid: Tid,
+    /// When, CLOCK_MONOTONIC, nanoseconds.
+    pub time_ns: u64,
+}
+
+impl AllocationName {
+    /// The call in the program's own code.
+    pub fn site(&self) -> Option<&CodeName> {
+        self.stack.get(self.own?)
+    }
+
+    /// `malloc of 64 bytes at queue.c:31 (in make_queue)`.
+    fn words(&self) -> String {
+        let bytes = if self.size == 1 { "byte" } else { "bytes" };
+        let mut text = format!("{} of {} {bytes}", self.function, self.size);
+        let Some(site) = self.site() else {
+            return text;
+        };
+        let symbol = site.symbol.as_deref().map(without_arguments);
+        match (&site.file, site.line) {
+            (Some(file), Some(line)) => {
+                let name = file.rsplit('/').next().unwrap_or(file);
+                text.push_str(&format!(" at {name}:{line}"));
+                if let Some(symbol) = symbol {
+                    text.push_str(&format!(" (in {symbol})"));
+                }
+            }
+            _ => {
+                if let Some(symbol) = symbol {
+                    text.push_str(&format!(" in {symbol}"));
+                }
+            }
+        }
+        text
+    }
+}
+
+impl Resolver<'_> {
+    /// The allocations that were accessed on a line; none where the heap was not followed.
+    pub(super) fn allocations(&self, key: LineKey, size: LineSize) -> Vec<ObjectName> {
+        let (Some(heap), Place::Private { space, addr }) = (self.heap, key.0) else {
+            return Vec::new();
+        };
+        let found = heap.objects(space, addr, size.bytes());
+        let named = found.iter().map(|object| self.allocated(space, object));
+        named.collect()
+    }
+
+    fn allocated(&self, space: SpaceId, object: &HeapObject) -> ObjectName {
+        let stack: Vec<CodeName> = (object.stack.iter().skip(1))
+            // The call before the return address.
+            .map(|ip| self.code(Some(space), ip.saturating_sub(1), false))
+            .collect();
+        let own = stack.iter().position(|frame| !is_runtime(frame));
+        let inner = &stack[..own.unwrap_or(stack.len())];
+        // What the program called: `operator new` rather than the malloc that it calls.
+        let operator = inner.iter().rev().find_map(|frame| {
+            let symbol = frame.symbol.as_deref()?;
+            symbol.starts_with("operator new").then_some(symbol)
+        });
+        let function = match operator {
+            Some(operator) => Some(operator.to_owned()),
+            None => object
+                .stack
+                .first()
+                .and_then(|ip| self.code(Some(space), *ip, false).symbol),
+        };
+        let function = function.as_deref().map_or("an allocation", without_arguments);
+        let function = function.strip_prefix("__libc_").unwrap_or(function);
+        let allocation = AllocationName {
+            size: object.size,
+            certain: object.is_certain(),
+            function: function.to_owned(),
+            own,
+            tid: object.tid,
+            time_ns: object.since_ns,
+            stack,
+        };
+        ObjectName {
+            kind: ObjectKind::Heap,
+            name: Some(allocation.words()),
+            start: Some(object.addr),
+            size: Some(object.size),
+            language: allocation.site().and_then(|site| site.language),
+            allocation: Some(allocation),
+            ..ObjectName::default()
+        }
+    }
+}
+
+/// Whether a frame allocates for its caller.
+fn is_runtime(frame: &CodeName) -> bool {
+    let module = frame.module.as_deref().unwrap_or("");
+    let module = module.rsplit('/').next().unwrap_or(module);
+    let of_library = |file: &String| is_library(file);
+    RUNTIMES.iter().any(|name| module.starts_with(name))
+        || frame.file.as_ref().is_some_and(of_library)
+        || frame.file.is_none()
+            && (frame.symbol.as_deref())
+                .is_some_and(|symbol| ALLOCATING.iter().any(|name| symbol.starts_with(name)))
+}
+
+/// `operator new(unsigned long)` without what is in parentheses; a name that starts with one stays.
+fn without_arguments(symbol: &str) -> &str {
+    match symbol.find('(') {
+        Some(at) if at > 0 => &symbol[..at],
+        _ => symbol,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(module: &str, symbol: &str, file: Option<&str>) -> CodeName {
+        CodeName {
+            module: Some(module.to_owned()),
+            symbol: Some(symbol.to_owned()),
+            file: file.map(str::to_owned),
+            line: file.map(|_| 31),
+            ..CodeName::default()
+        }
+    }
+
+    #[test]
+    fn allocators_and_libraries_allocate_for_others_and_programs_for_themselves() {
+        for (module, symbol, file) in [
+            ("/lib/x86_64-linux-gnu/libstdc++.so.6", "operator new(unsigned long)", None),
+            ("/lib/libjemalloc.so.2", "x", None),
+            ("/a/prog", "alloc::alloc::exchange_malloc", None),
+            ("/a/prog", "f", Some("/usr/include/c++/12/bits/new_allocator.h")),
+            ("/a/prog", "f", Some("/rustc/abc/library/alloc/src/vec/mod.rs")),
+        ] {
+            assert!(is_runtime(&frame(module, symbol, file)), "{module} {symbol}");
+        }
+        for (module, symbol, file) in [
+            ("/a/prog", "make_queue", Some("/src/queue.c")),
+            ("/a/prog", "make_queue", None),
+            ("/a/libcurl.so", "curl_easy_init", None),
+        ] {
+            assert!(!is_runtime(&frame(module, symbol, file)), "{module} {symbol}");
+        }
+    }
+
+    #[test]
+    fn an_allocation_is_called_by_its_function_its_size_and_its_place() {
+        let mut name = AllocationName {
+            size: 64,
+            certain: true,
+            function: "malloc".to_owned(),
+            stack: vec![frame("/a/prog", "make_queue(int)", Some("/src/queue.c"))],
+            own: Some(0),
+            tid: Tid(1),
+            time_ns: 0,
+        };
+        assert_eq!(name.words(), "malloc of 64 bytes at queue.c:31 (in make_queue)");
+        name.stack[0].file = None;
+        assert_eq!(name.words(), "malloc of 64 bytes in make_queue");
+        name.own = None;
+        name.size = 1;
+        assert_eq!(name.words(), "malloc of 1 byte");
+    }
+}
