@@ -12,10 +12,7 @@
 //! Each access counts for the allocation that was alive at its time. An allocation that was never accessed is
 //! forgotten when it is freed, so what is kept grows with the accesses.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
@@ -30,8 +27,8 @@ const MOST_INHERITED: usize = 10_000;
 const MOST_PAST: usize = 1 << 18;
 /// Stretches of [`STRANGE_BYTES`] whose accesses to nothing known are counted, for each address space.
 const MOST_STRANGE: usize = 1 << 18;
-/// A multiple of no line size's fraction: the smallest line.
-const STRANGE_BYTES: u64 = 64;
+/// No allocation starts at less than a multiple of this, so that two have no stretch in common.
+const STRANGE_BYTES: u64 = 8;
 
 /// An allocation, and how much it was accessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +177,9 @@ impl HeapIndex {
         let end = addr.saturating_add(len);
         let overlaps = |object: &HeapObject| object.addr < end && object.end() > addr;
         let before = heap.live.range(..=addr).next_back();
-        let inside = heap.live.range(addr.saturating_add(1)..end.max(addr.saturating_add(1)));
+        let inside = heap
+            .live
+            .range(addr.saturating_add(1)..end.max(addr.saturating_add(1)));
         let live = before.into_iter().chain(inside).map(|(_, object)| object);
         // Memory that a place of the code allocates and frees again and again is one object in what it is for.
         let mut found: Vec<HeapObject> = Vec::new();
@@ -189,7 +188,8 @@ impl HeapIndex {
                 continue;
             }
             let same = |known: &&mut HeapObject| {
-                (known.addr, known.size) == (object.addr, object.size) && known.stack == object.stack
+                (known.addr, known.size) == (object.addr, object.size)
+                    && known.stack == object.stack
             };
             match found.iter_mut().find(same) {
                 Some(known) => {
@@ -199,16 +199,25 @@ impl HeapIndex {
                 None => found.push(object.clone()),
             }
         }
-        found.sort_by_key(|object| (std::cmp::Reverse(object.all_accesses()), object.since_ns, object.addr));
+        found.sort_by_key(|object| {
+            (
+                std::cmp::Reverse(object.all_accesses()),
+                object.since_ns,
+                object.addr,
+            )
+        });
         let mut chosen: Vec<HeapObject> = Vec::new();
         for object in &found {
             let meets = |other: &HeapObject| other.addr < object.end() && object.addr < other.end();
             if chosen.iter().any(meets) {
                 continue;
             }
-            let others = found.iter().filter(|other| meets(other) && *other != object);
+            let others = found
+                .iter()
+                .filter(|other| meets(other) && *other != object);
             let others: u64 = others.map(HeapObject::all_accesses).sum();
-            let stretches = object.addr.max(addr) / STRANGE_BYTES..=(object.end().min(end) - 1) / STRANGE_BYTES;
+            let stretches =
+                object.addr.max(addr) / STRANGE_BYTES..=(object.end().min(end) - 1) / STRANGE_BYTES;
             let strange: u64 = stretches.filter_map(|n| heap.strange.get(&n)).sum();
             if object.all_accesses() > others.max(strange) {
                 chosen.push(object.clone());
@@ -251,7 +260,8 @@ impl SpaceHeap {
             return;
         }
         if self.past.len() >= MOST_PAST {
-            self.past.sort_by_key(|object| std::cmp::Reverse(object.all_accesses()));
+            self.past
+                .sort_by_key(|object| std::cmp::Reverse(object.all_accesses()));
             self.past.truncate(MOST_PAST / 2);
         }
         self.past.push(object);

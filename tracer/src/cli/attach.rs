@@ -20,8 +20,13 @@ use crate::{
 
 /// Watches, then prints the report.
 pub fn run(args: &AttachArgs) -> Result<ExitCode> {
-    let mut observation =
-        Observation::open(&args.target, &args.sampling, &args.watch, &args.heap, args.output.json)?;
+    let mut observation = Observation::open(
+        &args.target,
+        &args.sampling,
+        &args.watch,
+        &args.heap,
+        args.output.json,
+    )?;
     let options = analysis_options(&args.analysis, Some(args.sampling.frequency));
     let recording = args
         .record

@@ -107,7 +107,11 @@ pub fn record(facts: &HeapFacts) -> SourceRecord {
     SourceRecord {
         name: heap::NAME.to_owned(),
         options,
-        evidence: heap::evidence().names().into_iter().map(str::to_owned).collect(),
+        evidence: heap::evidence()
+            .names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     }
 }
 

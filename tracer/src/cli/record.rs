@@ -28,7 +28,8 @@ use crate::{
 
 /// Watches, and keeps everything.
 pub fn run(args: &RecordArgs) -> Result<ExitCode> {
-    let mut observation = Observation::open(&args.target, &args.sampling, &args.watch, &args.heap, false)?;
+    let mut observation =
+        Observation::open(&args.target, &args.sampling, &args.watch, &args.heap, false)?;
     let recording = Recording::create(
         &args.output,
         args.force,
@@ -186,8 +187,7 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     }];
     meta.sources
         .extend(watch.as_ref().map(watch_options::record));
-    meta.sources
-        .extend(heap.as_ref().map(heap_options::record));
+    meta.sources.extend(heap.as_ref().map(heap_options::record));
     meta.targets = TargetsRecord {
         pids,
         command: (!target.command.is_empty()).then(|| target.command.clone()),

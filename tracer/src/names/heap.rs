@@ -52,6 +52,8 @@ pub struct AllocationName {
     pub own: Option<usize>,
     /// Who.
     pub tid: Tid,
+    /// That thread's name, where it was seen.
+    pub comm: Option<String>,
     /// When, CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
 }
@@ -118,14 +120,17 @@ impl Resolver<'_> {
                 .first()
                 .and_then(|ip| self.code(Some(space), *ip, false).symbol),
         };
-        let function = function.as_deref().map_or("an allocation", without_arguments);
-        let function = function.strip_prefix("__libc_").unwrap_or(function);
+        let function = function
+            .as_deref()
+            .map_or("an allocation", without_arguments);
+        let function = public_name(function);
         let allocation = AllocationName {
             size: object.size,
             certain: object.is_certain(),
             function: function.to_owned(),
             own,
             tid: object.tid,
+            comm: self.thread(object.tid).comm,
             time_ns: object.since_ns,
             stack,
         };
@@ -138,6 +143,18 @@ impl Resolver<'_> {
             allocation: Some(allocation),
             ..ObjectName::default()
         }
+    }
+}
+
+/// The name that programs call a function of libc by: debug information has its inner one.
+fn public_name(function: &str) -> &str {
+    let plain = function.strip_prefix("__GI_").unwrap_or(function);
+    let plain = plain.strip_prefix("__libc_").unwrap_or(plain);
+    if plain.starts_with("__") && !plain.contains(':') {
+        let plain = plain.trim_start_matches('_');
+        plain.strip_prefix("libc_").unwrap_or(plain)
+    } else {
+        plain
     }
 }
 
@@ -178,20 +195,54 @@ mod tests {
     #[test]
     fn allocators_and_libraries_allocate_for_others_and_programs_for_themselves() {
         for (module, symbol, file) in [
-            ("/lib/x86_64-linux-gnu/libstdc++.so.6", "operator new(unsigned long)", None),
+            (
+                "/lib/x86_64-linux-gnu/libstdc++.so.6",
+                "operator new(unsigned long)",
+                None,
+            ),
             ("/lib/libjemalloc.so.2", "x", None),
             ("/a/prog", "alloc::alloc::exchange_malloc", None),
-            ("/a/prog", "f", Some("/usr/include/c++/12/bits/new_allocator.h")),
-            ("/a/prog", "f", Some("/rustc/abc/library/alloc/src/vec/mod.rs")),
+            (
+                "/a/prog",
+                "f",
+                Some("/usr/include/c++/12/bits/new_allocator.h"),
+            ),
+            (
+                "/a/prog",
+                "f",
+                Some("/rustc/abc/library/alloc/src/vec/mod.rs"),
+            ),
         ] {
-            assert!(is_runtime(&frame(module, symbol, file)), "{module} {symbol}");
+            assert!(
+                is_runtime(&frame(module, symbol, file)),
+                "{module} {symbol}"
+            );
         }
         for (module, symbol, file) in [
             ("/a/prog", "make_queue", Some("/src/queue.c")),
             ("/a/prog", "make_queue", None),
             ("/a/libcurl.so", "curl_easy_init", None),
         ] {
-            assert!(!is_runtime(&frame(module, symbol, file)), "{module} {symbol}");
+            assert!(
+                !is_runtime(&frame(module, symbol, file)),
+                "{module} {symbol}"
+            );
+        }
+    }
+
+    #[test]
+    fn inner_names_of_libc_are_called_as_programs_call_them() {
+        for (inner, public) in [
+            ("malloc", "malloc"),
+            ("__GI___libc_malloc", "malloc"),
+            ("__libc_calloc", "calloc"),
+            ("__posix_memalign", "posix_memalign"),
+            ("___libc_free", "free"),
+            ("operator new", "operator new"),
+            ("mi_malloc", "mi_malloc"),
+            ("_rjem_malloc", "_rjem_malloc"),
+        ] {
+            assert_eq!(public_name(inner), public);
         }
     }
 
@@ -204,9 +255,13 @@ mod tests {
             stack: vec![frame("/a/prog", "make_queue(int)", Some("/src/queue.c"))],
             own: Some(0),
             tid: Tid(1),
+            comm: None,
             time_ns: 0,
         };
-        assert_eq!(name.words(), "malloc of 64 bytes at queue.c:31 (in make_queue)");
+        assert_eq!(
+            name.words(),
+            "malloc of 64 bytes at queue.c:31 (in make_queue)"
+        );
         name.stack[0].file = None;
         assert_eq!(name.words(), "malloc of 64 bytes in make_queue");
         name.own = None;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     build::RunFacts,
-    model::{Finding, Thread},
+    model::Finding,
     number::{count, grouped, percent},
     rows::share,
     shorten,
@@ -70,6 +70,8 @@ pub struct Allocation {
     pub certain: bool,
     /// Who allocated it.
     pub tid: u32,
+    /// That thread's name.
+    pub comm: Option<String>,
     /// Seconds from the start of the run.
     pub at_s: Option<f64>,
     /// The calls that led to it, innermost first.
@@ -122,13 +124,16 @@ pub(super) fn allocation(
         file: frame.file.clone(),
         line: frame.line,
     };
-    let since_start_ns = run.started_ns.and_then(|start| name.time_ns.checked_sub(start));
+    let since_start_ns = run
+        .started_ns
+        .and_then(|start| name.time_ns.checked_sub(start));
     Allocation {
         function: name.function.clone(),
         size: name.size,
         offset: line.wrapping_sub(start) as i64,
         certain: name.certain,
         tid: name.tid.0,
+        comm: name.comm.clone(),
         at_s: since_start_ns.map(|ns| ns as f64 / 1e9),
         stack: name.stack.iter().map(call).collect(),
         site: name.own,
@@ -136,7 +141,7 @@ pub(super) fn allocation(
 }
 
 /// `byte 16 on is the malloc of 24 bytes by worker 4242 after 0.02 s: make (q.c:31) < main (q.c:50)`.
-pub(super) fn words(allocation: &Allocation, alone: bool, names: &[Thread]) -> String {
+pub(super) fn words(allocation: &Allocation, alone: bool) -> String {
     let mut text = String::new();
     if !alone {
         let at = allocation.offset.min(0).unsigned_abs();
@@ -147,14 +152,17 @@ pub(super) fn words(allocation: &Allocation, alone: bool, names: &[Thread]) -> S
         shorten::symbol(&allocation.function, 40),
         count(allocation.size, "byte", "bytes"),
     ));
-    let thread = names.iter().find(|thread| thread.tid == allocation.tid);
-    let thread = thread.and_then(|thread| thread.comm.as_deref()).unwrap_or("thread");
+    let thread = allocation.comm.as_deref().unwrap_or("thread");
     text.push_str(&format!(" by {thread} {}", allocation.tid));
     if let Some(at_s) = allocation.at_s {
         text.push_str(&format!(" {at_s:.3} s into the run"));
     }
     let first = allocation.site.unwrap_or(0);
-    let calls: Vec<String> = (allocation.stack.iter().skip(first))
+    // What called main is the same in every program.
+    let is_main = |call: &Call| call.symbol.as_deref() == Some("main");
+    let last = allocation.stack.iter().position(is_main);
+    let own = &allocation.stack[..last.map_or(allocation.stack.len(), |last| last + 1)];
+    let calls: Vec<String> = (own.iter().skip(first))
         .filter_map(call_words)
         .take(SHOWN_CALLS)
         .collect();
@@ -170,10 +178,15 @@ pub(super) fn words(allocation: &Allocation, alone: bool, names: &[Thread]) -> S
 fn call_words(call: &Call) -> Option<String> {
     let place = call.file.as_deref().map(|file| {
         let name = file.rsplit('/').next().unwrap_or(file);
-        let line = call.line.map_or_else(String::new, |line| format!(":{line}"));
+        let line = call
+            .line
+            .map_or_else(String::new, |line| format!(":{line}"));
         shorten::middle(&format!("{name}{line}"), 40)
     });
-    let symbol = call.symbol.as_deref().map(|symbol| shorten::symbol(symbol, 50));
+    let symbol = call
+        .symbol
+        .as_deref()
+        .map(|symbol| shorten::symbol(symbol, 50));
     match (symbol, place) {
         (Some(symbol), Some(place)) => Some(format!("{symbol} ({place})")),
         (Some(only), None) | (None, Some(only)) => Some(only),
@@ -183,12 +196,9 @@ fn call_words(call: &Call) -> Option<String> {
 
 /// One line of text for each object of the heap on a finding's line.
 pub(super) fn lines(finding: &Finding) -> Vec<String> {
-    let threads: Vec<Thread> = (finding.accesses.iter())
-        .flat_map(|row| row.threads.iter().cloned())
-        .collect();
     let alone = finding.allocations.len() == 1;
     (finding.allocations.iter())
-        .map(|allocation| words(allocation, alone, &threads))
+        .map(|allocation| words(allocation, alone))
         .collect()
 }
 

@@ -122,6 +122,7 @@ pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName
         size: Some(size),
         language: None,
         layout: None,
+        allocation: None,
     }
 }
 
@@ -218,8 +219,8 @@ pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judg
 }
 
 pub fn facts() -> RunFacts {
-        heap: None,
     RunFacts {
+        heap: None,
         sources: vec!["timer".to_owned()],
         started_ns: Some(1_000_000_000),
         duration_ns: 5_000_000_000,

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    RunFacts, allocation, model::{Allocation, Object}, printable::printable, shorten,
+    RunFacts, allocation,
+    model::{Allocation, Object},
+    printable::printable,
+    shorten,
 };
 use crate::{
     access::{LineKey, LineSize, Place},
@@ -122,13 +125,20 @@ impl Subject {
     /// Where an object was allocated, where that was seen.
     fn allocated(&self, object: &ObjectName, run: &RunFacts) -> Option<Allocation> {
         let (name, start) = object.allocation.as_ref().zip(object.start)?;
-        Some(allocation::allocation(name, self.key.0.position(), start, run))
+        Some(allocation::allocation(
+            name,
+            self.key.0.position(),
+            start,
+            run,
+        ))
     }
 
     /// Where each object was allocated, in address order.
     pub(super) fn allocations(&self, run: &RunFacts) -> Vec<Allocation> {
         let objects = self.objects.iter();
-        objects.filter_map(|object| self.allocated(object, run)).collect()
+        objects
+            .filter_map(|object| self.allocated(object, run))
+            .collect()
     }
 
     /// The objects with names that are safe, and short enough, to put into sentences.

@@ -146,7 +146,9 @@ fn addresses(text: &str) -> Option<Vec<u64>> {
         return Some(Vec::new());
     }
     let words = text.split(';').take(MOST_FRAMES);
-    words.map(|word| u64::from_str_radix(word, 16).ok()).collect()
+    words
+        .map(|word| u64::from_str_radix(word, 16).ok())
+        .collect()
 }
 
 fn code(kind: &AllocationKind) -> u32 {

@@ -17,8 +17,8 @@ use super::{
     error::SessionError,
     meta::{CLOCK, FORMAT, Meta},
     schema::{
-        ACCESSES, ALLOCATIONS, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, MAX_SEGMENT_WINDOWS,
-        SCHEMA_VERSION, TASKS, WINDOWS,
+        ACCESSES, ALLOCATIONS, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
+        MAX_SEGMENT_WINDOWS, SCHEMA_VERSION, TASKS, WINDOWS,
     },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,

@@ -177,7 +177,8 @@ impl HeapTracker {
             len: metadata.len(),
             file_offset: 0,
             // As in /proc/PID/maps, which the kernel's records agree with.
-            dev: u64::from(libc::major(metadata.dev())) << 32 | u64::from(libc::minor(metadata.dev())),
+            dev: u64::from(libc::major(metadata.dev())) << 32
+                | u64::from(libc::minor(metadata.dev())),
             inode: metadata.ino(),
             shared: false,
             executable: true,
@@ -264,7 +265,10 @@ impl HeapTracker {
             HeapEvent::Allocated(record) => {
                 let (pid, tid) = (Pid(record.caller.pid), Tid(record.caller.tid));
                 if record.old != 0 {
-                    push(record.entered_ns, known(record.entered_ns, pid, tid, record.old));
+                    push(
+                        record.entered_ns,
+                        known(record.entered_ns, pid, tid, record.old),
+                    );
                 }
                 push(record.caller.time_ns, Pending::Allocated(record));
             }
@@ -330,7 +334,10 @@ impl HeapTracker {
         if self.not_followed == 0 {
             return None;
         }
-        let why = self.why.as_deref().unwrap_or("too many processes came and went");
+        let why = self
+            .why
+            .as_deref()
+            .unwrap_or("too many processes came and went");
         Some(format!(
             "the heaps of {} processes (or a library of theirs) were not followed: {why}",
             self.not_followed

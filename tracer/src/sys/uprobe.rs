@@ -75,10 +75,12 @@ impl UprobePmu {
         // The kernel reads the path before the call returns.
         let event = perf_event::open(&attributes, scope)?;
         drop(path);
-        event.set_bpf(program).map_err(|source| OpenError::Refused {
-            cpu: "any".to_owned(),
-            source,
-        })?;
+        event
+            .set_bpf(program)
+            .map_err(|source| OpenError::Refused {
+                cpu: "any".to_owned(),
+                source,
+            })?;
         Ok(event)
     }
 }

@@ -44,7 +44,8 @@ fn the_json_form_has_every_key_of_the_schema() {
             "unresolved": {},
             "operands_unknown": 0,
             "threshold": 0.01,
-            "watch": null
+            "watch": null,
+            "heap": null
           },
           "findings": [
             {
@@ -66,8 +67,10 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "file": "/src/demo/demo.c",
                 "line": 12,
                 "offset_in_object": 0,
-                "size": 24
+                "size": 24,
+                "allocation": null
               },
+              "allocations": [],
               "cost": {
                 "share": 0.414,
                 "stalled_share": 0.46,

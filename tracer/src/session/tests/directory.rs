@@ -21,7 +21,14 @@ fn only_the_owner_can_read_a_session() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");
     write(&path, &[batch(0)], &WriterOptions::default()).expect("written");
-    for folder in ["", "accesses", "mappings", "tasks", "windows"] {
+    for folder in [
+        "",
+        "accesses",
+        "mappings",
+        "tasks",
+        "windows",
+        "allocations",
+    ] {
         assert_eq!(mode(&path.join(folder)), 0o700, "{folder}");
     }
     for file in [
@@ -30,6 +37,7 @@ fn only_the_owner_can_read_a_session() {
         "mappings/part-00000.parquet",
         "tasks/part-00000.parquet",
         "windows/part-00000.parquet",
+        "allocations/part-00000.parquet",
     ] {
         assert_eq!(mode(&path.join(file)), 0o600, "{file}");
     }
@@ -116,14 +124,14 @@ fn a_session_of_a_later_schema_is_refused_by_both_versions() {
     let file = path.join("meta.json");
     let text = fs::read_to_string(&file).expect("a meta");
     let newer = text
-        .replace("\"schema_version\": 2", "\"schema_version\": 3")
+        .replace("\"schema_version\": 3", "\"schema_version\": 4")
         .replace("\"tool_version\": \"", "\"tool_version\": \"9.9.");
     assert_ne!(text, newer);
     fs::write(&file, newer).expect("room");
     let error = read(&path).expect_err("newer").to_string();
     assert!(
-        error.contains("schema 3 (written by cohtrace 9.9."),
+        error.contains("schema 4 (written by cohtrace 9.9."),
         "{error}"
     );
-    assert!(error.contains("reads up to 2"), "{error}");
+    assert!(error.contains("reads up to 3"), "{error}");
 }

@@ -56,7 +56,14 @@ impl Drop for SmallDisk {
 
 fn files(path: &Path) -> Vec<String> {
     let mut names = Vec::new();
-    for folder in ["", "accesses", "mappings", "tasks", "windows"] {
+    for folder in [
+        "",
+        "accesses",
+        "mappings",
+        "tasks",
+        "windows",
+        "allocations",
+    ] {
         for entry in fs::read_dir(path.join(folder)).expect("a folder") {
             let entry = entry.expect("an entry");
             if entry.file_type().expect("a type").is_file() {
@@ -134,7 +141,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_is_on_it() {
     assert_eq!(caveats.len(), 1, "{caveats:?}");
     assert!(caveats[0].contains("stopped early"), "{caveats:?}");
     assert!(
-        caveats[0].contains("50000 accesses, 2 context events and 1 watch windows"),
+        caveats[0].contains("50000 accesses, 2 context events, 1 watch windows"),
         "{caveats:?}"
     );
 }
@@ -147,7 +154,7 @@ fn a_disk_with_room_for_a_segment_but_not_for_meta_keeps_the_segment() {
     let path = disk.path();
     let mut writer = SessionWriter::create(&path, Meta::new(), &at_once()).expect("a new session");
     writer.append(&batch(0)).expect("room");
-    fill(&disk, 5);
+    fill(&disk, 6);
     let message = writer
         .append(&batch(1))
         .expect_err("no room for meta.json")

@@ -227,9 +227,10 @@ fn windows_of_a_batch_in_pieces_come_after_all_its_accesses() {
             accesses += piece.accesses.len();
             assert!(piece.windows.is_empty() || accesses == large.accesses.len());
             let rows = piece.accesses.len() + piece.context.len() + piece.windows.len();
+            let rows = rows + piece.allocations.len();
             assert!(rows <= segment_rows, "{rows} of {segment_rows}");
         }
-        assert_eq!(pieces, 27usize.div_ceil(segment_rows));
+        assert_eq!(pieces, 30usize.div_ceil(segment_rows));
         assert_eq!(read(&path).expect("reads").0, large);
     }
 }
@@ -253,26 +254,37 @@ fn more_windows_than_a_segment_holds_are_cut_and_come_back() {
     assert!(!path.join("windows/part-00002.parquet").exists());
 }
 
-/// Makes of a session without windows what version 1 wrote: no table, no count of it, another number.
-fn to_version_1(path: &Path) {
-    fs::remove_dir(path.join("windows")).expect("an empty folder");
+/// Makes of a session without these tables what an older version wrote: no table, no count of it in parts and
+/// tallies, another number.
+pub(super) fn to_version(version: u32, path: &Path, tables: &[&str]) {
+    for table in tables {
+        fs::remove_dir(path.join(table)).expect("an empty folder");
+    }
     let meta = path.join("meta.json");
     let text = fs::read_to_string(&meta).expect("a meta");
-    let old = text.replace("\"schema_version\": 2", "\"schema_version\": 1");
-    assert_ne!(text, old);
-    fs::write(&meta, old).expect("room");
+    let mut old: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    old["schema_version"] = version.into();
+    let tally = old["tally"].as_object_mut().expect("a tally");
+    tally.remove("heap").expect("counts of the heap");
+    fs::write(&meta, old.to_string()).expect("room");
     for entry in fs::read_dir(path.join("accesses")).expect("a folder") {
         let part = entry.expect("an entry").path();
         let bytes = fs::read(&part).expect("a part");
-        fs::write(&part, without_window_count(bytes)).expect("room");
+        fs::write(&part, without_counts(bytes, tables)).expect("room");
     }
 }
 
-/// The part with the same rows and a footer that does not count windows.
-fn without_window_count(part: Vec<u8>) -> Vec<u8> {
+/// The part with the same rows and a footer that does not count rows of these tables, nor anything of heaps.
+fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
     let (old, columns) = read_part(&ACCESSES, part, |facts, source| {
-        let old = facts.replace(",\"windows\":0", "");
-        assert_ne!(facts, old);
+        let mut old: serde_json::Value = serde_json::from_str(facts).expect("JSON");
+        let whole = old["whole"].as_object_mut().expect("the counts");
+        for table in tables {
+            assert_eq!(whole.remove(*table), Some(0.into()));
+        }
+        let tally = whole["tally"].as_object_mut().expect("a tally");
+        tally.remove("heap").expect("counts of the heap");
+        let old = old.to_string();
         let mut columns = Vec::new();
         for column in ACCESSES.columns {
             columns.push(match column.kind {
@@ -312,15 +324,15 @@ fn a_session_of_version_1_reads_as_it_did_and_has_no_windows() {
     let path = directory.path().join("s.coh");
     let batches = [0, 1].map(|n| Batch {
         windows: Vec::new(),
-        ..batch(n)
+        ..super::allocations::batch_without(n)
     });
     write(&path, &batches, &WriterOptions::default()).expect("written");
-    to_version_1(&path);
+    to_version(1, &path, &["windows", "allocations"]);
     let (back, caveats) = read(&path).expect("reads");
     assert_eq!(back, joined(&batches));
     assert_eq!(caveats, Vec::<String>::new());
     let reader = SessionReader::open(&path).expect("a session");
-    assert_eq!(reader.meta().schema_version, 2, "in today's shape");
+    assert_eq!(reader.meta().schema_version, 3, "in today's shape");
 }
 
 #[test]

@@ -104,7 +104,9 @@ pub fn probes(module: &Module) -> Vec<Probe> {
         let named = move |(name, shape): &(&str, Shape)| (format!("{prefix}{name}"), *shape);
         PLAIN.iter().map(named)
     });
-    let others = OTHERS.iter().map(|(name, shape)| ((*name).to_owned(), *shape));
+    let others = OTHERS
+        .iter()
+        .map(|(name, shape)| ((*name).to_owned(), *shape));
     let functions: Vec<(String, Shape)> = plain.chain(others).collect();
     let names: Vec<&str> = functions.iter().map(|(name, _)| name.as_str()).collect();
     let starts = module.functions_named(&names);
@@ -140,7 +142,9 @@ pub fn probes(module: &Module) -> Vec<Probe> {
 
 /// The offset of the instruction to probe in the function at `start`, and whether it will be single-stepped.
 fn place(module: &Module, start: u64) -> Option<(u64, bool)> {
-    let end = module.function(start).map_or(start, |function| function.end);
+    let end = module
+        .function(start)
+        .map_or(start, |function| function.end);
     let code = module.code(start, end).unwrap_or(&[]);
     let cheap = if cfg!(target_arch = "x86_64") {
         cheap_probe(code, start)

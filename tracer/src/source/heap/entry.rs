@@ -52,7 +52,10 @@ fn is_carried_out(code: &[u8]) -> bool {
 fn changes_arguments(info: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
     const READ: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RSP];
     info.info(instruction).used_registers().iter().any(|used| {
-        let writes = !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None);
+        let writes = !matches!(
+            used.access(),
+            OpAccess::Read | OpAccess::CondRead | OpAccess::None
+        );
         writes && READ.contains(&used.register().full_register())
     })
 }

@@ -51,7 +51,11 @@ mod tests {
         let mut governor = Governor::new(share);
         let (mut on, mut spent_ns, mut off_at) = (true, 0, None);
         for now_ns in (0..WHOLE_NS).step_by(STEP_NS as usize) {
-            let cost_ns = if on { (STEP_NS as f64 * rate) as u64 } else { 0 };
+            let cost_ns = if on {
+                (STEP_NS as f64 * rate) as u64
+            } else {
+                0
+            };
             spent_ns += cost_ns;
             governor.account(STEP_NS, cost_ns);
             if on && off_at.is_none() && governor.is_spent() {
@@ -73,9 +77,16 @@ mod tests {
 
     #[test]
     fn a_storm_costs_the_share_however_late_the_probes_come_out() {
-        for (rate, late_ns) in [(0.9, 0), (0.9, 250_000_000), (1.9, 1_000_000_000), (0.06, 0)] {
+        for (rate, late_ns) in [
+            (0.9, 0),
+            (0.9, 250_000_000),
+            (1.9, 1_000_000_000),
+            (0.06, 0),
+        ] {
             let spent = spend(0.05, rate, late_ns);
-            assert!((0.04..=0.052).contains(&spent), "{rate} {late_ns}: {spent}");
+            // What is spent late at the very end is not paid back within the time.
+            let most = 0.051 + rate * late_ns as f64 / 600e9;
+            assert!((0.04..=most).contains(&spent), "{rate} {late_ns}: {spent}");
         }
     }
 }

@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use tracer_ebpf::HeapStats;
+
 use super::{allocators::Probe, governor::Governor};
 use crate::{
     access::{Cpu, Pid, Tid},
@@ -189,6 +191,7 @@ struct Worker {
     notes: Sender<Note>,
     totals: Arc<Mutex<Totals>>,
     governor: Governor,
+    before: HeapStats,
     followed: Vec<Followed>,
     on: bool,
     counted_ns: u64,
@@ -199,7 +202,10 @@ struct Worker {
 
 impl Worker {
     fn new(means: Means, notes: Sender<Note>, totals: Arc<Mutex<Totals>>) -> Worker {
+        // What the measurement of the costs left behind.
+        let before = means.stats.sum().unwrap_or_default();
         Worker {
+            before,
             governor: Governor::new(means.share),
             means,
             notes,
@@ -251,7 +257,9 @@ impl Worker {
                 }
             }
             Command::Forget(pid) => {
-                let gone = self.followed.extract_if(.., |followed| followed.pid == Some(pid));
+                let gone = self
+                    .followed
+                    .extract_if(.., |followed| followed.pid == Some(pid));
                 for followed in gone {
                     self.closing.close(followed.all().collect());
                 }
@@ -267,7 +275,11 @@ impl Worker {
         if self.followed.iter().any(known) {
             return;
         }
-        let open: usize = self.followed.iter().map(|followed| followed.events.len()).sum();
+        let open: usize = self
+            .followed
+            .iter()
+            .map(|followed| followed.events.len())
+            .sum();
         if open + file.probes.len() > MOST_EVENTS || self.closing.waiting() > MOST_WAITING {
             self.not_followed(None);
             return;
@@ -314,7 +326,11 @@ impl Worker {
     fn take_out(&mut self) {
         self.on = false;
         self.tell(None, AllocationKind::Unseen);
-        while self.followed.iter().any(|followed| !followed.events.is_empty()) {
+        while self
+            .followed
+            .iter()
+            .any(|followed| !followed.events.is_empty())
+        {
             for followed in &mut self.followed {
                 drop(followed.hottest());
             }
@@ -350,18 +366,21 @@ impl Worker {
             return;
         };
         let costs = self.means.costs;
-        let calls = (stats.entries + stats.returns) / 2;
-        let mut cost_ns = calls * costs.allocation_ns + stats.frees * costs.free_ns;
+        let before = self.before;
+        let entries = stats.entries.saturating_sub(before.entries);
+        let returns = stats.returns.saturating_sub(before.returns);
+        let frees = stats.frees.saturating_sub(before.frees);
+        let mut cost_ns = (entries + returns) / 2 * costs.allocation_ns + frees * costs.free_ns;
         let mut probes = (self.followed.iter()).flat_map(|followed| &followed.file.probes);
         if probes.any(|probe| probe.stepped) {
             // Which ones were hit is not counted: as if all were such.
-            cost_ns += (stats.entries + stats.frees) * costs.step_ns;
+            cost_ns += (entries + frees) * costs.step_ns;
         }
         let cost_ns = cost_ns.max(self.cost_ns);
         self.governor.account(elapsed_ns, cost_ns - self.cost_ns);
         self.cost_ns = cost_ns;
         let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        totals.dropped = stats.dropped;
+        totals.dropped = stats.dropped.saturating_sub(before.dropped);
         totals.cost_ns = cost_ns;
         if !self.on {
             totals.off_ns += elapsed_ns;
@@ -403,7 +422,11 @@ impl Closing {
     fn close(&mut self, events: Vec<PerfEvent>) {
         let add = |waiting: &Mutex<usize>, done: bool| {
             let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            *waiting = if done { waiting.saturating_sub(1) } else { *waiting + 1 };
+            *waiting = if done {
+                waiting.saturating_sub(1)
+            } else {
+                *waiting + 1
+            };
         };
         if self.thread.is_none() && !events.is_empty() {
             let (sender, inbox) = mpsc::channel::<PerfEvent>();

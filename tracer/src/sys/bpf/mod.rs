@@ -22,7 +22,8 @@ use aya::{
     },
 };
 use tracer_ebpf::{
-    HEAP_CALLS, HEAP_EVENTS, KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK, TARGETS, globals, programs,
+    HEAP_CALLS, HEAP_EVENTS, KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK,
+    TARGETS, globals, programs,
 };
 
 pub use self::{
