@@ -87,7 +87,10 @@ fn an_event_has_the_columns_of_its_kind_and_no_others() {
         (4, None, None, None),
     ] {
         let error = check(kind, addr, size, stack).expect_err("refused");
-        assert!(error.starts_with(&format!("row 0 has kind {kind}")), "{error}");
+        assert!(
+            error.starts_with(&format!("row 0 has kind {kind}")),
+            "{error}"
+        );
     }
     let error = check(0, Some(1), Some(1), Some("a;;b")).expect_err("refused");
     assert!(error.contains("call stack"), "{error}");
