@@ -67,26 +67,21 @@ impl AllocationName {
     /// `malloc of 64 bytes at queue.c:31 (in make_queue)`.
     fn words(&self) -> String {
         let bytes = if self.size == 1 { "byte" } else { "bytes" };
-        let mut text = format!("{} of {} {bytes}", self.function, self.size);
+        let what = format!("{} of {} {bytes}", self.function, self.size);
         let Some(site) = self.site() else {
-            return text;
+            return what;
         };
         let symbol = site.symbol.as_deref().map(without_arguments);
-        match (&site.file, site.line) {
-            (Some(file), Some(line)) => {
-                let name = file.rsplit('/').next().unwrap_or(file);
-                text.push_str(&format!(" at {name}:{line}"));
-                if let Some(symbol) = symbol {
-                    text.push_str(&format!(" (in {symbol})"));
-                }
-            }
-            _ => {
-                if let Some(symbol) = symbol {
-                    text.push_str(&format!(" in {symbol}"));
-                }
-            }
+        let place = site.file.as_deref().zip(site.line).map(|(file, line)| {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            format!("{name}:{line}")
+        });
+        match (place, symbol) {
+            (Some(place), Some(symbol)) => format!("{what} at {place} (in {symbol})"),
+            (Some(place), None) => format!("{what} at {place}"),
+            (None, Some(symbol)) => format!("{what} in {symbol}"),
+            (None, None) => what,
         }
-        text
     }
 }
 

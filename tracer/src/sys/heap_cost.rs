@@ -2,6 +2,7 @@
 
 use std::{
     arch::naked_asm,
+    ffi::CString,
     fs::{self, File},
     hint::black_box,
     time::Instant,
@@ -64,6 +65,12 @@ pub fn measure(pmu: UprobePmu, heap: &HeapPrograms) -> Result<Option<HeapCosts>,
         free_ns: free_ns.max(1),
         step_ns: stepped_ns.saturating_sub(free_ns),
     }))
+}
+
+/// Our own program, and the offset of a function in it.
+pub(super) fn own_place() -> Option<(CString, u64)> {
+    let (_, offset) = place_of(measured as *const () as u64)?;
+    Some((CString::new("/proc/self/exe").ok()?, offset))
 }
 
 fn per_call(function: extern "C" fn(u64) -> u64) -> u64 {

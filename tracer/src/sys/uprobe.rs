@@ -22,6 +22,11 @@ const PMU: &str = "/sys/bus/event_source/devices/uprobe/type";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UprobePmu(u32);
 
+/// The PMU's number, where there is one.
+pub(super) fn pmu_number() -> Option<u32> {
+    UprobePmu::find().ok().map(|UprobePmu(number)| number)
+}
+
 /// Why no function can be probed here.
 #[derive(Debug, thiserror::Error)]
 #[error("this kernel has no uprobe PMU ({PMU}): it needs CONFIG_UPROBE_EVENTS and Linux 4.17")]

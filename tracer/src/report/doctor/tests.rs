@@ -25,6 +25,7 @@ fn root_on_a_guest() -> LiveProbe {
         bpf: Some(Ok(())),
         kernel_reads: Some(Ok(())),
         raw_tracepoint: Some(Ok(())),
+        uprobes: Some(Ok(())),
         breakpoints: Some(BreakpointSlots {
             free: 4,
             cpu: Some(Cpu(0)),

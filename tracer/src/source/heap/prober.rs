@@ -370,7 +370,7 @@ impl Worker {
         let entries = stats.entries.saturating_sub(before.entries);
         let returns = stats.returns.saturating_sub(before.returns);
         let frees = stats.frees.saturating_sub(before.frees);
-        let mut cost_ns = (entries + returns) / 2 * costs.allocation_ns + frees * costs.free_ns;
+        let mut cost_ns = entries.midpoint(returns) * costs.allocation_ns + frees * costs.free_ns;
         let mut probes = (self.followed.iter()).flat_map(|followed| &followed.file.probes);
         if probes.any(|probe| probe.stepped) {
             // Which ones were hit is not counted: as if all were such.
@@ -398,13 +398,9 @@ impl Worker {
 
 /// An error with its reasons.
 fn chain(error: &OpenError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(reason) = source {
-        text.push_str(&format!(": {reason}"));
-        source = reason.source();
-    }
-    text
+    let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
+    let words = std::iter::once(error.to_string()).chain(reasons.map(ToString::to_string));
+    words.collect::<Vec<_>>().join(": ")
 }
 
 /// Closes events one after the other, in a thread of its own.
