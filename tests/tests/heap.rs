@@ -37,6 +37,11 @@ fn aligned_boxes_are_no_finding() {
     check("two_boxes", Padded);
 }
 
+#[test]
+fn a_reallocated_block_with_counters_apart_is_no_finding() {
+    check("reused_block", Padded);
+}
+
 /// One allocation that a report must name.
 struct Expected<'a> {
     function: &'a str,

@@ -39,7 +39,7 @@ fn root_on_a_guest() -> LiveProbe {
 fn a_guest_reads_from_the_verdict_down_to_the_facts() {
     let diagnosis = diagnosis(&fixture::kvm_amd(), root_on_a_guest());
     assert!(diagnosis.can_run());
-    expect![[r"
+    expect![[r#"
         cohtrace doctor: Linux 6.18.44, x86_64, KVM guest, 2 CPUs
 
         Sources
@@ -55,6 +55,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           BPF on perf events    ok
           BPF kernel reads      ok
           BPF raw tracepoint    ok
+          uprobes (--heap)      ok
 
         Hardware
           memory-sampling PMU   none: the hypervisor passes none on to this guest
@@ -94,7 +95,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           user namespace        initial
           container             no sign of one
           locked memory         8 MiB
-    "]]
+    "#]]
     .assert_eq(&render_text(&diagnosis, Paint::Plain));
 }
 
@@ -136,6 +137,7 @@ fn an_ordinary_user_reads_why_and_the_commands_to_paste() {
           BPF on perf events    no: bpf(BPF_PROG_LOAD): Operation not permitted (os error 1)
           BPF kernel reads      not tried
           BPF raw tracepoint    not tried
+          uprobes (--heap)      not tried
     "#]].assert_eq(until_hardware);
 }
 
