@@ -404,6 +404,17 @@ mod tests {
     }
 
     #[test]
+    fn heaps_are_followed_in_given_processes_only_and_their_options_need_the_wish() {
+        let parse = |words: &[&str]| Cli::try_parse_from([&["cohtrace", "attach"], words].concat());
+        assert!(parse(&["-p", "1", "--heap", "--heap-min", "32"]).is_ok());
+        assert!(parse(&["--heap", "--heap-overhead", "100", "--", "ls"]).is_ok());
+        assert!(parse(&["-a", "--heap"]).is_err());
+        assert!(parse(&["-p", "1", "--heap-min", "32"]).is_err());
+        assert!(parse(&["-p", "1", "--heap", "--heap-min", "0"]).is_err());
+        assert!(parse(&["-p", "1", "--heap", "--heap-overhead", "0"]).is_err());
+    }
+
+    #[test]
     fn senseless_values_are_refused() {
         let parse =
             |words: &[&str]| Cli::try_parse_from([&["cohtrace", "attach", "-a"], words].concat());

@@ -47,11 +47,6 @@ pub const NAME: &str = "heap";
 const MOST_DRAINED: usize = 1 << 15;
 /// How long the first probes may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where every process but ourselves is a target, our own hits are not recorded, so that measuring them misses what
-/// the record costs: 40 % of the whole on the machine where it was compared.
-const UNRECORDED: u64 = 5;
-const RECORDED: u64 = 3;
-
 /// How to follow heaps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeapOptions {
@@ -86,7 +81,6 @@ pub struct HeapTracker {
     modules: Arc<ModuleStore>,
     costs: HeapCosts,
     share: f64,
-    everything: bool,
     /// By device and inode; `None` for files that are no allocators.
     files: FxHashMap<(u64, u64), Option<Arc<ProbedFile>>>,
     totals: Totals,
@@ -102,27 +96,29 @@ impl HeapTracker {
         options: &HeapOptions,
         modules: Arc<ModuleStore>,
     ) -> Result<HeapTracker, SourceError> {
+        let Target::Trees(roots) = target else {
+            // A probe for everybody would trap processes that are nobody's target by the thousand a second.
+            return Err(SourceError::System {
+                what: "following the heaps of every process",
+                source: std::io::ErrorKind::Unsupported.into(),
+            });
+        };
         let pmu = UprobePmu::find()?;
         let Heap {
             programs,
             stats,
             mut ring,
         } = live.kernel.heap()?;
-        let everything = *target == Target::Everything;
         let own = Pid(std::process::id());
         let known = live.kernel.set_target(own, true);
         let measured = heap_cost::measure(pmu, &programs);
         if known {
             let _ = live.kernel.set_target(own, false);
         }
-        let mut costs = measured?.ok_or_else(|| SourceError::System {
+        let costs = measured?.ok_or_else(|| SourceError::System {
             what: "measuring what a probe costs",
             source: std::io::ErrorKind::NotFound.into(),
         })?;
-        if everything {
-            costs.allocation_ns = costs.allocation_ns * UNRECORDED / RECORDED;
-            costs.free_ns = costs.free_ns * UNRECORDED / RECORDED;
-        }
         ring.drain(usize::MAX, |_| {});
         let prober = Prober::start(Means {
             pmu,
@@ -142,14 +138,13 @@ impl HeapTracker {
             modules,
             costs,
             share: options.share,
-            everything,
             files: FxHashMap::default(),
             totals: Totals::default(),
             not_followed: 0,
             why: None,
         };
         for path in &options.files {
-            tracker.expect_file(path, target);
+            tracker.expect_file(path, roots);
         }
         Ok(tracker)
     }
@@ -165,7 +160,7 @@ impl HeapTracker {
     }
 
     /// A file that targets will map.
-    fn expect_file(&mut self, path: &Path, target: &Target) {
+    fn expect_file(&mut self, path: &Path, roots: &[Pid]) {
         let Ok(path) = fs::canonicalize(path) else {
             return;
         };
@@ -185,13 +180,8 @@ impl HeapTracker {
             writable: false,
             name: path.to_string_lossy().into_owned(),
         };
-        match target {
-            Target::Everything => self.mapped(Pid(std::process::id()), &mapping),
-            Target::Trees(roots) => {
-                for root in roots {
-                    self.mapped(*root, &mapping);
-                }
-            }
+        for root in roots {
+            self.mapped(*root, &mapping);
         }
     }
 
@@ -203,10 +193,10 @@ impl HeapTracker {
             }
             ContextKind::Fork {
                 pid, parent_pid, ..
-            } if pid != parent_pid && !self.everything => {
+            } if pid != parent_pid => {
                 self.prober.inherit(*parent_pid, *pid);
             }
-            ContextKind::Exit { pid, tid } if pid.0 == tid.0 && !self.everything => {
+            ContextKind::Exit { pid, tid } if pid.0 == tid.0 => {
                 self.prober.forget(*pid);
             }
             _ => {}
@@ -228,7 +218,6 @@ impl HeapTracker {
             self.files.insert(key, probed);
         }
         if let Some(Some(file)) = self.files.get(&key) {
-            let pid = (!self.everything).then_some(pid);
             self.prober.follow(pid, file.clone());
         }
     }

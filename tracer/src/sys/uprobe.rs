@@ -56,8 +56,7 @@ impl UprobePmu {
             .map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
-    /// Puts a probe at an offset of a file, for all of a thread's process, or with [`Scope::Cpu`] for everybody on
-    /// every CPU, and runs the program there. Both end with the value.
+    /// Puts a probe at an offset of a file, for all of a thread's process, and runs the program there. Both end with the value.
     pub fn open(
         self,
         file: &File,

@@ -15,7 +15,7 @@ use tracer_ebpf::HeapStats;
 
 use super::{allocators::Probe, governor::Governor};
 use crate::{
-    access::{Cpu, Pid, Tid},
+    access::{Pid, Tid},
     event::AllocationKind,
     sys::{
         bpf::{HeapPrograms, HeapStatsMap},
@@ -45,8 +45,8 @@ pub struct ProbedFile {
 
 /// What the thread is told.
 enum Command {
-    /// A process (or, by `None`, every process) has the file mapped, or will have.
-    Follow(Option<Pid>, Arc<ProbedFile>),
+    /// A process has the file mapped, or will have.
+    Follow(Pid, Arc<ProbedFile>),
     /// A process was forked.
     Inherit { parent: Pid, child: Pid },
     /// A process ended.
@@ -116,8 +116,8 @@ impl Prober {
         })
     }
 
-    /// Follows a file in a process, or by `None` in all.
-    pub fn follow(&self, pid: Option<Pid>, file: Arc<ProbedFile>) {
+    /// Follows a file in a process.
+    pub fn follow(&self, pid: Pid, file: Arc<ProbedFile>) {
         self.tell(Command::Follow(pid, file));
     }
 
@@ -168,7 +168,7 @@ impl Drop for Prober {
 
 /// A file in a process.
 struct Followed {
-    pid: Option<Pid>,
+    pid: Pid,
     file: Arc<ProbedFile>,
     /// Each with the position of its probe. Empty while nothing is followed.
     events: Vec<(usize, PerfEvent)>,
@@ -241,25 +241,22 @@ impl Worker {
             Command::Follow(pid, file) => self.follow(pid, file),
             Command::Inherit { parent, child } => {
                 let files: Vec<Arc<ProbedFile>> = (self.followed.iter())
-                    .filter(|followed| followed.pid == Some(parent))
+                    .filter(|followed| followed.pid == parent)
                     .map(|followed| followed.file.clone())
                     .collect();
                 if files.is_empty() {
                     return;
                 }
-                let child = Some(child);
-                self.tell(child, AllocationKind::Unseen);
+                self.tell(Some(child), AllocationKind::Unseen);
                 for file in files {
                     self.follow(child, file);
                 }
                 if self.followed.iter().any(|followed| followed.pid == child) {
-                    self.tell(child, AllocationKind::Seen);
+                    self.tell(Some(child), AllocationKind::Seen);
                 }
             }
             Command::Forget(pid) => {
-                let gone = self
-                    .followed
-                    .extract_if(.., |followed| followed.pid == Some(pid));
+                let gone = self.followed.extract_if(.., |followed| followed.pid == pid);
                 for followed in gone {
                     self.closing.close(followed.all().collect());
                 }
@@ -270,7 +267,7 @@ impl Worker {
         }
     }
 
-    fn follow(&mut self, pid: Option<Pid>, file: Arc<ProbedFile>) {
+    fn follow(&mut self, pid: Pid, file: Arc<ProbedFile>) {
         let known = |followed: &Followed| followed.pid == pid && Arc::ptr_eq(&followed.file, &file);
         if self.followed.iter().any(known) {
             return;
@@ -303,11 +300,7 @@ impl Worker {
     }
 
     fn open(&self, followed: &mut Followed) -> Result<(), OpenError> {
-        let scope = match followed.pid {
-            Some(pid) => Scope::Thread(Tid(pid.0)),
-            // One CPU's event is enough: the breakpoints are in the processes' memory.
-            None => Scope::Cpu(Cpu(0)),
-        };
+        let scope = Scope::Thread(Tid(followed.pid.0));
         // Frees first: of no allocation that is seen is the free missed.
         let probes = || followed.file.probes.iter().enumerate();
         let frees = probes().filter(|(_, probe)| probe.is_free());
