@@ -344,6 +344,16 @@ fn after_sigkill_no_probe_stays() {
             .filter(|(now, was)| now != was)
             .count()
     };
+    let deadline = Instant::now() + GRACE;
+    let has_libc = || {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.lines()
+            .any(|line| line.contains(" r-xp ") && line.contains("libc"))
+    };
+    while !has_libc() {
+        assert!(Instant::now() < deadline, "it does not load its libc");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     assert_eq!(breakpoints(), 0);
     let mut attach = cohtrace([
         "attach",
