@@ -219,6 +219,13 @@ impl Image {
         )
     }
 
+    /// The file offset of the byte at an address, if the file holds it.
+    pub(crate) fn offset_of_svma(&self, svma: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| segment.covers(svma))?;
+        let within = svma - segment.address;
+        (within < segment.file_size).then(|| segment.offset.checked_add(within))?
+    }
+
     /// Run-time address minus svma (wrapping), from a mapping that starts with any page of a segment.
     ///
     /// Segments share pages of the file where one ends and the next one starts. The kernel maps a

@@ -73,3 +73,4 @@ pub use thread_local::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate
 pub use types::{
     Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Role, TypeKind, TypeRef, TypeTree,
 };
+pub use unwind::{FrameRow, Saved};

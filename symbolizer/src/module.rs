@@ -12,7 +12,7 @@ use crate::{
     kept::Memory,
     missing::{Missing, ModuleError},
     spans::Span,
-    symbols::{SymbolName, Symbols, read_name},
+    symbols::{SymbolName, Symbols, functions_named, read_name},
     unwind::Unwind,
 };
 
@@ -110,6 +110,17 @@ impl Module {
     /// does not tell them apart.
     pub fn load_bias(&self, mapping_start: u64, file_offset: u64) -> Option<u64> {
         self.image.load_bias(mapping_start, file_offset)
+    }
+
+    /// The offset in the file of the byte at an address; `None` where the file has none (`.bss`).
+    pub fn offset_of_svma(&self, svma: u64) -> Option<u64> {
+        self.image.offset_of_svma(svma)
+    }
+
+    /// Where functions of these names start, by the file's own symbol tables; `None` for a name that is not
+    /// defined there. Names are compared as they are in the file, not demangled.
+    pub fn functions_named(&self, names: &[&str]) -> Vec<Option<u64>> {
+        functions_named(&self.image, names)
     }
 
     /// The svmas from the first to the last loaded byte, `.bss` included.

@@ -1,5 +1,7 @@
 //! The ELF symbol tables of a module, sorted by address. Names stay in the file until they are asked for.
 
+use std::collections::HashMap;
+
 use object::{LittleEndian, elf, read::elf::Sym};
 
 use crate::{
@@ -101,6 +103,39 @@ impl Symbols {
             Missing::NoSymbols
         }
     }
+}
+
+/// Where functions of these names start, by `.dynsym` and `.symtab`; a global definition before a local one.
+pub(crate) fn functions_named(image: &Image, names: &[&str]) -> Vec<Option<u64>> {
+    let mut found: Vec<Option<(bool, u64)>> = vec![None; names.len()];
+    let asked = || names.iter().map(|name| name.as_bytes());
+    let places: HashMap<&[u8], usize> = asked().zip(0..).collect();
+    let kinds = [elf::SHT_DYNSYM, elf::SHT_SYMTAB];
+    for table in image.sections.iter().filter(|s| kinds.contains(&s.kind)) {
+        let symbols: &[elf::Sym64<LittleEndian>] =
+            object::pod::slice_from_all_bytes(image.content(table)).unwrap_or(&[]);
+        for symbol in symbols {
+            let defined = symbol.st_shndx(ENDIAN) != elf::SHN_UNDEF;
+            if symbol.st_type() != elf::STT_FUNC || !defined {
+                continue;
+            }
+            let name = SymbolName {
+                origin: Origin::Own,
+                strings: table.link as u32,
+                offset: symbol.st_name(ENDIAN),
+            };
+            let text = name_in(image, name);
+            let Some(&at) = places.get(text) else {
+                continue;
+            };
+            let global = symbol.st_bind() != elf::STB_LOCAL;
+            if found[at].is_none_or(|(known, _)| global && !known) {
+                found[at] = Some((global, symbol.st_value(ENDIAN)));
+            }
+        }
+    }
+    let start = |found: Option<(bool, u64)>| found.map(|(_, start)| start);
+    found.into_iter().map(start).collect()
 }
 
 /// The bytes of a name; empty when the file does not hold it.

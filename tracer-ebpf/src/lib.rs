@@ -156,6 +156,90 @@ pub struct WatchStats {
 
 const _: () = assert!(size_of::<WatchStats>() == 80);
 
+/// Bytes of the user stack that a [`HeapRecord`] carries at most.
+pub const HEAP_STACK_BYTES: usize = 1024;
+
+/// An allocation that succeeded, as its function returned. The registers are the caller's: the ip is the
+/// return address, and what calls preserve has its value there.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct HeapRecord {
+    /// When the function was entered, CLOCK_MONOTONIC, nanoseconds. `old` is free from here on.
+    pub entered_ns: u64,
+    /// The caller's registers; its time is when the function returned.
+    pub caller: SampleRecord,
+    /// First byte of the new memory.
+    pub addr: u64,
+    /// Bytes asked for.
+    pub size: u64,
+    /// What a `realloc` was given, or 0.
+    pub old: u64,
+    /// Where the function was entered: the probed instruction.
+    pub function: u64,
+    /// Bytes of `stack` that were read, from the caller's stack pointer on.
+    pub stack_bytes: u64,
+    /// A copy of the user stack.
+    pub stack: [u8; HEAP_STACK_BYTES],
+}
+
+const _: () = assert!(size_of::<HeapRecord>() == size_of::<SampleRecord>() + 48 + HEAP_STACK_BYTES);
+
+/// Memory that is being freed, as the function was entered.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct HeapFree {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub time_ns: u64,
+    /// Its first byte.
+    pub addr: u64,
+    /// Process id in the initial pid namespace.
+    pub pid: u32,
+    /// Thread id in the initial pid namespace.
+    pub tid: u32,
+}
+
+const _: () = assert!(size_of::<HeapFree>() == 24);
+
+/// A call of an allocating function that has not returned, by thread, in [`HEAP_CALLS`].
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct HeapCall {
+    /// Stack pointer at the entry. A deeper call of the same thread has a lower one.
+    pub sp: u64,
+    /// When, CLOCK_MONOTONIC, nanoseconds.
+    pub time_ns: u64,
+    /// The probed instruction.
+    pub function: u64,
+    /// Bytes asked for.
+    pub size: u64,
+    /// What a `realloc` was given, or 0.
+    pub old: u64,
+    /// Where `posix_memalign` stores its result; 0 where the result is returned.
+    pub result: u64,
+}
+
+const _: () = assert!(size_of::<HeapCall>() == 48);
+
+/// Per-CPU counters of the heap programs (map [`HEAP_STATS`]), all monotonic within one run.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct HeapStats {
+    /// Entries of allocating functions, whoever's: each costs a trap.
+    pub entries: u64,
+    /// Returns of allocating functions, as above.
+    pub returns: u64,
+    /// Entries of freeing functions, as above.
+    pub frees: u64,
+    /// Records handed to user space.
+    pub emitted: u64,
+    /// Records that found no room in the ring, and calls that found none in [`HEAP_CALLS`].
+    pub dropped: u64,
+    /// Always 0; keeps the record a multiple of 16 bytes.
+    pub reserved: u64,
+}
+
+const _: () = assert!(size_of::<HeapStats>() == 48);
+
 /// Bytes of one chunk of the [`TARGETS`] map.
 pub const TARGET_CHUNK: usize = 64;
 
@@ -170,6 +254,20 @@ pub mod programs {
     pub const READ_KERNEL: &str = "read_kernel";
     /// perf_event program on data breakpoints; returns 1 to have the event's limit counted down, else 0.
     pub const WATCH: &str = "watch";
+    /// uprobe on functions whose first argument is the size: `malloc`, `operator new`.
+    pub const HEAP_SIZE_FIRST: &str = "heap_size_first";
+    /// uprobe on functions whose second argument is the size: `aligned_alloc`.
+    pub const HEAP_SIZE_SECOND: &str = "heap_size_second";
+    /// uprobe on `calloc`.
+    pub const HEAP_CALLOC: &str = "heap_calloc";
+    /// uprobe on `realloc`.
+    pub const HEAP_REALLOC: &str = "heap_realloc";
+    /// uprobe on `posix_memalign`.
+    pub const HEAP_POSIX_MEMALIGN: &str = "heap_posix_memalign";
+    /// uprobe on functions whose first argument is what they free.
+    pub const HEAP_FREE: &str = "heap_free";
+    /// uretprobe on all functions that allocate.
+    pub const HEAP_RETURN: &str = "heap_return";
 }
 
 /// Perf event array: one ring per CPU that carries [`SampleRecord`]s.
@@ -186,6 +284,12 @@ pub const HITS: &str = "HITS";
 pub const WATCH_CONTROL: &str = "WATCH_CONTROL";
 /// Per-CPU array with one [`WatchStats`].
 pub const WATCH_STATS: &str = "WATCH_STATS";
+/// Ring buffer of [`HeapRecord`]s and [`HeapFree`]s, told apart by their length.
+pub const HEAP_EVENTS: &str = "HEAP_EVENTS";
+/// LRU hash of [`HeapCall`]s by `pid << 32 | tid`.
+pub const HEAP_CALLS: &str = "HEAP_CALLS";
+/// Per-CPU array with one [`HeapStats`].
+pub const HEAP_STATS: &str = "HEAP_STATS";
 /// Array with one slot that `read_kernel` fills.
 pub const KERNEL_TEXT: &str = "KERNEL_TEXT";
 /// Bytes that one run of `read_kernel` copies at most.
@@ -201,4 +305,6 @@ pub mod globals {
     pub const TASK_TGID: &str = "TASK_TGID";
     /// u32: byte offset of the user thread pointer in `task_struct`; 0 when unknown.
     pub const TASK_FS_BASE: &str = "TASK_FS_BASE";
+    /// u64: allocations of fewer bytes are not recorded, at least 1.
+    pub const HEAP_LEAST: &str = "HEAP_LEAST";
 }

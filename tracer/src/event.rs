@@ -13,8 +13,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+mod allocation;
 mod window;
 
+pub use allocation::{Allocation, AllocationKind, HeapTally};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
 use crate::access::{Access, Cpu, Pid, Tid};
@@ -29,6 +31,9 @@ pub struct Batch {
     /// Watch windows that are over, ordered by `end_ns`. A window comes in the batch of its last access or
     /// in a later one, so that its accesses are known when it comes.
     pub windows: Vec<Window>,
+    /// Ordered by `time_ns`; an event applies to accesses of the same time or later, and after context of the
+    /// same time.
+    pub allocations: Vec<Allocation>,
     /// Counts since the previous batch.
     pub tally: Tally,
 }
@@ -39,6 +44,7 @@ impl Batch {
         self.accesses.clear();
         self.context.clear();
         self.windows.clear();
+        self.allocations.clear();
         self.tally = Tally::default();
     }
 
@@ -47,6 +53,7 @@ impl Batch {
         self.accesses.is_empty()
             && self.context.is_empty()
             && self.windows.is_empty()
+            && self.allocations.is_empty()
             && self.tally == Tally::default()
     }
 }
@@ -202,6 +209,8 @@ pub struct Tally {
     pub unresolved: BTreeMap<Unresolved, u64>,
     /// Operands in the sampled code whose address could not be computed (not samples).
     pub operands_unknown: u64,
+    /// The heap, where it was followed.
+    pub heap: HeapTally,
 }
 
 impl Tally {
@@ -221,6 +230,7 @@ impl Tally {
             *self.unresolved.entry(*reason).or_default() += n;
         }
         self.operands_unknown += other.operands_unknown;
+        self.heap.add(&other.heap);
     }
 
     /// Samples lost on all CPUs.

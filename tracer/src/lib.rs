@@ -12,6 +12,7 @@ pub mod coherence;
 pub mod decode;
 pub mod event;
 pub mod finding;
+pub mod heap;
 pub mod hint;
 pub mod machine;
 pub mod module;

@@ -3,10 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Basis, LineKey, LineSize},
+    access::{Basis, LineKey, LineSize, Pid, Place},
     analysis::{AnalysisOptions, LineTable, Totals, WatchBounds, WatchedLines},
-    event::{Batch, Tally, WatchTally, Window},
+    event::{Allocation, Batch, Context, ContextKind, Tally, WatchTally, Window},
     finding::{JudgedPair, Judgement, Shown, Thresholds, judge_all, judge_pairs, shown},
+    heap::HeapIndex,
     space::AddressSpaces,
 };
 
@@ -20,6 +21,8 @@ pub struct Pipeline {
     pub watch_tally: WatchTally,
     /// Accesses fed.
     pub accesses: u64,
+    /// Whose memory the heap is, where that was followed.
+    pub heap: HeapIndex,
     lines: LineTable,
     watched: WatchedLines,
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
@@ -35,6 +38,7 @@ impl Pipeline {
             tally: Tally::default(),
             watch_tally: WatchTally::default(),
             accesses: 0,
+            heap: HeapIndex::default(),
             lines: LineTable::new(options),
             watched: WatchedLines::new(options.line_size, WatchBounds::default()),
             shown: FxHashMap::default(),
@@ -48,21 +52,55 @@ impl Pipeline {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
         let mut context = batch.context.iter().peekable();
+        let mut allocations = batch.allocations.iter().peekable();
         for access in &batch.accesses {
+            while let Some(due) = allocations.next_if(|a| a.time_ns <= access.time_ns) {
+                while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
+                    self.take_context(due);
+                }
+                self.take_allocation(due);
+            }
             while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
-                self.spaces.apply(due);
+                self.take_context(due);
             }
             let (space, place) = self.spaces.place(access.pid, access.addr);
+            if matches!(place, Place::Private { .. }) {
+                self.heap.touch(space, access.addr);
+            }
             if access.basis == Basis::Trapped {
                 self.watched.observe(access, place, space);
             } else {
                 self.lines.observe(access, place, space);
             }
         }
-        context.for_each(|rest| self.spaces.apply(rest));
+        for due in allocations {
+            while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
+                self.take_context(due);
+            }
+            self.take_allocation(due);
+        }
+        context.for_each(|rest| self.take_context(rest));
         for window in &batch.windows {
             self.close(window);
         }
+    }
+
+    fn take_context(&mut self, context: &Context) {
+        self.spaces.apply(context);
+        if let ContextKind::Fork {
+            pid, parent_pid, ..
+        } = context.kind
+            && pid != parent_pid
+            && !self.heap.is_empty()
+        {
+            let [parent, child] = [parent_pid, pid].map(|pid| self.spaces.space(pid));
+            self.heap.fork(parent, child);
+        }
+    }
+
+    fn take_allocation(&mut self, event: &Allocation) {
+        let space = (event.pid != Pid(0)).then(|| self.spaces.space(event.pid));
+        self.heap.apply(space, event);
     }
 
     fn close(&mut self, window: &Window) {
@@ -139,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        access::{Access, Cpu, Op, Pid, Tid},
+        access::{Access, Cpu, Op, Tid},
         event::{Breadth, WatchedWord, WindowEnd},
     };
 

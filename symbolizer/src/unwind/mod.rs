@@ -3,6 +3,7 @@
 
 mod cfa;
 mod entries;
+mod row;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use std::{
 
 use crate::{Module, image::Image, locals::Register, spans::Spans};
 use cfa::Row;
+pub use row::{FrameRow, Saved};
 
 /// Rows that are kept between questions; some thousand functions.
 const MOST_KEPT: usize = 1 << 18;
@@ -68,6 +70,12 @@ impl Unwind {
 }
 
 impl Module {
+    /// How to get from a function that is at this address to its caller; `None` without call frame information.
+    /// Ask for a return address minus one: a call may be a function's last instruction.
+    pub fn frame_row(&self, svma: u64) -> Option<FrameRow> {
+        row::frame_row(self.image(), self.unwind().bounds(self.image()), svma)
+    }
+
     /// The canonical frame address at an instruction, before it is executed: the register's value plus the number.
     ///
     /// From `.eh_frame`, else from `.debug_frame`. Nothing where an expression computes it (the procedure linkage

@@ -262,3 +262,41 @@ fn offset_of(bytes: &[u8], svma: u64) -> u64 {
     let segment = file.segments().find(holds).unwrap();
     segment.file_range().0 + svma - segment.address()
 }
+
+#[test]
+fn a_function_is_found_by_name_with_its_place_in_the_file_and_the_way_to_its_caller() {
+    for more in [&[][..], &["-no-pie"], &["-static-pie"]] {
+        for (label, built) in build_all(&["cc", "clang"], "data.c", more) {
+            let module = built.module();
+            let (start, _) = built.symbol("worker");
+            let found = module.functions_named(&["no_such_function", "worker"]);
+            assert_eq!(found, [None, Some(start)], "{label}");
+            let offset = module.offset_of_svma(start).expect("it is in the file");
+            assert_eq!(module.svma_of_offset(offset), Some(start), "{label}");
+            if cfg!(target_arch = "x86_64") {
+                // System V ABI AMD64, section 3.2.2: at the entry, the return address is at the stack pointer.
+                let row = module
+                    .frame_row(start)
+                    .expect("it has call frame information");
+                let mut registers = [None; 33];
+                registers[7] = Some(0x7000);
+                let mut stack = |at| (at == 0x7000).then_some(0x1234);
+                assert_eq!(
+                    row.step(&mut registers, 7, &mut stack),
+                    Some(0x1234),
+                    "{label}"
+                );
+                assert_eq!(registers[7], Some(0x7008), "{label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_outside_of_all_functions_has_no_caller_and_no_place() {
+    let built = build("cc", "data.c", &[]).expect("cc is there");
+    let module = built.module();
+    let end = module.memory().end;
+    assert_eq!(module.frame_row(end), None);
+    assert_eq!(module.offset_of_svma(end), None);
+}

@@ -1,5 +1,6 @@
 //! The programs, one file per attach point. They copy and filter; every decision is user space's.
 
+mod heap;
 mod read_kernel;
 mod registers;
 mod sample;

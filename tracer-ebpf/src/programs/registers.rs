@@ -50,7 +50,7 @@ fn thread_pointer() -> Option<u64> {
 
 #[cfg(bpf_target_arch = "x86_64")]
 #[inline(always)]
-fn instruction_pointer(registers: &bpf_user_pt_regs_t) -> u64 {
+pub fn instruction_pointer(registers: &bpf_user_pt_regs_t) -> u64 {
     registers.rip
 }
 
@@ -61,10 +61,28 @@ pub fn stack_pointer(registers: &bpf_user_pt_regs_t) -> u64 {
     registers.rsp
 }
 
+/// The first three arguments of the function that was just entered (System V AMD64 ABI, section 3.2.3).
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+pub fn arguments(registers: &bpf_user_pt_regs_t) -> [u64; 3] {
+    [registers.rdi, registers.rsi, registers.rdx]
+}
+
+/// What the function that has just returned gave.
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+pub fn returned(registers: &bpf_user_pt_regs_t) -> u64 {
+    registers.rax
+}
+
+/// Bytes that a return takes off the stack.
+#[cfg(bpf_target_arch = "x86_64")]
+pub const RETURN_POPS: u64 = 8;
+
 /// Privilege level 0 is the kernel; selector 0x23 is `__USER32_CS` (arch/x86/include/asm/segment.h).
 #[cfg(bpf_target_arch = "x86_64")]
 #[inline(always)]
-fn mode(registers: &bpf_user_pt_regs_t) -> u32 {
+pub fn mode(registers: &bpf_user_pt_regs_t) -> u32 {
     match registers.cs {
         0x23 => SAMPLE_32BIT,
         selector if selector & 3 == 0 => SAMPLE_KERNEL,
@@ -97,7 +115,7 @@ fn copy_general_registers(from: &bpf_user_pt_regs_t, to: &mut [u64; GPRS]) {
 
 #[cfg(bpf_target_arch = "aarch64")]
 #[inline(always)]
-fn instruction_pointer(registers: &bpf_user_pt_regs_t) -> u64 {
+pub fn instruction_pointer(registers: &bpf_user_pt_regs_t) -> u64 {
     registers.pc
 }
 
@@ -108,11 +126,29 @@ pub fn stack_pointer(registers: &bpf_user_pt_regs_t) -> u64 {
     registers.sp
 }
 
+/// The first three arguments of the function that was just entered (AAPCS64, section 6.8.2).
+#[cfg(bpf_target_arch = "aarch64")]
+#[inline(always)]
+pub fn arguments(registers: &bpf_user_pt_regs_t) -> [u64; 3] {
+    [registers.regs[0], registers.regs[1], registers.regs[2]]
+}
+
+/// What the function that has just returned gave.
+#[cfg(bpf_target_arch = "aarch64")]
+#[inline(always)]
+pub fn returned(registers: &bpf_user_pt_regs_t) -> u64 {
+    registers.regs[0]
+}
+
+/// Bytes that a return takes off the stack.
+#[cfg(bpf_target_arch = "aarch64")]
+pub const RETURN_POPS: u64 = 0;
+
 /// `PSR_MODE32_BIT` is 0x10 and the low four bits are the exception level and stack, all zero in
 /// user mode (arch/arm64/include/uapi/asm/ptrace.h).
 #[cfg(bpf_target_arch = "aarch64")]
 #[inline(always)]
-fn mode(registers: &bpf_user_pt_regs_t) -> u32 {
+pub fn mode(registers: &bpf_user_pt_regs_t) -> u32 {
     match registers.pstate & 0x1f {
         0 => 0,
         0x10 => SAMPLE_32BIT,

@@ -161,7 +161,7 @@ fn slot_of(control: *const WatchControl, address: u64) -> Option<u64> {
 
 /// Adds without returning the old value, which only Linux 5.12 and later can.
 #[inline(always)]
-fn add_one(counter: *mut u64) {
+pub(super) fn add_one(counter: *mut u64) {
     // SAFETY: `counter` points into a live map value, is aligned, and others only add to it or load it.
     unsafe { asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) counter, in(reg) 1_u64) };
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::heap_options::HeapArgs;
 use crate::{finding::PairThresholds, report::layout::FindingId};
 
 /// Samples per second and CPU unless asked otherwise.
@@ -41,6 +42,7 @@ pub enum Command {
         cohtrace attach -- ./server --threads 8     start a program and watch it to its end\n  \
         cohtrace attach -a --duration 10            everything on this machine\n  \
         cohtrace attach -p 4242 --watch stats.hits  every access to this field, in order\n  \
+        cohtrace attach --heap -- ./server          heap lines by where they were allocated\n  \
         cohtrace attach --check --json -o report.json -- ./bench    in CI: exit code 1 on a finding")]
     Attach(AttachArgs),
     /// Watch like `attach`, and keep everything in a session for later reports.
@@ -195,6 +197,8 @@ pub struct AttachArgs {
     pub sampling: SamplingArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
+    #[command(flatten)]
+    pub heap: HeapArgs,
     /// Keep everything in a session as well, for later reports.
     #[arg(long, value_name = "NAME.coh")]
     pub record: Option<PathBuf>,
@@ -215,6 +219,8 @@ pub struct RecordArgs {
     pub sampling: SamplingArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
+    #[command(flatten)]
+    pub heap: HeapArgs,
     /// Session directory to write.
     #[arg(short, long, value_name = "NAME.coh")]
     pub output: PathBuf,
@@ -402,6 +408,13 @@ fn overhead(text: &str) -> Result<f64, String> {
     }
 }
 
+pub(super) fn heap_overhead(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if (0.1..=100.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage from 0.1 to 100".into()),
+    }
+}
+
 fn line_size(text: &str) -> Result<u64, String> {
     match text {
         "64" => Ok(64),
@@ -437,6 +450,17 @@ mod tests {
         assert!(parse(&[]).is_err());
         assert!(parse(&["-a", "-p", "1"]).is_err());
         assert!(parse(&["-p", "1", "--", "sleep"]).is_err());
+    }
+
+    #[test]
+    fn heaps_are_followed_in_given_processes_only_and_their_options_need_the_wish() {
+        let parse = |words: &[&str]| Cli::try_parse_from([&["cohtrace", "attach"], words].concat());
+        assert!(parse(&["-p", "1", "--heap", "--heap-min", "32"]).is_ok());
+        assert!(parse(&["--heap", "--heap-overhead", "100", "--", "ls"]).is_ok());
+        assert!(parse(&["-a", "--heap"]).is_err());
+        assert!(parse(&["-p", "1", "--heap-min", "32"]).is_err());
+        assert!(parse(&["-p", "1", "--heap", "--heap-min", "0"]).is_err());
+        assert!(parse(&["-p", "1", "--heap", "--heap-overhead", "0"]).is_err());
     }
 
     #[test]

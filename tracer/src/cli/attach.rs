@@ -20,8 +20,13 @@ use crate::{
 
 /// Watches, then prints the report.
 pub fn run(args: &AttachArgs) -> Result<ExitCode> {
-    let mut observation =
-        Observation::open(&args.target, &args.sampling, &args.watch, args.output.json)?;
+    let mut observation = Observation::open(
+        &args.target,
+        &args.sampling,
+        &args.watch,
+        &args.heap,
+        args.output.json,
+    )?;
     let options = analysis_options(&args.analysis, Some(args.sampling.frequency));
     let recording = args
         .record
@@ -60,6 +65,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
         watch: observation.watch_facts(),
+        heap: observation.heap_facts(),
         caveats,
     };
     let report = make(&pipeline, &modules, &description);
@@ -79,7 +85,7 @@ fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) 
     let judgements = pipeline.judge();
     let findings = judgements.iter().filter(|j| j.is_finding()).count();
     if let Some(worst) = judgements.first().filter(|j| j.is_finding()) {
-        let names = Resolver::new(&pipeline.spaces, modules);
+        let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
         let objects = names.objects(worst.key, pipeline.line_size(), &[]);
         let named = objects.iter().find_map(|object| object.name.as_deref());
         let name = named

@@ -9,7 +9,9 @@ use super::{
         AnalysisArgs, AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB,
         DemoArgs, PairArgs, SamplingArgs, TargetArgs, WatchArgs,
     },
-    attach, output,
+    attach,
+    heap_options::HeapArgs,
+    output,
 };
 
 const SOURCE: &str = include_str!("demo.c");
@@ -67,6 +69,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
             overhead: DEFAULT_OVERHEAD_PERCENT,
             watch: Vec::new(),
         },
+        heap: HeapArgs::standard(),
         analysis: AnalysisArgs {
             line_size: 64,
             threshold: 1.0,

@@ -6,6 +6,7 @@ mod args;
 mod attach;
 mod demo;
 mod doctor;
+mod heap_options;
 mod layout;
 mod log;
 mod observe;

@@ -10,6 +10,7 @@ use anyhow::{Result, anyhow};
 
 use super::{
     args::{SamplingArgs, TargetArgs, WatchArgs},
+    heap_options::HeapArgs,
     progress::Progress,
     signals::StopSignal,
     targets::Targets,
@@ -20,7 +21,7 @@ use crate::{
     machine::Machine,
     module::ModuleStore,
     pipeline::Pipeline,
-    report::WatchFacts,
+    report::{HeapFacts, WatchFacts},
     source::{self, Source, SourceOptions},
     sys::priority::Urgent,
 };
@@ -42,6 +43,7 @@ pub struct Observation {
     pub source_name: &'static str,
     source: Box<dyn Source>,
     windows: Windows,
+    heap: HeapArgs,
     duration: Option<Duration>,
     stop: StopSignal,
     quiet: bool,
@@ -61,6 +63,7 @@ impl Observation {
         target: &TargetArgs,
         sampling: &SamplingArgs,
         watch: &WatchArgs,
+        heap: &HeapArgs,
         output_to_stderr: bool,
     ) -> Result<Observation> {
         let stop = StopSignal::install()?;
@@ -75,6 +78,7 @@ impl Observation {
             frequency_hz: sampling.frequency,
             ring_bytes: sampling.ring_kib * 1024,
             watch: windows.watching(),
+            heap: heap.options(target),
         };
         let source = kind.open(&targets.target, &options, &machine, modules.clone())?;
         Ok(Observation {
@@ -84,6 +88,7 @@ impl Observation {
             source_name: kind.name(),
             source,
             windows,
+            heap: heap.clone(),
             duration: sampling.duration.map(Duration::from_secs_f64),
             stop,
             quiet: sampling.quiet,
@@ -104,8 +109,11 @@ impl Observation {
     pub fn sources(&mut self) -> Vec<String> {
         let watches = self.source.watcher().is_some();
         let watch = watches.then(|| source::watch::NAME.to_owned());
+        let follows = self.source.heap().is_some();
+        let heap = follows.then(|| source::heap::NAME.to_owned());
         std::iter::once(self.source_name.to_owned())
             .chain(watch)
+            .chain(heap)
             .collect()
     }
 
@@ -113,6 +121,12 @@ impl Observation {
     pub fn watch_facts(&mut self) -> Option<WatchFacts> {
         let watcher = self.source.watcher()?;
         Some(self.windows.facts(watcher))
+    }
+
+    /// What following the heap costs; `None` when it is not followed.
+    pub fn heap_facts(&self) -> Option<HeapFacts> {
+        let tracker = self.source.heap()?;
+        Some(self.heap.facts(tracker))
     }
 
     /// Runs until the duration is over, the target has ended, or a signal asks to stop; every batch goes
@@ -133,7 +147,13 @@ impl Observation {
         let released = self.targets.release();
         let mut failed = released.err();
         let mut stopped_after = None;
-        let mut poll = POLL;
+        // The heap's ring takes some 7,000 allocations.
+        let idle = if self.source.heap().is_some() {
+            WATCHING_POLL
+        } else {
+            POLL
+        };
+        let mut poll = idle;
         loop {
             let elapsed = start.elapsed();
             let over = self.duration.is_some_and(|d| elapsed >= d);
@@ -162,7 +182,7 @@ impl Observation {
             if polled == source::Progress::End {
                 break;
             }
-            poll = POLL;
+            poll = idle;
             if stopped_after.is_none()
                 && let Some(pipeline) = pipeline(state)
             {

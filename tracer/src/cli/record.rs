@@ -10,6 +10,7 @@ use anyhow::Result;
 
 use super::{
     args::{RecordArgs, SamplingArgs, TargetArgs},
+    heap_options,
     observe::{Observation, Observed},
     output,
     report::boot_id,
@@ -27,7 +28,8 @@ use crate::{
 
 /// Watches, and keeps everything.
 pub fn run(args: &RecordArgs) -> Result<ExitCode> {
-    let mut observation = Observation::open(&args.target, &args.sampling, &args.watch, false)?;
+    let mut observation =
+        Observation::open(&args.target, &args.sampling, &args.watch, &args.heap, false)?;
     let recording = Recording::create(
         &args.output,
         args.force,
@@ -139,6 +141,7 @@ impl Recording {
 
 fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Observation) -> Meta {
     let watch = observation.watch_facts();
+    let heap = observation.heap_facts();
     let machine = &observation.machine;
     let read = |path: &str| {
         std::fs::read_to_string(path)
@@ -184,6 +187,7 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     }];
     meta.sources
         .extend(watch.as_ref().map(watch_options::record));
+    meta.sources.extend(heap.as_ref().map(heap_options::record));
     meta.targets = TargetsRecord {
         pids,
         command: (!target.command.is_empty()).then(|| target.command.clone()),

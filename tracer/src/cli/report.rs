@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::{
     args::{AnalysisArgs, ReportArgs},
-    output, watch_options,
+    heap_options, output, watch_options,
 };
 use crate::{
     access::LineSize,
@@ -16,7 +16,7 @@ use crate::{
     module::ModuleStore,
     names::Resolver,
     pipeline::Pipeline,
-    report::{self, RunFacts, WatchFacts, model},
+    report::{self, HeapFacts, RunFacts, WatchFacts, model},
     session::{Meta, SessionReader},
 };
 
@@ -36,6 +36,8 @@ pub struct RunDescription {
     pub cpus: u32,
     /// What watching could cost; `None` when nothing was watched.
     pub watch: Option<WatchFacts>,
+    /// What following the heap costs; `None` when it was not followed.
+    pub heap: Option<HeapFacts>,
     /// What else to tell.
     pub caveats: Vec<String>,
 }
@@ -127,13 +129,14 @@ fn describe(meta: &Meta) -> RunDescription {
         targets,
         cpus: meta.machine.online_cpus.unwrap_or(0),
         watch: watch_options::facts(meta),
+        heap: heap_options::facts(meta),
         caveats: meta.caveats.clone(),
     }
 }
 
 /// Names what the pipeline found.
 pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
-    let names = Resolver::new(&pipeline.spaces, modules);
+    let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
     let facts = run_facts(pipeline, run);
     report::build(
         &pipeline.judge(),
@@ -156,6 +159,7 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
         cpus: run.cpus,
         watch: run.watch.clone(),
         watched: pipeline.watch_tally.clone(),
+        heap: run.heap,
         line_size: pipeline.line_size(),
         totals: pipeline.totals(),
         lines: Some(pipeline.lines()),

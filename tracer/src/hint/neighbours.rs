@@ -12,7 +12,9 @@ use crate::names::{Language, ObjectKind, ObjectLayout, ObjectName};
 /// Makes the type whole lines, so that each of its objects has its own. For the type that has the most objects here.
 pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
     let nameless = |object: &&ObjectName| {
-        object.name.is_none() && object.type_name.is_some() && object.size.is_some()
+        (object.name.is_none() || object.allocation.is_some())
+            && object.type_name.is_some()
+            && object.size.is_some()
     };
     let here: Vec<&ObjectName> = objects
         .iter()

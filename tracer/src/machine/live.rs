@@ -56,6 +56,8 @@ pub struct LiveProbe {
     pub kernel_reads: Option<Attempt>,
     /// Loading a raw tracepoint program that does nothing.
     pub raw_tracepoint: Option<Attempt>,
+    /// Opening a probe on a function, which `--heap` needs.
+    pub uprobes: Option<Attempt>,
     /// Free hardware breakpoints.
     pub breakpoints: Option<BreakpointSlots>,
     /// One attempt for each memory event that sysfs lists.

@@ -92,17 +92,13 @@ impl Resolver<'_> {
             Some(module) => format!("{} [{module}]", symbol.name),
             None => symbol.name.to_owned(),
         };
-        Some(Resolved {
-            name: ObjectName {
-                kind: ObjectKind::Kernel,
-                name: Some(name),
-                start: Some(symbol.range.start),
-                size: Some(symbol.range.end - symbol.range.start),
-                ..ObjectName::default()
-            },
-            typed: None,
-            parts: Vec::new(),
-        })
+        Some(Resolved::untyped(ObjectName {
+            kind: ObjectKind::Kernel,
+            name: Some(name),
+            start: Some(symbol.range.start),
+            size: Some(symbol.range.end - symbol.range.start),
+            ..ObjectName::default()
+        }))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 mod by_instruction;
+mod heap;
 mod jit;
 mod kernel;
 mod local_storage;
@@ -15,6 +16,7 @@ mod resolver;
 mod types;
 mod watch_text;
 
+pub use heap::AllocationName;
 pub use lookup::{Located, LookupError, find_variable};
 pub use resolver::Resolver;
 pub use types::{Hole, Part, Role, TypeKind, TypeTree, Untyped};
@@ -91,6 +93,8 @@ pub struct ObjectName {
     pub language: Option<Language>,
     /// Members and their offsets, where the type is known; for layout advice.
     pub layout: Option<ObjectLayout>,
+    /// Where it was allocated, for an object of the heap whose allocation was seen.
+    pub allocation: Option<AllocationName>,
 }
 
 impl ObjectName {

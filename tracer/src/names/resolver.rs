@@ -16,6 +16,7 @@ use super::{
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
     event::Mapping,
+    heap::HeapIndex,
     module::{LoadedModule, ModuleStore},
     space::AddressSpaces,
 };
@@ -24,8 +25,22 @@ use crate::{
 pub(super) struct Resolved {
     pub(super) name: ObjectName,
     pub(super) typed: Option<(Arc<LoadedModule>, TypeRef)>,
+    /// Bytes from one to the next, where the object is an array of `typed`.
+    pub(super) stride: Option<u64>,
     /// Parts that the accessing instructions named.
     pub(super) parts: Vec<Part>,
+}
+
+impl Resolved {
+    /// An object without a type.
+    pub(super) fn untyped(name: ObjectName) -> Resolved {
+        Resolved {
+            name,
+            typed: None,
+            stride: None,
+            parts: Vec::new(),
+        }
+    }
 }
 
 /// The objects of a line.
@@ -37,6 +52,7 @@ struct OnLine {
 
 /// Answers from recorded or live context.
 pub struct Resolver<'a> {
+    pub(super) heap: Option<&'a HeapIndex>,
     pub(super) spaces: &'a AddressSpaces,
     pub(super) modules: &'a ModuleStore,
     objects: RefCell<HashMap<LineKey, OnLine>>,
@@ -49,12 +65,22 @@ impl<'a> Resolver<'a> {
     /// Nothing named yet.
     pub fn new(spaces: &'a AddressSpaces, modules: &'a ModuleStore) -> Resolver<'a> {
         Resolver {
+            heap: None,
             spaces,
             modules,
             objects: RefCell::default(),
             instructions: RefCell::default(),
             missing: Missed::default(),
             programs: Programs::default(),
+        }
+    }
+
+    /// Names heap memory by its allocations.
+    #[must_use]
+    pub fn with_heap(self, heap: &'a HeapIndex) -> Resolver<'a> {
+        Resolver {
+            heap: Some(heap),
+            ..self
         }
     }
 
@@ -128,7 +154,11 @@ impl<'a> Resolver<'a> {
         }
         let kind = self.kind(key.0, data.as_ref());
         let typed = self.typed_objects(key, size, by, &found, kind);
-        found.extend(typed);
+        if kind == ObjectKind::Heap && found.is_empty() {
+            found = self.allocated_objects(key, size, typed);
+        } else {
+            found.extend(typed);
+        }
         found.sort_by_key(|object| (object.name.start.is_none(), object.name.start));
         if found.is_empty() {
             let name = ObjectName {
@@ -136,11 +166,7 @@ impl<'a> Resolver<'a> {
                 name: self.mapping_name(key.0, kind),
                 ..ObjectName::default()
             };
-            found.push(Resolved {
-                name,
-                typed: None,
-                parts: Vec::new(),
-            });
+            found.push(Resolved::untyped(name));
         }
         found
     }
@@ -214,10 +240,12 @@ impl<'a> Resolver<'a> {
             size: object.size,
             language: object.language.and_then(language),
             layout,
+            allocation: None,
         };
         Resolved {
             name,
             typed: object.ty.map(|ty| (module.clone(), ty)),
+            stride: None,
             parts: Vec::new(),
         }
     }
@@ -364,8 +392,12 @@ impl Names for Resolver<'_> {
             .find(|(_, r)| covers(r) || named(r).is_some())?;
         let by_type = resolved.typed.as_ref().and_then(|(module, ty)| {
             let inside = position.checked_sub(resolved.name.start?)?;
+            let (element, inside) = match resolved.stride.filter(|&stride| stride > 0) {
+                Some(stride) => (format!("[{}]", inside / stride), inside % stride),
+                None => (String::new(), inside),
+            };
             match module.elf.field(*ty, inside, u64::from(bytes)) {
-                Ok(field) => Some(field.path).filter(|p| !p.is_empty()),
+                Ok(field) => Some(element + &field.path).filter(|p| !p.is_empty()),
                 Err(reason) => {
                     self.miss(&module.path, &reason, Unnamed::Data(position));
                     None
@@ -455,7 +487,7 @@ impl Names for Resolver<'_> {
 
 /// Whether a source file is a language's own library. An atomic's `fetch_add` is inlined from there, and
 /// says nothing of who called it.
-fn is_library(path: &str) -> bool {
+pub(super) fn is_library(path: &str) -> bool {
     const LIBRARIES: [&str; 5] = [
         "/rustc/",
         "/lib/rustlib/src/",

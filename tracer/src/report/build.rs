@@ -1,6 +1,7 @@
 //! From judgements to the report: the only place where keys and addresses become words.
 
 use super::{
+    allocation::{self, HeapFacts},
     caveats, facts,
     model::{
         Advice, Cost, Finding, Handoffs, Line, Report, Run, SCHEMA, Target, Tool, Typing, Watch,
@@ -37,6 +38,8 @@ pub struct RunFacts {
     pub watch: Option<WatchFacts>,
     /// What was watched, summed.
     pub watched: WatchTally,
+    /// What following the heap costs; `None` when it was not followed.
+    pub heap: Option<HeapFacts>,
     /// Granule of the lines.
     pub line_size: LineSize,
     /// What the table of lines was fed and dropped.
@@ -96,6 +99,7 @@ pub fn build(
         .collect();
     let pairs = pairs::pairs(pairs, names, facts);
     let mut caveats = caveats::of_run(tally, facts);
+    caveats.extend(allocation::caveats(&tally.heap, facts));
     if !weak.is_empty() {
         caveats.push(format!(
             "{} on weak evidence: addresses inferred from the loops around the samples.",
@@ -154,6 +158,8 @@ fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
             .collect(),
         operands_unknown: tally.operands_unknown,
         watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
+        heap: (facts.heap.as_ref())
+            .map(|heap| allocation::run(heap, &tally.heap, facts.duration_ns)),
         threshold: facts.thresholds.cost_share,
         typing: Typing {
             named: typing.named,
@@ -299,7 +305,8 @@ pub(super) fn finding(
                 .map(|address| format!("{address:#x}")),
             bytes: run.line_size.bytes(),
         },
-        object: evidence.subject.object(sites),
+        object: evidence.subject.object(sites, run),
+        allocations: evidence.subject.allocations(run),
         cost: Cost {
             share: share(judgement.shared_cost_ns as f64, whole_ns),
             stalled_share: share(judgement.cost_ns as f64, whole_ns),

@@ -117,6 +117,7 @@ fn attempts(page: &mut Page, live: &LiveProbe) {
     attempt("BPF on perf events", &live.bpf);
     attempt("BPF kernel reads", &live.kernel_reads);
     attempt("BPF raw tracepoint", &live.raw_tracepoint);
+    attempt("uprobes (--heap)", &live.uprobes);
 }
 
 fn hardware(page: &mut Page, hardware: &Hardware) {

@@ -1,7 +1,7 @@
 //! One finding as text: what, where, a map of the line, who does what where in the code, why, the fix.
 
 use super::{
-    access_text, bytemap,
+    access_text, allocation, bytemap,
     model::{Finding, Group, Thread},
     number::{count, grouped, list, percent},
     printable::columns,
@@ -26,6 +26,9 @@ pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
         out.prose(INDENT, text);
     }
     out.prose("  at ", &place(finding));
+    for line in allocation::lines(finding) {
+        out.prose("from ", &line);
+    }
     if finding.kind != "true-sharing" || finding.groups.len() > 1 {
         out.blank();
         map(out, finding);

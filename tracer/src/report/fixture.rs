@@ -139,6 +139,7 @@ pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName
         size: Some(size),
         language: None,
         layout: None,
+        allocation: None,
     }
 }
 
@@ -236,6 +237,7 @@ pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judg
 
 pub fn facts() -> RunFacts {
     RunFacts {
+        heap: None,
         sources: vec!["timer".to_owned()],
         started_ns: Some(1_000_000_000),
         duration_ns: 5_000_000_000,

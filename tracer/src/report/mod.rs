@@ -4,6 +4,7 @@
     reason = "prose is put together from sentences; none of it is a hot path"
 )]
 
+pub mod allocation;
 pub mod build;
 pub mod doctor;
 pub mod json;
@@ -33,4 +34,5 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use allocation::HeapFacts;
 pub use build::{RunFacts, WatchFacts, build};

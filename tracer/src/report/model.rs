@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use super::allocation::{Allocation, Heap};
+
 /// Version of this schema.
 pub const SCHEMA: u32 = 1;
 
@@ -84,6 +86,8 @@ pub struct Run {
     pub typing: Typing,
     /// Watch windows; `None` when nothing could be watched, or was to be.
     pub watch: Option<Watch>,
+    /// The heap; `None` when it was not followed.
+    pub heap: Option<Heap>,
 }
 
 /// Instructions that were asked for the type of memory without a name (heap, other threads' stacks).
@@ -153,6 +157,8 @@ pub struct Finding {
     pub line: Line,
     /// Whose memory.
     pub object: Object,
+    /// The objects of the heap on the line whose allocations were seen, in address order.
+    pub allocations: Vec<Allocation>,
     /// What it costs.
     pub cost: Cost,
     /// Ownership moves; `None` where the source cannot count them.
@@ -199,12 +205,20 @@ pub struct Object {
     pub offset_in_object: Option<u64>,
     /// Bytes.
     pub size: Option<u64>,
+    /// Where it was allocated, for an object of the heap whose allocation was seen.
+    pub allocation: Option<Allocation>,
 }
 
 impl Object {
-    /// What stands before a field in sentences: the variable, or the type of memory without a name.
+    /// What stands before a field in sentences: the variable, or the type of memory without a name. That of an
+    /// allocation tells only where it is from.
     pub(super) fn spoken(&self) -> Option<&str> {
-        self.name.as_deref().or(self.type_name.as_deref())
+        let (name, type_name) = (self.name.as_deref(), self.type_name.as_deref());
+        if self.allocation.is_some() {
+            type_name.or(name)
+        } else {
+            name.or(type_name)
+        }
     }
 }
 

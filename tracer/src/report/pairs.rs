@@ -56,7 +56,7 @@ fn pair(
                 .map(|address| format!("{address:#x}")),
             bytes: line_size.bytes(),
         },
-        object: subject.object(&sites),
+        object: subject.object(&sites, run),
         count: pair.count,
         global_count: pair.global_count,
         executions: pair.executions,

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{model::Object, printable::printable, shorten};
+use super::{
+    RunFacts, allocation,
+    model::{Allocation, Object},
+    printable::printable,
+    shorten,
+};
 use crate::{
     access::{LineKey, LineSize, Place, Tid},
     analysis::SiteCounts,
@@ -77,9 +82,12 @@ impl Subject {
         let of_thread = object.thread.map_or_else(String::new, |tid| {
             format!(" of thread {}", self.thread(tid))
         });
-        let label = object
-            .name
+        let of_type = object
+            .type_name
             .as_ref()
+            .filter(|_| object.allocation.is_some());
+        let label = of_type
+            .or(object.name.as_ref())
             .map(|name| format!("{name}{path}{of_thread}"));
         (Some(field.object), label.or_else(|| field.path.clone()))
     }
@@ -98,7 +106,7 @@ impl Subject {
     }
 
     /// The main object as the report shows it.
-    pub(super) fn object(&self, sites: &[SiteCounts]) -> Object {
+    pub(super) fn object(&self, sites: &[SiteCounts], run: &RunFacts) -> Object {
         let Some(main) = self.main.and_then(|n| self.objects.get(n)) else {
             let kind = match self.key.0 {
                 Place::Kernel { .. } => ObjectKind::Kernel,
@@ -114,6 +122,7 @@ impl Subject {
                 line: None,
                 offset_in_object: None,
                 size: None,
+                allocation: None,
             };
         };
         let line = self.key.0.position();
@@ -139,7 +148,27 @@ impl Subject {
             line: main.line,
             offset_in_object: offset,
             size: main.size,
+            allocation: self.allocated(main, run),
         }
+    }
+
+    /// Where an object was allocated, where that was seen.
+    fn allocated(&self, object: &ObjectName, run: &RunFacts) -> Option<Allocation> {
+        let (name, start) = object.allocation.as_ref().zip(object.start)?;
+        Some(allocation::allocation(
+            name,
+            self.key.0.position(),
+            start,
+            run,
+        ))
+    }
+
+    /// Where each object was allocated, in address order.
+    pub(super) fn allocations(&self, run: &RunFacts) -> Vec<Allocation> {
+        let objects = self.objects.iter();
+        objects
+            .filter_map(|object| self.allocated(object, run))
+            .collect()
     }
 
     /// The objects with names that are safe, and short enough, to put into sentences.

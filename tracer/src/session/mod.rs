@@ -15,6 +15,7 @@
 //! ```
 
 mod access_table;
+mod allocation_table;
 mod claims;
 mod context_tables;
 mod directory;
@@ -39,5 +40,5 @@ pub use error::{Damage, SessionError};
 pub use meta::{MachineRecord, Meta, SourceRecord, TargetsRecord};
 pub use reader::{Caveat, SessionReader};
 pub use schema::SCHEMA_VERSION;
-pub use tally_record::TallyRecord;
+pub use tally_record::{HeapTallyRecord, TallyRecord};
 pub use writer::{SessionWriter, WriterOptions};

@@ -4,19 +4,22 @@ use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    access_table,
+    access_table, allocation_table,
     context_tables::{self, Placed, Row, text_bytes},
     error::Damage,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
-    schema::{ACCESSES, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table, WINDOWS},
+    schema::{
+        ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table,
+        WINDOWS,
+    },
     segment::{Position, Segment},
     tally_record::TallyRecord,
     window_table,
 };
 use crate::{
     access::Access,
-    event::{Context, Window},
+    event::{Allocation, Context, Window},
 };
 
 /// A segment's parts; `None` for a table without rows.
@@ -26,6 +29,7 @@ pub(super) struct Parts {
     pub tasks: Option<Vec<u8>>,
     pub local_storage: Option<Vec<u8>>,
     pub windows: Option<Vec<u8>>,
+    pub allocations: Option<Vec<u8>>,
 }
 
 /// The footer's JSON in each part.
@@ -49,6 +53,9 @@ pub(super) struct Whole {
     /// Version 1 had none and does not say so.
     #[serde(default)]
     pub windows: u64,
+    /// Before version 3 there were none.
+    #[serde(default)]
+    pub allocations: u64,
     pub tally: TallyRecord,
 }
 
@@ -59,6 +66,7 @@ impl Segment {
             .context
             .iter()
             .map(|event| text_bytes(&event.kind))
+            .chain(self.allocations.iter().map(allocation_table::text_bytes))
             .sum();
         if names > MAX_SEGMENT_TEXT_BYTES {
             // The writer cuts segments below this, so it is a single name; no reader would take it.
@@ -67,6 +75,7 @@ impl Segment {
         let access_batches = self.batch_of_each_row(|bound| bound.accesses_end);
         let context_batches = self.batch_of_each_row(|bound| bound.context_end);
         let window_batches = self.batch_of_each_row(|bound| bound.windows_end);
+        let allocation_batches = self.batch_of_each_row(|bound| bound.allocations_end);
         let mut mappings = Vec::new();
         let mut tasks = Vec::new();
         let mut blocks = Vec::new();
@@ -104,6 +113,7 @@ impl Segment {
             tasks: tasks.len() as u64,
             local_storage: blocks.len() as u64,
             windows: self.windows.len() as u64,
+            allocations: self.allocations.len() as u64,
             tally: TallyRecord::from(&self.tally),
         };
         Ok(Parts {
@@ -124,6 +134,10 @@ impl Segment {
             })?,
             windows: part_of_rows(&WINDOWS, self.windows.len(), number, |sink| {
                 window_table::encode(&self.windows, first.window, &window_batches, sink)
+            })?,
+            allocations: part_of_rows(&ALLOCATIONS, self.allocations.len(), number, |sink| {
+                let first = first.allocation;
+                allocation_table::encode(&self.allocations, first, &allocation_batches, sink)
             })?,
         })
     }
@@ -158,6 +172,13 @@ pub(super) struct DecodedAccesses {
 #[derive(Default)]
 pub(super) struct DecodedWindows {
     pub windows: Vec<Window>,
+    pub batches: Vec<u64>,
+}
+
+/// The events of heaps of a segment.
+#[derive(Default)]
+pub(super) struct DecodedAllocations {
+    pub allocations: Vec<Allocation>,
     pub batches: Vec<u64>,
 }
 
@@ -245,6 +266,25 @@ pub(super) fn decode_windows(
             return Err(Damage::Meta("its counts overflow"));
         }
         Ok(DecodedWindows { windows, batches })
+    })
+}
+
+/// Decodes `allocations` of segment `number`, which must have `rows` of them; `first` are the numbers its rows must
+/// start with.
+pub(super) fn decode_allocations(
+    part: Vec<u8>,
+    number: u32,
+    rows: u64,
+    first: Position,
+) -> Result<DecodedAllocations, Damage> {
+    read_part(&ALLOCATIONS, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("allocations", source.rows(), rows)?;
+        let (allocations, batches) = allocation_table::decode(source, first)?;
+        Ok(DecodedAllocations {
+            allocations,
+            batches,
+        })
     })
 }
 

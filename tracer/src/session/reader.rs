@@ -9,8 +9,8 @@ use super::{
     directory::Directory,
     error::{Damage, SessionError},
     meta::Meta,
-    parts::{self, DecodedWindows},
-    schema::{ACCESSES, LOCAL_STORAGE, MAPPINGS, TASKS, Table, WINDOWS},
+    parts::{self, DecodedAllocations, DecodedWindows},
+    schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, TASKS, Table, WINDOWS},
     segment::{self, Bound, Position, Segment},
 };
 use crate::event::Batch;
@@ -177,7 +177,14 @@ impl SessionReader {
             windows = parts::decode_windows(part, number, &decoded.whole, self.first)
                 .map_err(|damage| damaged(&WINDOWS, damage))?;
         }
-        segment::assemble(decoded, mappings, tasks, windows, self.first)
+        let mut allocations = DecodedAllocations::default();
+        let rows = decoded.whole.allocations;
+        if self.wants_part(&ALLOCATIONS, number, rows)? {
+            let part = self.directory.read_part(&ALLOCATIONS, number)?;
+            allocations = parts::decode_allocations(part, number, rows, self.first)
+                .map_err(|damage| damaged(&ALLOCATIONS, damage))?;
+        }
+        segment::assemble(decoded, mappings, tasks, windows, allocations, self.first)
             .map_err(|damage| damaged(&ACCESSES, damage))
     }
 

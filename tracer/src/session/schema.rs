@@ -87,10 +87,23 @@
 //! (some hundred a second), so that columns of nulls cost nothing. Four is what x86-64 can watch at once.
 //! A new reason is a new column, so a new version; it would be one anyway, since the tally names reasons too.
 //!
+//! `allocations`: one row per event of a heap.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq | u64 | | number of the row in the session, from 0 |
+//! | batch | u64 | | as above; applies to accesses by time within the batch, after context |
+//! | time_ns | u64 | ns | CLOCK_MONOTONIC |
+//! | kind | u8 | code | 0 allocated, 1 freed, 2 from here on unseen, 3 from here on seen |
+//! | pid, tid | u32 | | process and thread; 0 where it concerns all, or none did it |
+//! | addr | u64, null | address | first byte; null unless kind 0 or 1 |
+//! | size | u64, null | bytes | asked for; null unless kind 0 |
+//! | stack | text, null | | an address in the allocating function, then return addresses, innermost first, hexadecimal with `;` in between; null unless kind 0 |
+//!
 //! Each part carries two facts in its footer: `cohtrace.segment` (JSON: segment number; in `accesses` also the
 //! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment).
 //!
-//! Version 1 had no `windows`, and no `basis` 3; version 2 had no `local_storage`.
+//! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`.
 
 use std::sync::Arc;
 
@@ -323,10 +336,34 @@ pub(super) static WINDOWS: Table = Table {
     ],
 };
 
+/// Allocations. Stacks repeat, so that a dictionary makes them small.
+pub(super) static ALLOCATIONS: Table = Table {
+    name: "allocations",
+    max_rows: MAX_SEGMENT_ROWS,
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("time_ns", Kind::U64, Coding::Delta),
+        column("kind", Kind::U8, Coding::Dictionary),
+        column("pid", Kind::U32, Coding::Dictionary),
+        column("tid", Kind::U32, Coding::Dictionary),
+        nullable("addr", Kind::U64, Coding::Plain),
+        nullable("size", Kind::U64, Coding::Dictionary),
+        nullable("stack", Kind::Text, Coding::Dictionary),
+    ],
+};
+
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never
-/// refer to a mapping that a killed recorder did not get to write. Windows before accesses too: without its
+/// refer to a mapping that a killed recorder did not get to write. The others before accesses too: without its
 /// accesses, no part of a segment is read.
-pub(super) static TABLES: [&Table; 5] = [&MAPPINGS, &TASKS, &LOCAL_STORAGE, &WINDOWS, &ACCESSES];
+pub(super) static TABLES: [&Table; 6] = [
+    &MAPPINGS,
+    &TASKS,
+    &LOCAL_STORAGE,
+    &WINDOWS,
+    &ALLOCATIONS,
+    &ACCESSES,
+];
 
 impl Table {
     /// The table as Parquet describes it.

@@ -5,18 +5,19 @@
 //!   accesses   aaaaaaaaa     aaaa        aaaaaaa       ─► accesses/
 //!   context    m  t          mm          t             ─► mappings/, tasks/ and local_storage/, `seq` keeps their order
 //!   windows                  w           w             ─► windows/
+//!   allocations           h  h                         ─► allocations/
 //! ```
 
 use super::{
     context_tables::Placed,
     error::Damage,
-    parts::{DecodedAccesses, DecodedWindows},
+    parts::{DecodedAccesses, DecodedAllocations, DecodedWindows},
     tally_record::TallyRecord,
     window_table,
 };
 use crate::{
     access::Access,
-    event::{Batch, Context, Tally, Window},
+    event::{Allocation, Batch, Context, Tally, Window},
 };
 
 /// Numbers of the next access, context event, window and batch of a session being read or written.
@@ -25,6 +26,7 @@ pub(super) struct Position {
     pub access: u64,
     pub context: u64,
     pub window: u64,
+    pub allocation: u64,
     pub batch: u64,
     /// All counts of the tallies and windows before it, and the windows' time, added up: while this does not
     /// overflow, no sum of them does.
@@ -38,6 +40,7 @@ impl Position {
             access: self.access + segment.accesses.len() as u64,
             context: self.context + segment.context.len() as u64,
             window: self.window + segment.windows.len() as u64,
+            allocation: self.allocation + segment.allocations.len() as u64,
             // Counts without rows are given as a batch, but have no number: the writer numbers those with rows.
             batch: match segment.bounds.last() {
                 Some(bound) if segment.rows() > 0 => bound.batch + 1,
@@ -55,6 +58,7 @@ pub(super) struct Bound {
     pub accesses_end: usize,
     pub context_end: usize,
     pub windows_end: usize,
+    pub allocations_end: usize,
 }
 
 /// Rows of a stretch of time.
@@ -63,6 +67,7 @@ pub(super) struct Segment {
     pub accesses: Vec<Access>,
     pub context: Vec<Context>,
     pub windows: Vec<Window>,
+    pub allocations: Vec<Allocation>,
     /// One per batch that has rows, in order.
     pub bounds: Vec<Bound>,
     pub tally: Tally,
@@ -74,6 +79,7 @@ impl Segment {
         self.accesses.clear();
         self.context.clear();
         self.windows.clear();
+        self.allocations.clear();
         self.bounds.clear();
         self.tally = Tally::default();
     }
@@ -84,7 +90,7 @@ impl Segment {
 
     /// Rows of all tables.
     pub(super) fn rows(&self) -> usize {
-        self.accesses.len() + self.context.len() + self.windows.len()
+        self.accesses.len() + self.context.len() + self.windows.len() + self.allocations.len()
     }
 
     /// Newest time in it.
@@ -92,7 +98,9 @@ impl Segment {
         let accesses = self.accesses.iter().map(|access| access.time_ns);
         let context = self.context.iter().map(|context| context.time_ns);
         let windows = self.windows.iter().map(|window| window.end_ns);
-        accesses.chain(context).chain(windows).max()
+        let allocations = self.allocations.iter().map(|event| event.time_ns);
+        let rows = accesses.chain(context).chain(windows);
+        rows.chain(allocations).max()
     }
 
     /// Adds to `batch` the rows between two bounds.
@@ -106,6 +114,9 @@ impl Segment {
         batch
             .windows
             .extend_from_slice(&self.windows[from.windows_end..to.windows_end]);
+        batch
+            .allocations
+            .extend_from_slice(&self.allocations[from.allocations_end..to.allocations_end]);
     }
 
     /// For the rows that `end` counts, the number of the batch of each.
@@ -132,6 +143,7 @@ pub(super) fn assemble(
     mappings: Vec<Placed<Context>>,
     tasks: Vec<Placed<Context>>,
     windows: DecodedWindows,
+    allocations: DecodedAllocations,
     first: Position,
 ) -> Result<Segment, Damage> {
     let mut placed = mappings;
@@ -143,12 +155,18 @@ pub(super) fn assemble(
         }
     }
     let context_batches: Vec<u64> = placed.iter().map(|placed| placed.batch).collect();
-    let batches = [&decoded.batches[..], &context_batches, &windows.batches];
+    let batches = [
+        &decoded.batches[..],
+        &context_batches,
+        &windows.batches,
+        &allocations.batches,
+    ];
     let mut segment = Segment {
         bounds: bounds(batches, first.batch)?,
         accesses: decoded.accesses,
         context: placed.into_iter().map(|placed| placed.row).collect(),
         windows: windows.windows,
+        allocations: allocations.allocations,
         tally: Tally::try_from(&decoded.whole.tally)?,
     };
     if segment.bounds.is_empty() && !segment.is_empty() {
@@ -161,10 +179,10 @@ pub(super) fn assemble(
     Ok(segment)
 }
 
-/// The batches' ends, from the batch number of each access, context event and window; numbers never decrease.
-fn bounds(batches: [&[u64]; 3], first: u64) -> Result<Vec<Bound>, Damage> {
+/// The batches' ends, from the batch number of each row of each table; numbers never decrease.
+fn bounds(batches: [&[u64]; 4], first: u64) -> Result<Vec<Bound>, Damage> {
     let mut bounds: Vec<Bound> = Vec::new();
-    let mut ends = [0; 3];
+    let mut ends = [0; 4];
     loop {
         let next = batches
             .iter()
@@ -181,12 +199,13 @@ fn bounds(batches: [&[u64]; 3], first: u64) -> Result<Vec<Bound>, Damage> {
         for (rows, end) in batches.iter().zip(&mut ends) {
             *end += rows[*end..].iter().take_while(|n| **n == batch).count();
         }
-        let [accesses_end, context_end, windows_end] = ends;
+        let [accesses_end, context_end, windows_end, allocations_end] = ends;
         bounds.push(Bound {
             batch,
             accesses_end,
             context_end,
             windows_end,
+            allocations_end,
         });
     }
 }

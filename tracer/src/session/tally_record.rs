@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Damage;
 use crate::{
     access::Cpu,
-    event::{Tally, Unresolved},
+    event::{HeapTally, Tally, Unresolved},
 };
 
 /// Mirror of [`Tally`]; fields mean the same.
@@ -26,6 +26,20 @@ pub struct TallyRecord {
     /// By [`Unresolved::name`].
     pub unresolved: BTreeMap<String, u64>,
     pub operands_unknown: u64,
+    /// Before version 3 there was none.
+    #[serde(default)]
+    pub heap: HeapTallyRecord,
+}
+
+/// Mirror of [`HeapTally`]; fields mean the same.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "documented at HeapTally")]
+pub struct HeapTallyRecord {
+    pub allocations: u64,
+    pub frees: u64,
+    pub lost: u64,
+    pub off_ns: u64,
+    pub cost_ns: u64,
 }
 
 impl TallyRecord {
@@ -40,6 +54,11 @@ impl TallyRecord {
             self.sampled_ns,
             self.attributed,
             self.operands_unknown,
+            self.heap.allocations,
+            self.heap.frees,
+            self.heap.lost,
+            self.heap.off_ns,
+            self.heap.cost_ns,
         ];
         let counts = self.lost.values().chain(self.unresolved.values());
         counts
@@ -65,6 +84,13 @@ impl From<&Tally> for TallyRecord {
                 .map(|(reason, n)| (reason.name().to_owned(), *n))
                 .collect(),
             operands_unknown: tally.operands_unknown,
+            heap: HeapTallyRecord {
+                allocations: tally.heap.allocations,
+                frees: tally.heap.frees,
+                lost: tally.heap.lost,
+                off_ns: tally.heap.off_ns,
+                cost_ns: tally.heap.cost_ns,
+            },
         }
     }
 }
@@ -91,6 +117,13 @@ impl TryFrom<&TallyRecord> for Tally {
             attributed: record.attributed,
             unresolved,
             operands_unknown: record.operands_unknown,
+            heap: HeapTally {
+                allocations: record.heap.allocations,
+                frees: record.heap.frees,
+                lost: record.heap.lost,
+                off_ns: record.heap.off_ns,
+                cost_ns: record.heap.cost_ns,
+            },
         })
     }
 }

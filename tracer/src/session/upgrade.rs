@@ -20,7 +20,7 @@ pub(super) type Step = fn(&mut Map<String, Value>);
 static STEPS: &[Step] = &[
     // 2 added the table `windows`, which a segment of version 1 does not count and does not have.
     |_| {},
-    // 3 added the table `local_storage`, in the same way.
+    // 3 added the tables `local_storage` and `allocations` and the tally's `heap`, which read as none.
     |_| {},
 ];
 

@@ -11,18 +11,19 @@ use std::{
 };
 
 use super::{
+    allocation_table,
     context_tables::text_bytes,
     directory::Directory,
     error::SessionError,
     meta::{CLOCK, FORMAT, Meta},
     schema::{
-        ACCESSES, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
+        ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
         MAX_SEGMENT_WINDOWS, SCHEMA_VERSION, TASKS, WINDOWS,
     },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,
 };
-use crate::event::{Batch, Tally};
+use crate::event::{Batch, Context, Tally};
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -44,6 +45,14 @@ impl Default for WriterOptions {
             segment_rows: 1 << 18,
         }
     }
+}
+
+/// Rows of a batch.
+struct Piece {
+    accesses: Range<usize>,
+    context: Range<usize>,
+    windows: Range<usize>,
+    allocations: Range<usize>,
 }
 
 /// A session being written. Rows not yet on disk are lost if it is dropped without
@@ -109,11 +118,12 @@ impl SessionWriter {
         let text = batch
             .context
             .iter()
-            .map(|context| text_bytes(&context.kind));
+            .map(|context| text_bytes(&context.kind))
+            .chain(batch.allocations.iter().map(allocation_table::text_bytes));
         let text: usize = text.sum();
         let (accesses, context) = (batch.accesses.len(), batch.context.len());
-        let windows = batch.windows.len();
-        let rows = accesses + context + windows;
+        let (windows, allocations) = (batch.windows.len(), batch.allocations.len());
+        let rows = accesses + context + windows + allocations;
         let segment_rows = self.segment_rows;
         let fits = |buffer: &Segment, text_bytes: usize| {
             buffer.rows() + rows <= segment_rows
@@ -127,7 +137,13 @@ impl SessionWriter {
         if !fits(&Segment::default(), 0) {
             self.append_in_pieces(batch)?;
         } else if rows > 0 {
-            self.take(batch, 0..accesses, 0..context, 0..windows);
+            let all = Piece {
+                accesses: 0..accesses,
+                context: 0..context,
+                windows: 0..windows,
+                allocations: 0..allocations,
+            };
+            self.take(batch, all);
             self.text_bytes += text;
         }
         let due = self
@@ -168,63 +184,75 @@ impl SessionWriter {
         self.buffer.rows()
     }
 
-    /// A batch larger than a segment, cut where both orders allow it: context up to the time of an access
-    /// stays before it, so that the pieces mean what the whole means. Windows come last, after all accesses.
+    /// A batch larger than a segment, cut where all orders allow it: context up to the time of an allocation, and
+    /// both up to the time of an access, stay before it, so that the pieces mean what the whole means. Windows come
+    /// last, after all accesses.
     fn append_in_pieces(&mut self, batch: &Batch) -> Result<(), SessionError> {
         let (accesses, context) = (&batch.accesses, &batch.context);
-        let windows = batch.windows.len();
-        let (mut a, mut c, mut w) = (0, 0, 0);
-        while a < accesses.len() || c < context.len() || w < windows {
-            let (first_a, first_c, first_w, mut text) = (a, c, w, 0usize);
-            while a - first_a + c - first_c < self.segment_rows {
-                let event = context.get(c);
-                let access = accesses.get(a);
-                match (event, access) {
-                    (Some(event), access)
-                        if access.is_none_or(|access| event.time_ns <= access.time_ns) =>
-                    {
-                        text = text.saturating_add(text_bytes(&event.kind));
-                        if text > MAX_SEGMENT_TEXT_BYTES && c > first_c {
-                            break;
-                        }
-                        c += 1;
+        let (windows, allocations) = (batch.windows.len(), &batch.allocations);
+        let (mut a, mut c, mut h, mut w) = (0, 0, 0, 0);
+        while a < accesses.len() || c < context.len() || h < allocations.len() || w < windows {
+            let (first_a, first_c, first_h, first_w, mut text) = (a, c, h, w, 0usize);
+            while a - first_a + c - first_c + h - first_h < self.segment_rows {
+                let access_ns = accesses.get(a).map_or(u64::MAX, |access| access.time_ns);
+                let heap_ns = allocations.get(h).map_or(u64::MAX, |event| event.time_ns);
+                let is_first = |event: &&Context| event.time_ns <= access_ns.min(heap_ns);
+                let any_text = c > first_c || h > first_h;
+                if let Some(event) = context.get(c).filter(is_first) {
+                    text = text.saturating_add(text_bytes(&event.kind));
+                    if text > MAX_SEGMENT_TEXT_BYTES && any_text {
+                        break;
                     }
-                    (_, Some(_)) => a += 1,
-                    (_, None) => break,
+                    c += 1;
+                } else if let Some(event) = allocations.get(h).filter(|_| heap_ns <= access_ns) {
+                    text = text.saturating_add(allocation_table::text_bytes(event));
+                    if text > MAX_SEGMENT_TEXT_BYTES && any_text {
+                        break;
+                    }
+                    h += 1;
+                } else if a < accesses.len() {
+                    a += 1;
+                } else {
+                    break;
                 }
             }
-            if a == accesses.len() && c == context.len() {
-                let room = self.segment_rows - (a - first_a) - (c - first_c);
+            if a == accesses.len() && c == context.len() && h == allocations.len() {
+                let rows = a - first_a + c - first_c + h - first_h;
+                let room = self.segment_rows - rows;
                 w = windows.min(w + room.min(MAX_SEGMENT_WINDOWS));
             }
-            self.take(batch, first_a..a, first_c..c, first_w..w);
+            let piece = Piece {
+                accesses: first_a..a,
+                context: first_c..c,
+                windows: first_w..w,
+                allocations: first_h..h,
+            };
+            self.take(batch, piece);
             self.flush()?;
         }
         Ok(())
     }
 
     /// Buffers a piece as one batch.
-    fn take(
-        &mut self,
-        batch: &Batch,
-        accesses: Range<usize>,
-        context: Range<usize>,
-        windows: Range<usize>,
-    ) {
+    fn take(&mut self, batch: &Batch, piece: Piece) {
         self.buffer
             .accesses
-            .extend_from_slice(&batch.accesses[accesses]);
+            .extend_from_slice(&batch.accesses[piece.accesses]);
         self.buffer
             .context
-            .extend_from_slice(&batch.context[context]);
+            .extend_from_slice(&batch.context[piece.context]);
         self.buffer
             .windows
-            .extend_from_slice(&batch.windows[windows]);
+            .extend_from_slice(&batch.windows[piece.windows]);
+        self.buffer
+            .allocations
+            .extend_from_slice(&batch.allocations[piece.allocations]);
         self.buffer.bounds.push(Bound {
             batch: self.next_batch,
             accesses_end: self.buffer.accesses.len(),
             context_end: self.buffer.context.len(),
             windows_end: self.buffer.windows.len(),
+            allocations_end: self.buffer.allocations.len(),
         });
         self.next_batch += 1;
     }
@@ -238,11 +266,12 @@ impl SessionWriter {
         if let Err((path, source)) = written {
             self.meta.stopped = Some(format!(
                 "recording stopped early: {} could not be written ({source}); {} accesses, {} context \
-                 events and {} watch windows after the last segment are missing",
+                 events, {} watch windows and {} heap events after the last segment are missing",
                 path.display(),
                 self.buffer.accesses.len(),
                 self.buffer.context.len(),
                 self.buffer.windows.len(),
+                self.buffer.allocations.len(),
             ));
             return Err(self.write_error(path, source));
         }
@@ -250,6 +279,7 @@ impl SessionWriter {
             access: self.first.access + self.buffer.accesses.len() as u64,
             context: self.first.context + self.buffer.context.len() as u64,
             window: self.first.window + self.buffer.windows.len() as u64,
+            allocation: self.first.allocation + self.buffer.allocations.len() as u64,
             batch: self.next_batch,
             ..self.first
         };
@@ -274,6 +304,7 @@ impl SessionWriter {
             (&TASKS, parts.tasks),
             (&LOCAL_STORAGE, parts.local_storage),
             (&WINDOWS, parts.windows),
+            (&ALLOCATIONS, parts.allocations),
             (&ACCESSES, Some(parts.accesses)),
         ];
         for (table, part) in &parts {

@@ -37,6 +37,7 @@ impl Live {
         target: &Target,
         machine: &Machine,
         offsets: TaskOffsets,
+        heap_least: Option<u64>,
     ) -> Result<Live, SourceError> {
         if machine.privileges.initial_pid_namespace == Some(false) {
             return Err(SourceError::PidNamespace);
@@ -49,6 +50,7 @@ impl Live {
                 .map_or(PID_MAX_LIMIT, |max| max as u32),
             tgid_offset: offsets.tgid,
             thread_pointer_offset: offsets.thread_pointer,
+            heap_least,
         })?;
         Ok(Live {
             kernel,
@@ -132,6 +134,11 @@ impl Live {
             self.spaces.apply(&context);
             batch.context.push(context);
         }
+    }
+
+    /// Whether the process is one to observe, as far as the kernel half knows: it learns of children first.
+    pub fn is_target(&self, pid: Pid) -> bool {
+        self.kernel.is_target(pid) || self.tracked.contains(pid)
     }
 
     /// Something to tell in the report.

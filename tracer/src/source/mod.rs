@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{access::Pid, event::Batch, machine::Machine, module::ModuleStore};
 
 pub mod cpu_events;
+pub mod heap;
 pub mod live;
 mod local_storage;
 pub mod order;
@@ -86,6 +87,8 @@ pub struct SourceOptions {
     pub ring_bytes: usize,
     /// Whether to be ready for watch windows.
     pub watch: Watching,
+    /// How to follow the targets' heaps, if they are to be.
+    pub heap: Option<heap::HeapOptions>,
 }
 
 /// Whether a source shall be ready for watch windows.
@@ -131,6 +134,10 @@ pub trait Source {
     fn watcher(&mut self) -> Option<&mut watch::Watcher> {
         None
     }
+    /// Follows heaps, where the source was asked to.
+    fn heap(&self) -> Option<&heap::HeapTracker> {
+        None
+    }
     /// What could not be set up or seen, in sentences for the report.
     fn caveats(&self) -> Vec<String>;
 }
@@ -170,6 +177,9 @@ pub enum SourceError {
         /// Why.
         source: std::io::Error,
     },
+    /// No function can be probed.
+    #[error(transparent)]
+    Uprobes(#[from] crate::sys::uprobe::NoUprobes),
     /// No CPU could be sampled.
     #[error("no online CPU could be sampled; `cohtrace doctor` says what this machine offers")]
     NoCpus,

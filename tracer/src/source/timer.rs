@@ -14,6 +14,7 @@ use zerocopy::FromBytes;
 use super::{
     Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target, Watching,
     cpu_events::{CpuEvents, context_of},
+    heap::{self, HeapTracker},
     live::{Live, read_kernel},
     local_storage::LocalStorage,
     order::TimeOrder,
@@ -83,6 +84,7 @@ enum Pending {
     Hit(Box<Hit>),
     /// A closed window, after its last hit.
     Window(Box<Window>),
+    Heap(heap::Pending),
 }
 
 /// What was last told of a thread.
@@ -103,6 +105,7 @@ struct Timer {
     told: FxHashMap<Tid, ToldThread>,
     local_storage: LocalStorage,
     watcher: Option<Watcher>,
+    heap: Option<HeapTracker>,
     stats: FxHashMap<Cpu, Stats>,
     touches: Vec<Touch>,
 }
@@ -115,7 +118,8 @@ impl Timer {
         offsets: TaskOffsets,
         modules: Arc<ModuleStore>,
     ) -> Result<Timer, SourceError> {
-        let mut live = Live::load(target, machine, offsets)?;
+        let heap_least = options.heap.as_ref().map(|heap| heap.least_bytes);
+        let mut live = Live::load(target, machine, offsets, heap_least)?;
         let mut cpus = Vec::new();
         let period_ns = 1_000_000_000 / options.frequency_hz.max(1);
         for &cpu in machine.online_cpus() {
@@ -147,9 +151,18 @@ impl Timer {
                 }
             }
         };
+        let mut heap = (options.heap.as_ref())
+            .map(|options| HeapTracker::open(&mut live, target, options, modules.clone()))
+            .transpose()?;
         let mut order = TimeOrder::default();
         for context in live.find_targets(target)? {
+            if let Some(heap) = &mut heap {
+                heap.notice(&context.kind);
+            }
             order.push(context.time_ns, Pending::Context(context.kind));
+        }
+        if let Some(heap) = &heap {
+            heap.wait();
         }
         let mut timer = Timer {
             live,
@@ -163,6 +176,7 @@ impl Timer {
             code: SampledCode::new(modules),
             told: FxHashMap::default(),
             watcher,
+            heap,
             stats: FxHashMap::default(),
             touches: Vec::new(),
         };
@@ -208,11 +222,19 @@ impl Timer {
                             tally.lost_context += count;
                         }
                         if let Some((id, kind)) = record.id.zip(context_of(record.kind)) {
+                            if let Some(heap) = &mut self.heap
+                                && is_of_target(&self.live, &kind)
+                            {
+                                heap.notice(&kind);
+                            }
                             self.order.push(id.time_ns, Pending::Context(kind));
                         }
                     }
                     Err(_) => tally.lost_context += 1,
                 });
+        }
+        if let Some(heap) = &mut self.heap {
+            heap.drain(|time_ns, pending| self.order.push(time_ns, Pending::Heap(pending)));
         }
         for sample in samples {
             self.order.push(sample.time_ns, Pending::Sample(sample));
@@ -236,6 +258,11 @@ impl Timer {
             Pending::Window(window) => {
                 if let Some(watcher) = &mut self.watcher {
                     watcher.take_window(*window, batch);
+                }
+            }
+            Pending::Heap(pending) => {
+                if let Some(heap) = &mut self.heap {
+                    heap.take(time_ns, pending, &self.live, batch);
                 }
             }
             Pending::Sample(sample) => self.take_sample(time_ns, &sample, batch),
@@ -380,6 +407,9 @@ impl Timer {
     }
 
     fn count(&mut self, tally: &mut Tally) {
+        if let Some(heap) = &mut self.heap {
+            heap.count(&mut tally.heap);
+        }
         let Ok(stats) = self.live.kernel.stats() else {
             return;
         };
@@ -442,6 +472,9 @@ impl Source for Timer {
         let closed = (self.watcher.as_mut())
             .map_or(Ok(None), |watcher| watcher.close(Some(WindowEnd::Asked)));
         self.window_closed(closed);
+        if let Some(heap) = &mut self.heap {
+            heap.stop();
+        }
         self.stopped = true;
     }
 
@@ -457,8 +490,13 @@ impl Source for Timer {
         self.watcher.as_mut()
     }
 
+    fn heap(&self) -> Option<&HeapTracker> {
+        self.heap.as_ref()
+    }
+
     fn caveats(&self) -> Vec<String> {
-        self.live.caveats().to_vec()
+        let heap = self.heap.as_ref().and_then(HeapTracker::caveat);
+        self.live.caveats().iter().cloned().chain(heap).collect()
     }
 }
 
@@ -483,6 +521,18 @@ fn watcher(
         ));
     }
     Watcher::open(live, cpus, leave, modules.clone())
+}
+
+/// Whether what happened concerns a target.
+fn is_of_target(live: &Live, kind: &ContextKind) -> bool {
+    match kind {
+        ContextKind::Fork { parent_pid, .. } => live.is_target(*parent_pid),
+        ContextKind::Mapping { pid, .. }
+        | ContextKind::Comm { pid, .. }
+        | ContextKind::Exit { pid, .. }
+        | ContextKind::Thread { pid, .. }
+        | ContextKind::LocalStorage { pid, .. } => live.is_target(*pid),
+    }
 }
 
 /// The registers of a sample or hit.

@@ -16,6 +16,7 @@ mod breakpoint_turn;
 pub mod breakpoints;
 pub mod clock;
 mod cpu_crew;
+pub mod heap_cost;
 pub mod launch;
 #[cfg(test)]
 mod live_tests;
@@ -30,6 +31,7 @@ pub mod process_memory;
 pub mod ring;
 pub mod target_table;
 pub mod terminate;
+pub mod uprobe;
 pub mod watch_control;
 #[cfg(test)]
 mod watch_tests;

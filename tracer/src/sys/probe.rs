@@ -84,6 +84,7 @@ pub fn probe(machine: &Machine) -> LiveProbe {
         bpf: Some(load(PROGRAM_PERF_EVENT, &RETURN_ZERO)),
         kernel_reads: Some(load(PROGRAM_PERF_EVENT, &READ_KERNEL)),
         raw_tracepoint: Some(load(PROGRAM_RAW_TRACEPOINT, &RETURN_ZERO)),
+        uprobes: Some(uprobes()),
         breakpoints: Some(breakpoints(first)),
         memory_events: machine
             .pmus
@@ -103,6 +104,24 @@ fn cpu_clock(scope: Scope, exclude: u64) -> Attempt {
         ..EventAttributes::default()
     };
     open(attributes, scope, None).map(drop)
+}
+
+/// A probe on a function of our own that nobody calls meanwhile.
+fn uprobes() -> Attempt {
+    let refused = |what, errno| Err(Refusal { errno, what });
+    let Some(kind) = super::uprobe::pmu_number() else {
+        return refused("the uprobe PMU (CONFIG_UPROBE_EVENTS)", libc::ENOENT);
+    };
+    let Some((path, offset)) = super::heap_cost::own_place() else {
+        return refused("/proc/self/exe", libc::ENOENT);
+    };
+    let attributes = EventAttributes {
+        kind,
+        config1: path.as_ptr() as u64,
+        config2: offset,
+        ..EventAttributes::default()
+    };
+    open(attributes, Scope::OwnThread, None).map(drop)
 }
 
 /// Opens an event that stays disabled.

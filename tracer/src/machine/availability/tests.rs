@@ -22,6 +22,7 @@ fn all_allowed() -> LiveProbe {
         bpf: Some(Ok(())),
         kernel_reads: Some(Ok(())),
         raw_tracepoint: Some(Ok(())),
+        uprobes: Some(Ok(())),
         ..LiveProbe::default()
     }
 }
@@ -34,6 +35,7 @@ fn all_refused() -> LiveProbe {
         bpf: Some(refused(Refusal::EPERM, "bpf(BPF_PROG_LOAD)")),
         kernel_reads: Some(refused(Refusal::EPERM, "bpf(BPF_PROG_LOAD)")),
         raw_tracepoint: Some(refused(Refusal::EPERM, "bpf(BPF_PROG_LOAD)")),
+        uprobes: Some(refused(Refusal::EPERM, "perf_event_open")),
         ..LiveProbe::default()
     }
 }

@@ -38,7 +38,7 @@ impl Instructions {
 }
 
 /// A part of the line that an instruction named itself: offset, size, path.
-pub(super) type Part = (u8, u8, String);
+pub(in crate::names) type Part = (u8, u8, String);
 
 impl Resolver<'_> {
     /// The objects on a line that the instructions tell of, besides those in `known`.
@@ -114,8 +114,10 @@ impl Resolver<'_> {
                     layout: object
                         .start
                         .and_then(|_| super::layout(&module.elf, accessed.ty)),
+                    allocation: None,
                 },
                 typed: Some((module.clone(), accessed.ty)),
+                stride: None,
                 parts,
             });
         }

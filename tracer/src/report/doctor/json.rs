@@ -143,6 +143,7 @@ struct AttemptsJson<'a> {
     bpf: Option<AttemptJson<'a>>,
     kernel_reads: Option<AttemptJson<'a>>,
     raw_tracepoint: Option<AttemptJson<'a>>,
+    uprobes: Option<AttemptJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -354,6 +355,7 @@ fn attempts(live: &LiveProbe) -> AttemptsJson<'_> {
         bpf: live.bpf.as_ref().map(attempt),
         kernel_reads: live.kernel_reads.as_ref().map(attempt),
         raw_tracepoint: live.raw_tracepoint.as_ref().map(attempt),
+        uprobes: live.uprobes.as_ref().map(attempt),
     }
 }
 

@@ -25,6 +25,7 @@ fn root_on_a_guest() -> LiveProbe {
         bpf: Some(Ok(())),
         kernel_reads: Some(Ok(())),
         raw_tracepoint: Some(Ok(())),
+        uprobes: Some(Ok(())),
         breakpoints: Some(BreakpointSlots {
             free: 4,
             cpu: Some(Cpu(0)),
@@ -54,6 +55,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           BPF on perf events    ok
           BPF kernel reads      ok
           BPF raw tracepoint    ok
+          uprobes (--heap)      ok
 
         Hardware
           memory-sampling PMU   none: the hypervisor passes none on to this guest
@@ -135,6 +137,7 @@ fn an_ordinary_user_reads_why_and_the_commands_to_paste() {
           BPF on perf events    no: bpf(BPF_PROG_LOAD): Operation not permitted (os error 1)
           BPF kernel reads      not tried
           BPF raw tracepoint    not tried
+          uprobes (--heap)      not tried
     "#]].assert_eq(until_hardware);
 }
 

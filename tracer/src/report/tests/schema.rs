@@ -48,7 +48,8 @@ fn the_json_form_has_every_key_of_the_schema() {
               "named": 0,
               "untraced": {}
             },
-            "watch": null
+            "watch": null,
+            "heap": null
           },
           "findings": [
             {
@@ -71,8 +72,10 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "file": "/src/demo/demo.c",
                 "line": 12,
                 "offset_in_object": 0,
-                "size": 24
+                "size": 24,
+                "allocation": null
               },
+              "allocations": [],
               "cost": {
                 "share": 0.414,
                 "stalled_share": 0.46,

@@ -27,7 +27,14 @@ fn remove(path: &Path, part: &str) {
 
 #[test]
 fn a_missing_part_is_named_wherever_it_was() {
-    for table in ["accesses", "mappings", "tasks", "local_storage", "windows"] {
+    for table in [
+        "accesses",
+        "mappings",
+        "tasks",
+        "local_storage",
+        "windows",
+        "allocations",
+    ] {
         for number in [0, 2, 3] {
             let part = format!("{table}/part-0000{number}.parquet");
             check(&[&part, "missing"], |path| remove(path, &part));
@@ -38,7 +45,14 @@ fn a_missing_part_is_named_wherever_it_was() {
 #[test]
 fn segments_missing_at_the_end_of_a_finished_session_are_noticed() {
     check(&["accesses/part-00003.parquet", "missing"], |path| {
-        for table in ["accesses", "mappings", "tasks", "local_storage", "windows"] {
+        for table in [
+            "accesses",
+            "mappings",
+            "tasks",
+            "local_storage",
+            "windows",
+            "allocations",
+        ] {
             remove(path, &format!("{table}/part-00003.parquet"));
         }
     });

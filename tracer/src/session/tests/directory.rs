@@ -28,6 +28,7 @@ fn only_the_owner_can_read_a_session() {
         "tasks",
         "local_storage",
         "windows",
+        "allocations",
     ] {
         assert_eq!(mode(&path.join(folder)), 0o700, "{folder}");
     }
@@ -38,6 +39,7 @@ fn only_the_owner_can_read_a_session() {
         "tasks/part-00000.parquet",
         "local_storage/part-00000.parquet",
         "windows/part-00000.parquet",
+        "allocations/part-00000.parquet",
     ] {
         assert_eq!(mode(&path.join(file)), 0o600, "{file}");
     }

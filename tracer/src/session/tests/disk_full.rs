@@ -63,6 +63,7 @@ fn files(path: &Path) -> Vec<String> {
         "tasks",
         "local_storage",
         "windows",
+        "allocations",
     ] {
         for entry in fs::read_dir(path.join(folder)).expect("a folder") {
             let entry = entry.expect("an entry");
@@ -141,7 +142,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_is_on_it() {
     assert_eq!(caveats.len(), 1, "{caveats:?}");
     assert!(caveats[0].contains("stopped early"), "{caveats:?}");
     assert!(
-        caveats[0].contains("50000 accesses, 3 context events and 1 watch windows"),
+        caveats[0].contains("50000 accesses, 3 context events, 1 watch windows"),
         "{caveats:?}"
     );
 }
@@ -154,7 +155,7 @@ fn a_disk_with_room_for_a_segment_but_not_for_meta_keeps_the_segment() {
     let path = disk.path();
     let mut writer = SessionWriter::create(&path, Meta::new(), &at_once()).expect("a new session");
     writer.append(&batch(0)).expect("room");
-    fill(&disk, 6);
+    fill(&disk, 7);
     let message = writer
         .append(&batch(1))
         .expect_err("no room for meta.json")

@@ -6,7 +6,7 @@ use parquet::errors::ParquetError;
 
 use super::*;
 use crate::session::{
-    access_table, context_tables,
+    access_table, allocation_table, context_tables,
     error::Damage,
     part_reader::{ColumnSource, read_part, read_sealed_part},
     part_writer::{ColumnSink, write_part},
@@ -24,6 +24,7 @@ fn take(table: &Table, source: &mut ColumnSource<'_>) -> Result<(), Damage> {
         "accesses" => drop(access_table::decode(source, 0)?),
         "mappings" => drop(context_tables::decode_mappings(source)?),
         "local_storage" => drop(context_tables::decode_blocks(source)?),
+        "allocations" => drop(allocation_table::decode(source, Position::default())?),
         "windows" => drop(window_table::decode(source, Position::default())?),
         _ => drop(context_tables::decode_tasks(source)?),
     }
@@ -35,7 +36,7 @@ fn decode(table: &'static Table, part: Vec<u8>) -> Result<(), Damage> {
     read_sealed_part(table, part, |_, source| take(table, source))
 }
 
-fn parts() -> [(&'static Table, Vec<u8>); 5] {
+fn parts() -> [(&'static Table, Vec<u8>); 6] {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");
     let batches: Vec<Batch> = (0..8).map(batch).collect();

@@ -133,8 +133,35 @@ fn any_tally() -> impl Strategy<Value = Tally> {
                 attributed,
                 unresolved,
                 operands_unknown,
+                heap: HeapTally {
+                    allocations: produced,
+                    frees: samples,
+                    lost: filtered,
+                    off_ns: sampled_ns,
+                    cost_ns: attributed,
+                },
             },
         )
+}
+
+fn any_allocation() -> impl Strategy<Value = Allocation> {
+    let size = prop_oneof![Just(1), Just(u64::MAX), 1..10_000u64];
+    let kind = prop_oneof![
+        4 => (any::<u64>(), size, vec(any::<u64>(), 0..6)).prop_map(|(addr, size, stack)| {
+            AllocationKind::Allocated { addr, size, stack: stack.into() }
+        }),
+        3 => any::<u64>().prop_map(|addr| AllocationKind::Freed { addr }),
+        1 => Just(AllocationKind::Unseen),
+        1 => Just(AllocationKind::Seen),
+    ];
+    (any::<u64>(), any::<u32>(), any::<u32>(), kind).prop_map(|(time_ns, pid, tid, kind)| {
+        Allocation {
+            time_ns,
+            pid: Pid(pid),
+            tid: Tid(tid),
+            kind,
+        }
+    })
 }
 
 fn any_word() -> impl Strategy<Value = WatchedWord> {
@@ -196,32 +223,50 @@ fn any_batch() -> impl Strategy<Value = Batch> {
         vec(any_access(), 0..40),
         vec(any_context(), 0..20),
         prop_oneof![Just(Vec::new()), vec(any_window(), 0..6)],
+        prop_oneof![Just(Vec::new()), vec(any_allocation(), 0..20)],
         prop_oneof![Just(Tally::default()), any_tally()],
     )
-        .prop_map(|(mut accesses, mut context, mut windows, tally)| {
-            accesses.sort_by_key(|access| access.time_ns);
-            context.sort_by_key(|context| context.time_ns);
-            windows.sort_by_key(|window| window.end_ns);
-            Batch {
-                accesses,
-                context,
-                windows,
-                tally,
-            }
-        })
+        .prop_map(
+            |(mut accesses, mut context, mut windows, mut allocations, tally)| {
+                allocations.sort_by_key(|event| event.time_ns);
+                accesses.sort_by_key(|access| access.time_ns);
+                context.sort_by_key(|context| context.time_ns);
+                windows.sort_by_key(|window| window.end_ns);
+                Batch {
+                    accesses,
+                    context,
+                    windows,
+                    allocations,
+                    tally,
+                }
+            },
+        )
 }
 
-/// Context, accesses and windows in the order in which a reader of the stream applies them: context first at
-/// equal times within a batch, windows last, batch after batch.
+/// Everything in the order in which a reader of the stream applies it: context first at equal times within a
+/// batch, then allocations, then accesses, windows last, batch after batch.
 fn applied(batches: &[Batch]) -> Vec<String> {
     let mut order = Vec::new();
     for batch in batches {
         let mut context = batch.context.iter().peekable();
+        let mut allocations = batch.allocations.iter().peekable();
         for access in &batch.accesses {
+            while let Some(event) = allocations.next_if(|event| event.time_ns <= access.time_ns) {
+                while let Some(event) = context.next_if(|before| before.time_ns <= event.time_ns) {
+                    order.push(format!("{event:?}"));
+                }
+                order.push(format!("{event:?}"));
+            }
             while let Some(event) = context.next_if(|event| event.time_ns <= access.time_ns) {
                 order.push(format!("{event:?}"));
             }
             order.push(format!("{access:?}"));
+        }
+        for event in allocations {
+            while let Some(event) = context.next_if(|before| before.time_ns <= event.time_ns) {
+                order.push(format!("{event:?}"));
+            }
+            order.push(format!("{event:?}"));
         }
         order.extend(context.map(|event| format!("{event:?}")));
         order.extend(batch.windows.iter().map(|window| format!("{window:?}")));

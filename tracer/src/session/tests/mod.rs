@@ -1,5 +1,6 @@
 //! The session as its users see it: written, killed, damaged, read.
 
+mod allocations;
 mod damage;
 mod directory;
 mod disk_full;
@@ -14,8 +15,8 @@ use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
 use crate::{
     access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::{
-        Batch, Breadth, Context, ContextKind, LocalBlock, Mapping, Tally, Unresolved, WatchedWord,
-        Window, WindowEnd,
+        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapTally, LocalBlock,
+        Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
     },
 };
 
@@ -79,15 +80,44 @@ fn batch(n: u64) -> Batch {
             }),
         ],
         windows: vec![window(n)],
+        allocations: heap_events(n),
         tally: Tally {
             produced: 11,
             samples: 10,
             attributed: 9,
             unresolved: [(Unresolved::NoFunction, 1)].into(),
             lost: [(Cpu(1), 1)].into(),
+            heap: HeapTally {
+                allocations: 1,
+                frees: 1,
+                lost: 2,
+                off_ns: 300,
+                cost_ns: 4000,
+            },
             ..Tally::default()
         },
     }
+}
+
+/// The heap's events of batch `n`.
+fn heap_events(n: u64) -> Vec<Allocation> {
+    let event = |time_ns, kind| Allocation {
+        time_ns: n * 1000 + time_ns,
+        pid: Pid(100),
+        tid: Tid(101),
+        kind,
+    };
+    let addr = 0x7f00_0000_0000 + 64 * n;
+    let stack = Arc::from([0x7f11_0000, 0x40_0123, 0x40_0010 + n]);
+    let size = 64;
+    vec![
+        event(1, AllocationKind::Allocated { addr, size, stack }),
+        event(5, AllocationKind::Freed { addr }),
+        event(
+            9,
+            [AllocationKind::Unseen, AllocationKind::Seen][(n % 2) as usize].clone(),
+        ),
+    ]
 }
 
 /// The window of batch `n`.
@@ -121,7 +151,7 @@ fn window(n: u64) -> Window {
 /// A segment per [`batch`].
 fn segment_per_batch() -> WriterOptions {
     WriterOptions {
-        segment_rows: 24,
+        segment_rows: 27,
         ..WriterOptions::default()
     }
 }
@@ -160,6 +190,7 @@ fn join(whole: &mut Batch, batch: &Batch) {
     whole.accesses.extend_from_slice(&batch.accesses);
     whole.context.extend_from_slice(&batch.context);
     whole.windows.extend_from_slice(&batch.windows);
+    whole.allocations.extend_from_slice(&batch.allocations);
     whole.tally.add(&batch.tally);
 }
 

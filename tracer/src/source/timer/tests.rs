@@ -22,6 +22,7 @@ fn samples_of_children(offsets: TaskOffsets) -> usize {
         frequency_hz: 1000,
         ring_bytes: 1 << 20,
         watch: Watching::Off,
+        heap: None,
     };
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));

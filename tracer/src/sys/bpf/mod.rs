@@ -4,6 +4,7 @@
 //! them when the process ends, however it ends.
 
 mod error;
+mod heap;
 mod memory_lock;
 mod watch;
 
@@ -21,11 +22,13 @@ use aya::{
     },
 };
 use tracer_ebpf::{
-    KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK, TARGETS, globals, programs,
+    HEAP_CALLS, HEAP_EVENTS, KERNEL_TEXT, KERNEL_TEXT_BYTES, SAMPLES, STATS, Stats, TARGET_CHUNK,
+    TARGETS, globals, programs,
 };
 
 pub use self::{
     error::BpfError,
+    heap::{Heap, HeapEvent, HeapPrograms, HeapRing, HeapStatsMap},
     watch::{OnHit, Watch},
 };
 use self::{
@@ -47,6 +50,10 @@ compile_error!("there is a kernel half for x86_64 and aarch64 only; see `cargo x
 /// No kernel gives out higher pids (include/linux/threads.h); the table is then 4 MiB.
 const PID_MAX_LIMIT: u32 = 1 << 22;
 
+/// The least ring and hash that every kernel makes, for programs that will not run. Pages are 64 KiB at most.
+const UNUSED_RING_BYTES: u32 = 1 << 16;
+const UNUSED_CALLS: u32 = 1 << 10;
+
 /// What the kernel half must know before it is loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
@@ -59,6 +66,9 @@ pub struct Options {
     /// Byte offset of the user thread pointer in `task_struct` (x86-64 `thread.fsbase`, aarch64
     /// `thread.uw.tp_value`); samples come without it when unknown.
     pub thread_pointer_offset: Option<u32>,
+    /// Allocations of fewer bytes are not told. `None`: [`KernelHalf::heap`] will not be asked for, and the
+    /// maps it takes stay small.
+    pub heap_least: Option<u64>,
 }
 
 /// The loaded kernel half.
@@ -79,7 +89,15 @@ impl KernelHalf {
         let tgid = options.tgid_offset.unwrap_or(0);
         let thread_pointer = options.thread_pointer_offset.unwrap_or(0);
         let chunks = options.pid_max.min(PID_MAX_LIMIT) / TARGET_CHUNK as u32 + 1;
-        let mut ebpf = EbpfLoader::new()
+        let heap_least = options.heap_least.unwrap_or(1).max(1);
+        let mut loader = EbpfLoader::new();
+        if options.heap_least.is_none() {
+            loader
+                .map_max_entries(HEAP_EVENTS, UNUSED_RING_BYTES)
+                .map_max_entries(HEAP_CALLS, UNUSED_CALLS);
+        }
+        let mut ebpf = loader
+            .override_global(globals::HEAP_LEAST, &heap_least, true)
             .override_global(globals::ALL_PROCESSES, &all_processes, true)
             .override_global(globals::OWN_PID, &own_pid, true)
             .override_global(globals::TASK_TGID, &tgid, true)
