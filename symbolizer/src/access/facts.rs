@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
+    flow::UNNAMED,
     types::{Kind, Types},
     value::{Address, Root, Value},
 };
@@ -76,7 +77,14 @@ impl Facts {
             .map(|home| (home.start, home.end, home.variable, 0, None, home.place));
         let pieces = locals.pieces.iter().map(|piece| {
             let (start, end) = (piece.start, piece.end);
-            (start, end, piece.variable, piece.offset, Some(piece.size), piece.place)
+            (
+                start,
+                end,
+                piece.variable,
+                piece.offset,
+                Some(piece.size),
+                piece.place,
+            )
         });
         let mut spans: HashMap<Base, Vec<Span<u32>>> = HashMap::new();
         for (start, end, variable, part, part_size, place) in whole.chain(pieces) {
@@ -84,7 +92,7 @@ impl Facts {
                 continue;
             };
             let Some(ty) = local.ty else { continue };
-            let name = local.name.as_deref().unwrap_or("?");
+            let name = local.name.as_deref().unwrap_or(UNNAMED);
             let fact = |register, value| Fact {
                 start,
                 end,
@@ -208,9 +216,7 @@ impl Facts {
                         break;
                     }
                     budget -= 1;
-                    let is_new = at == first
-                        || leads(at)
-                        || instructions[at - 1].writes(register);
+                    let is_new = at == first || leads(at) || instructions[at - 1].writes(register);
                     if is_new {
                         self.news[at].push((register.0, index as u32));
                     }

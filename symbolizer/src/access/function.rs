@@ -1,10 +1,13 @@
 //! One function, followed once: for each memory operand the objects it may stand for.
 
+use std::sync::OnceLock;
+
 use super::{
     Accessed, Operand, Storage, Untraced,
     facts::Facts,
     flow::Flow,
     globals::Linked,
+    state::State,
     types::Types,
     value::{Address, Root, Value, common},
 };
@@ -32,6 +35,7 @@ struct Place {
     instruction: u64,
     memory: Memory,
     found: Result<Box<[Candidate]>, Untraced>,
+    answer: OnceLock<Result<Box<Accessed>, Untraced>>,
 }
 
 /// What is kept of a function.
@@ -97,14 +101,11 @@ impl Followed {
         instructions: &[Instruction],
         blocks: &Blocks,
     ) -> Result<Followed, Untraced> {
-        let states = flow
-            .run(instructions, blocks)
-            .ok_or(Untraced::TooLarge)?;
+        let states = flow.run(instructions, blocks).ok_or(Untraced::TooLarge)?;
         let mut places = Vec::new();
         for (block, state) in blocks.0.iter().zip(states) {
             let Some(mut state) = state else { continue };
-            for index in block.first..=block.last {
-                let instruction = &instructions[index];
+            for (index, instruction) in block.instructions(instructions) {
                 flow.tell(&mut state, index);
                 for memory in &instruction.operands {
                     let found = candidates(&mut flow, &state, memory, instruction.address);
@@ -112,6 +113,7 @@ impl Followed {
                         instruction: instruction.address,
                         memory: *memory,
                         found,
+                        answer: OnceLock::new(),
                     });
                 }
                 flow.step(&mut state, instruction);
@@ -150,6 +152,16 @@ impl Followed {
             .take_while(|place| place.instruction == svma)
             .find(wanted)
             .ok_or(Untraced::NoMemoryOperand)?;
+        let answer = place
+            .answer
+            .get_or_init(|| self.answer(view, place).map(Box::new));
+        answer
+            .as_ref()
+            .map(|answer| (**answer).clone())
+            .map_err(|reason| *reason)
+    }
+
+    fn answer(&self, view: &View<'_>, place: &Place) -> Result<Accessed, Untraced> {
         let found = place.found.as_ref().map_err(|reason| *reason)?;
         let mut problem = Untraced::Computed;
         for (number, candidate) in found.iter().enumerate() {
@@ -182,7 +194,9 @@ impl Followed {
         // With both, what both are multiples of.
         let elements = ty.size.filter(|_| candidate.address.elements).unwrap_or(0);
         let stride = Some(common(candidate.address.stride, elements)).filter(|&stride| stride != 0);
-        if memory.string && let Some(size) = ty.size {
+        if memory.string
+            && let Some(size) = ty.size
+        {
             // The whole object, as far as the code says.
             part.field = FieldPath {
                 path: String::new(),
@@ -208,7 +222,7 @@ impl Followed {
 /// The objects that an operand may stand for: as the flow has it, then as debug info tells of its registers.
 fn candidates(
     flow: &mut Flow<'_>,
-    state: &super::flow::State,
+    state: &State,
     memory: &Memory,
     at: u64,
 ) -> Result<Box<[Candidate]>, Untraced> {
@@ -260,7 +274,7 @@ fn candidates(
 /// An address as a place in an object of the source.
 fn object(
     flow: &mut Flow<'_>,
-    state: &super::flow::State,
+    state: &State,
     address: Address,
     at: u64,
 ) -> Result<Candidate, Untraced> {
@@ -279,7 +293,10 @@ fn object(
         Root::Thread => {
             let found = flow.thread_object(address)?;
             let offset = flow.thread_offset(address).ok_or(Untraced::Computed)?;
-            (found, Storage::ThreadLocal(offset.wrapping_sub(found.offset as u64)))
+            (
+                found,
+                Storage::ThreadLocal(offset.wrapping_sub(found.offset as u64)),
+            )
         }
     };
     Ok(Candidate { address, storage })

@@ -38,9 +38,7 @@ impl Linked {
             }
             let symbols = image.sections.get(section.link);
             let symbols: &[elf::Sym64<LittleEndian>] = symbols
-                .and_then(|symbols| {
-                    object::pod::slice_from_all_bytes(image.content(symbols)).ok()
-                })
+                .and_then(|symbols| object::pod::slice_from_all_bytes(image.content(symbols)).ok())
                 .unwrap_or(&[]);
             let entries: &[elf::Rela64<LittleEndian>] =
                 object::pod::slice_from_all_bytes(image.content(section)).unwrap_or(&[]);
@@ -53,10 +51,10 @@ impl Linked {
                 let info = entry.r_info.get(ENDIAN);
                 let addend = entry.r_addend.get(ENDIAN);
                 let symbol = symbols.get((info >> 32) as usize);
-                let defined = symbol.filter(|symbol| {
-                    symbol.st_shndx(ENDIAN) != elf::SHN_UNDEF && info >> 32 != 0
-                });
-                let value = defined.map(|symbol| symbol.st_value(ENDIAN).wrapping_add_signed(addend));
+                let defined = symbol
+                    .filter(|symbol| symbol.st_shndx(ENDIAN) != elf::SHN_UNDEF && info >> 32 != 0);
+                let value =
+                    defined.map(|symbol| symbol.st_value(ENDIAN).wrapping_add_signed(addend));
                 let word = match (info as u32, value) {
                     // R_X86_64_RELATIVE.
                     (8, _) => Some(Word::Address(addend as u64)),
@@ -65,7 +63,8 @@ impl Linked {
                     // R_X86_64_TPOFF64: without a symbol the addend is the offset in the segment.
                     (18, value) if value.is_some() || info >> 32 == 0 => {
                         let offset = value.unwrap_or(addend as u64) as i64;
-                        segment_size(image).map(|size| Word::ThreadOffset(offset.wrapping_sub(size)))
+                        segment_size(image)
+                            .map(|size| Word::ThreadOffset(offset.wrapping_sub(size)))
                     }
                     _ => None,
                 };

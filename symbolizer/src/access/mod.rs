@@ -5,9 +5,13 @@ mod facts;
 mod flow;
 mod function;
 mod globals;
+mod meet;
+mod objects;
 mod parts;
+mod state;
 mod types;
 mod value;
+mod values;
 
 use std::{
     collections::HashMap,
@@ -40,10 +44,7 @@ impl Module {
     /// to the instruction. x86-64 only.
     pub fn access(&self, svma: u64, operand: Operand) -> Result<Accessed, Untraced> {
         let followed = self.followed(svma)?;
-        let view = self
-            .debug_info()
-            .map_err(|_| Untraced::NoDebugInfo)?
-            .view();
+        let view = self.debug_info().map_err(|_| Untraced::NoDebugInfo)?.view();
         followed.access(&view, svma, operand)
     }
 

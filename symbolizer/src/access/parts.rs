@@ -131,20 +131,17 @@ fn without_indexes(path: &str, chosen: impl Fn(usize) -> bool) -> String {
 
 /// For each bracket of the path to an offset, whether its index is unknown; nothing if no array on the path has
 /// elements that lie `stride` apart.
-fn indexed(
-    view: &View<'_>,
-    die: Die,
-    offset: u64,
-    stride: u64,
-    depth: usize,
-) -> Option<Vec<bool>> {
+fn indexed(view: &View<'_>, die: Die, offset: u64, stride: u64, depth: usize) -> Option<Vec<bool>> {
     if depth > DEEPEST {
         return None;
     }
     let (die, entry) = view.peel(die).ok()?;
     match view.shape(die, &entry).ok()? {
         Shape::Array(array) => {
-            if array.stride == 0 || array.count().is_some_and(|count| offset / array.stride >= count)
+            if array.stride == 0
+                || array
+                    .count()
+                    .is_some_and(|count| offset / array.stride >= count)
             {
                 return None;
             }
@@ -158,7 +155,9 @@ fn indexed(
             steps.reverse();
             let mut flags: Vec<bool> = steps
                 .iter()
-                .map(|step| step.is_multiple_of(stride) || stride.is_multiple_of(*step) && *step >= stride)
+                .map(|step| {
+                    step.is_multiple_of(stride) || stride.is_multiple_of(*step) && *step >= stride
+                })
                 .collect();
             if steps.iter().any(|step| stride.is_multiple_of(*step)) {
                 if !flags.contains(&true) {
@@ -187,8 +186,9 @@ fn indexed(
                 .iter()
                 .chain(members.variants.iter().flatten());
             let is_array = |ty: Die| {
-                view.peel(ty)
-                    .is_ok_and(|(die, entry)| matches!(view.shape(die, &entry), Ok(Shape::Array(_))))
+                view.peel(ty).is_ok_and(|(die, entry)| {
+                    matches!(view.shape(die, &entry), Ok(Shape::Array(_)))
+                })
             };
             for member in fields {
                 if member.is_bit_field || !(member.offset()..member.end()).contains(&offset) {

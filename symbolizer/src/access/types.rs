@@ -75,7 +75,9 @@ impl Types {
 
     /// A pointer of which only the type is known.
     pub(super) fn anonymous(&mut self, ty: TypeId) -> NameId {
-        let name = self.get(ty).map_or_else(String::new, |ty| ty.name.to_string());
+        let name = self
+            .get(ty)
+            .map_or_else(String::new, |ty| ty.name.to_string());
         self.intern(&format!("({name} *)"))
     }
 
@@ -237,7 +239,13 @@ impl Types {
                 if depth < DEEPEST =>
             {
                 match view.field(peeled, offset, 8) {
-                    Ok(field) => self.leaf(view, &field, offset, &format!("{name}{}", field.path), depth),
+                    Ok(field) => self.leaf(
+                        view,
+                        &field,
+                        offset,
+                        &format!("{name}{}", field.path),
+                        depth,
+                    ),
                     Err(_) => Value::Unknown(Untraced::Untyped),
                 }
             }
@@ -310,7 +318,9 @@ impl Types {
         } else {
             name.to_owned()
         };
-        let is_rust = self.get(target.ty).is_some_and(|ty| ty.language == Some(Language::Rust));
+        let is_rust = self
+            .get(target.ty)
+            .is_some_and(|ty| ty.language == Some(Language::Rust));
         match (part.outer, path.as_bytes().first()) {
             (Outer::Unknown, _) => format!("{plain}[]{path}"),
             (Outer::At(index), _) => format!("{plain}[{index}]{path}"),

@@ -13,6 +13,17 @@ pub(crate) struct Block {
     pub(crate) is_entry: bool,
 }
 
+impl Block {
+    /// Its instructions, each with its index.
+    pub(crate) fn instructions<'i>(
+        &self,
+        all: &'i [Instruction],
+    ) -> impl Iterator<Item = (usize, &'i Instruction)> + use<'i> {
+        let count = (self.last + 1).saturating_sub(self.first);
+        all.iter().enumerate().skip(self.first).take(count)
+    }
+}
+
 /// The blocks of a function, in the order of their addresses.
 #[derive(Debug)]
 pub(crate) struct Blocks(pub(crate) Vec<Block>);
@@ -27,10 +38,7 @@ pub(crate) fn at(instructions: &[Instruction], address: u64) -> Option<usize> {
 impl Blocks {
     /// `tables` are the jump tables of indirect jumps, `None` where a table was not understood: such a
     /// jump may lead to any block.
-    pub(crate) fn new(
-        instructions: &[Instruction],
-        table_of: impl Fn(usize) -> Table,
-    ) -> Blocks {
+    pub(crate) fn new(instructions: &[Instruction], table_of: impl Fn(usize) -> Table) -> Blocks {
         let mut leads = vec![false; instructions.len() + 1];
         let mut tables: Vec<(usize, Table)> = Vec::new();
         leads[0] = true;
@@ -68,7 +76,10 @@ impl Blocks {
         let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
         let mut reached = vec![false; starts.len()];
         for (number, &first) in starts.iter().enumerate() {
-            let last = starts.get(number + 1).map_or(instructions.len(), |&next| next) - 1;
+            let last = starts
+                .get(number + 1)
+                .map_or(instructions.len(), |&next| next)
+                - 1;
             let mut block = Block {
                 first,
                 last,

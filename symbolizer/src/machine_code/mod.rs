@@ -5,6 +5,8 @@ mod blocks;
 mod switch;
 mod x86;
 mod x86_effects;
+#[cfg(test)]
+mod x86_tests;
 
 pub(crate) use blocks::Blocks;
 pub(crate) use switch::table_of;
@@ -53,11 +55,16 @@ pub(crate) fn is_preserved(register: Register) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Following,
-    Branch { target: u64, conditional: bool },
+    Branch {
+        target: u64,
+        conditional: bool,
+    },
     /// To an address from a register or from memory: a switch or a call in tail position.
     Indirect,
     /// Comes back. Without a target where it is computed.
-    Call { target: Option<u64> },
+    Call {
+        target: Option<u64>,
+    },
     /// Nowhere: a return, a trap.
     Stop,
 }
@@ -83,6 +90,10 @@ pub(crate) enum Index {
 
 /// A memory operand: `base + index * scale + displacement`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one operand"
+)]
 pub(crate) struct Memory {
     pub(crate) base: Option<Register>,
     pub(crate) index: Option<Index>,
@@ -103,10 +114,16 @@ pub(crate) struct Memory {
 /// A change of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    Set { to: Register, value: Source },
+    Set {
+        to: Register,
+        value: Source,
+    },
     Swap(Register, Register),
     /// A store of this operand's size.
-    Store { to: Memory, value: Source },
+    Store {
+        to: Memory,
+        value: Source,
+    },
 }
 
 /// How a value follows from the state before the instruction.

@@ -35,7 +35,9 @@ pub(crate) fn table_of<'a>(
         return match (operand.base, operand.index) {
             (None, Some(Index::Register(_))) => absolute(operand.displacement as u64, read, holds),
             (Some(base), Some(Index::Register(_))) => match base_of(before, base) {
-                Some(table) => absolute(table.wrapping_add_signed(operand.displacement), read, holds),
+                Some(table) => {
+                    absolute(table.wrapping_add_signed(operand.displacement), read, holds)
+                }
                 None => Table::NotUnderstood,
             },
             _ => Table::None,
@@ -75,10 +77,12 @@ pub(crate) fn table_of<'a>(
 
 /// The address that was last put into a register.
 fn base_of(before: &[Instruction], base: super::Register) -> Option<u64> {
-    let setter = before
-        .iter()
-        .rev()
-        .find(|instruction| instruction.effects.iter().any(|effect| matches!(effect, Effect::Set { to, .. } if *to == base)))?;
+    let setter = before.iter().rev().find(|instruction| {
+        instruction
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Set { to, .. } if *to == base))
+    })?;
     setter.effects.iter().find_map(|effect| match effect {
         Effect::Set {
             to,
@@ -113,8 +117,7 @@ fn relative<'a>(
         return Table::NotUnderstood;
     };
     let entries = bytes.as_chunks::<4>().0.iter();
-    let target =
-        |entry: &[u8; 4]| table.wrapping_add_signed(i64::from(i32::from_le_bytes(*entry)));
+    let target = |entry: &[u8; 4]| table.wrapping_add_signed(i64::from(i32::from_le_bytes(*entry)));
     collect(entries.map(target), holds)
 }
 

@@ -37,8 +37,8 @@ pub(super) fn lower(
         .collect();
     // What the instruction spells out comes before the stack that it implies.
     if instruction.is_stack_instruction() {
-        let explicit = (0..instruction.op_count())
-            .any(|index| instruction.op_kind(index) == OpKind::Memory);
+        let explicit =
+            (0..instruction.op_count()).any(|index| instruction.op_kind(index) == OpKind::Memory);
         let implied = |memory: &Memory| {
             memory.base == of(Iced::RSP) && (!explicit || !spelled(instruction, memory))
         };
@@ -102,9 +102,7 @@ pub(super) fn of(register: Iced) -> Option<Register> {
         return None;
     }
     let number = full.number();
-    Some(Register(
-        DWARF.get(number).copied().unwrap_or(number as u8),
-    ))
+    Some(Register(DWARF.get(number).copied().unwrap_or(number as u8)))
 }
 
 fn memory(used: &UsedMemory, string: bool) -> Option<Memory> {

@@ -51,10 +51,7 @@ pub(super) fn effects(instruction: &Instruction, operands: &[Memory]) -> Vec<Eff
                 to: RSP,
                 value: Source::Offset(RBP, 8),
             };
-            return [pointer]
-                .into_iter()
-                .chain(set(RBP, saved))
-                .collect();
+            return [pointer].into_iter().chain(set(RBP, saved)).collect();
         }
         // The callee takes its return address off again.
         Mnemonic::Call => return set(RSP, Source::Copy(RSP)),
