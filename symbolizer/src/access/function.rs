@@ -14,6 +14,7 @@ use super::{
 use crate::{
     FieldKind, FieldPath, Function, Module, TypeRef,
     dwarf::View,
+    image::Image,
     machine_code::{Blocks, Index, Instruction, Memory, decode, table_of},
 };
 
@@ -61,6 +62,9 @@ impl Followed {
             .ok_or(Untraced::NoFunction)?;
         if size > LONGEST {
             return Err(Untraced::TooLarge);
+        }
+        if !is_x86(module.image()) {
+            return Err(Untraced::Undecodable);
         }
         let locals = module.locals(svma)?;
         let view = module
@@ -217,6 +221,11 @@ impl Followed {
             storage: candidate.storage,
         })
     }
+}
+
+/// Whether the code is x86-64, the only one that is read: `e_machine` of the ELF header (gABI, figure 4-3).
+fn is_x86(image: &Image) -> bool {
+    image.data().get(18..20) == Some(&object::elf::EM_X86_64.0.to_le_bytes()[..])
 }
 
 /// The objects that an operand may stand for: as the flow has it, then as debug info tells of its registers.

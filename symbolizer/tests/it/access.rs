@@ -109,6 +109,13 @@ fn an_instruction_is_asked_for_at_its_first_byte_and_by_an_operand_that_it_has()
     let module = built.module();
     let (start, _) = built.symbol("member");
     assert!(module.access(start, Operand::Load).is_ok());
+    // The same bytes said to be another machine's.
+    let mut bytes = built.bytes();
+    bytes[18..20].copy_from_slice(&object::elf::EM_AARCH64.0.to_le_bytes());
+    assert_eq!(
+        parse(bytes).access(start, Operand::Load),
+        Err(Untraced::Undecodable)
+    );
     assert_eq!(
         module.access(start, Operand::Store),
         Err(Untraced::NoMemoryOperand)
