@@ -1,7 +1,7 @@
 // A vector of atomics, one for each thread: four bytes apart on the heap.
 //
 // ANSWER: {"variant": "plain", "findings": [
-//   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
+//   {"kind": "false-sharing", "object": {"kind": "heap", "type": "std::atomic<int>"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "count_words", "line": "@word", "thread": "words-0"},
 //     {"offset": 4, "op": "rmw", "function": "count_words", "line": "@word", "thread": "words-1"}]}]}
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}

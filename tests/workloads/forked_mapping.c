@@ -1,9 +1,9 @@
 // A parent and its child each count in a word of shared memory that they map at different addresses: one line.
 //
 // ANSWER: {"variant": "plain", "processes": 2, "findings": [
-//   {"kind": "false-sharing", "object": {"kind": "mapping"}, "fields": [
-//     {"offset": 0, "op": "rmw", "function": "count_as_parent", "line": "@parent"},
-//     {"offset": 8, "op": "rmw", "function": "count_as_child", "line": "@child"}]}]}
+//   {"kind": "false-sharing", "object": {"kind": "mapping", "type": "struct board"}, "fields": [
+//     {"field": ".by_parent", "offset": 0, "op": "rmw", "function": "count_as_parent", "line": "@parent"},
+//     {"field": ".by_child", "offset": 8, "op": "rmw", "function": "count_as_child", "line": "@child"}]}]}
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "processes": 2, "findings": []}
 
 #define _GNU_SOURCE

@@ -2,9 +2,9 @@
 // one line.
 //
 // ANSWER: {"variant": "plain", "findings": [
-//   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
-//     {"offset": 0, "op": "rmw", "function": "count_jobs", "line": "@job", "thread": "worker-0"},
-//     {"offset": 8, "op": "rmw", "function": "count_jobs", "line": "@job", "thread": "worker-1"}]}]}
+//   {"kind": "false-sharing", "object": {"kind": "heap", "type": "struct jobs"}, "fields": [
+//     {"field": ".done", "offset": 0, "op": "rmw", "function": "count_jobs", "line": "@job", "thread": "worker-0"},
+//     {"field": ".done", "offset": 8, "op": "rmw", "function": "count_jobs", "line": "@job", "thread": "worker-1"}]}]}
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE

@@ -1,9 +1,9 @@
 // A struct on main's stack, handed to two threads that each count in a field of it.
 //
 // ANSWER: {"variant": "plain", "findings": [
-//   {"kind": "false-sharing", "object": {"kind": "stack"}, "fields": [
-//     {"offset": 0, "op": "rmw", "function": "count_left", "line": "@left", "thread": "left"},
-//     {"offset": 8, "op": "rmw", "function": "count_right", "line": "@right", "thread": "right"}]}]}
+//   {"kind": "false-sharing", "object": {"kind": "stack", "type": "struct tally"}, "fields": [
+//     {"field": ".left", "offset": 0, "op": "rmw", "function": "count_left", "line": "@left", "thread": "left"},
+//     {"field": ".right", "offset": 8, "op": "rmw", "function": "count_right", "line": "@right", "thread": "right"}]}]}
 // ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
+    flow::UNNAMED,
     types::{Kind, Types},
     value::{Address, Root, Value},
 };
@@ -91,7 +92,7 @@ impl Facts {
                 continue;
             };
             let Some(ty) = local.ty else { continue };
-            let name = local.name.as_deref().unwrap_or("?");
+            let name = local.name.as_deref().unwrap_or(UNNAMED);
             let fact = |register, value| Fact {
                 start,
                 end,

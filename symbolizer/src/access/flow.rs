@@ -2,19 +2,20 @@
 //!
 //! Invariant: a value is told only if it holds on every path that leads to the instruction.
 
+use std::collections::{BTreeSet, HashMap};
+
 use super::{
     facts::{Fact, Facts},
-    globals::{Linked, Word, segment_size},
+    globals::Linked,
+    state::State,
     types::Types,
-    value::{Address, Root, Value, common},
+    value::{Address, Root, Target, Value},
 };
 use crate::{
     Module, Untraced,
     dwarf::View,
     locals::{Locals, Register},
-    machine_code::{
-        Blocks, Effect, Index, Instruction, Memory, Next, REGISTERS, Segment, Source, is_preserved,
-    },
+    machine_code::{Blocks, Effect, Instruction, Memory, Next, REGISTERS, Source, is_preserved},
 };
 
 const RAX: Register = Register(0);
@@ -23,69 +24,8 @@ pub(super) const RSP: Register = Register(7);
 const MOST_ROUNDS: usize = 64;
 /// Instructions in which parameters are stored.
 const MOST_PROLOGUE: usize = 64;
-/// Stack slots kept.
-const MOST_SLOTS: usize = 512;
-
-/// Registers and stack slots at one point.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) registers: [Value; REGISTERS],
-    /// By offset from the canonical frame address, sorted; 8 bytes each.
-    slots: Vec<(i64, Value)>,
-}
-
-impl State {
-    fn unknown() -> State {
-        State {
-            registers: [Value::COMPUTED; REGISTERS],
-            slots: Vec::new(),
-        }
-    }
-
-    pub(super) fn register(&self, register: Register) -> Value {
-        self.registers
-            .get(usize::from(register.0))
-            .copied()
-            .unwrap_or(Value::COMPUTED)
-    }
-
-    fn set(&mut self, register: Register, value: Value) {
-        if let Some(place) = self.registers.get_mut(usize::from(register.0)) {
-            *place = value;
-        }
-    }
-
-    /// A register's offset from the canonical frame address.
-    pub(super) fn frame(&self, register: Register) -> Option<i64> {
-        match self.register(register) {
-            Value::Address(Address {
-                root: Root::Frame,
-                offset,
-                stride: 0,
-                ..
-            }) => Some(offset),
-            _ => None,
-        }
-    }
-
-    fn slot(&self, offset: i64) -> Option<Value> {
-        let at = self
-            .slots
-            .binary_search_by_key(&offset, |slot| slot.0)
-            .ok()?;
-        self.slots.get(at).map(|slot| slot.1)
-    }
-
-    fn store(&mut self, offset: i64, size: u32, value: Value) {
-        let end = offset.saturating_add(i64::from(size));
-        self.slots
-            .retain(|&(slot, _)| slot >= end || slot.saturating_add(8) <= offset);
-        if size == 8 && self.slots.len() < MOST_SLOTS {
-            let at = self.slots.partition_point(|slot| slot.0 < offset);
-            self.slots.insert(at, (offset, value));
-        }
-    }
-}
+/// A variable that the compiler made.
+pub(super) const UNNAMED: &str = "(unnamed)";
 
 /// One function's analysis.
 pub(super) struct Flow<'m> {
@@ -96,7 +36,11 @@ pub(super) struct Flow<'m> {
     pub(super) types: Types,
     pub(super) facts: Facts,
     /// Addresses of the frame from this offset on are known outside of the function's own stack pointer.
-    escaped: Option<i64>,
+    pub(super) escaped: Option<i64>,
+    /// Variables by their address, and whether that is thread-local.
+    pub(super) objects: HashMap<(u64, bool), Result<(Target, u64), Untraced>>,
+    /// What calls give back, by their target.
+    pub(super) results: HashMap<u64, Value>,
 }
 
 impl<'m> Flow<'m> {
@@ -116,6 +60,8 @@ impl<'m> Flow<'m> {
             types,
             facts,
             escaped: None,
+            objects: HashMap::new(),
+            results: HashMap::new(),
         }
     }
 
@@ -144,12 +90,13 @@ impl<'m> Flow<'m> {
         let count = blocks.0.len();
         let mut states: Vec<Option<State>> = vec![None; count];
         let mut queued = vec![false; count];
-        let mut queue = std::collections::BTreeSet::new();
+        let mut queue = BTreeSet::new();
         for (number, block) in blocks.0.iter().enumerate() {
             if block.is_entry {
                 let mut state = State::unknown();
                 self.anchor(&mut state, instructions.get(block.first)?.address);
                 if number == 0 {
+                    self.tell_result(&mut state, instructions[0].address);
                     self.tell_parameters(&mut state, &instructions[..=block.last]);
                 }
                 states[number] = Some(state);
@@ -163,10 +110,10 @@ impl<'m> Flow<'m> {
             let Some(mut state) = states[number].clone() else {
                 continue;
             };
-            for index in block.first..=block.last {
+            for (index, instruction) in block.instructions(instructions) {
                 *budget = budget.checked_sub(1)?;
                 self.tell(&mut state, index);
-                self.step(&mut state, &instructions[index]);
+                self.step(&mut state, instruction);
             }
             for &successor in &block.successors {
                 let successor = successor as usize;
@@ -191,7 +138,7 @@ impl<'m> Flow<'m> {
     }
 
     /// The register that call frame information counts from.
-    fn anchor(&self, state: &mut State, address: u64) {
+    pub(super) fn anchor(&self, state: &mut State, address: u64) {
         if let Some((register, offset)) = self.module.cfa(address) {
             let value = Address::new(Root::Frame, offset.wrapping_neg());
             state.set(register, Value::Address(value));
@@ -224,46 +171,6 @@ impl<'m> Flow<'m> {
             };
             state.set(fact.register, value);
         }
-    }
-
-    /// What flow has derived and what debug info tells, of one value.
-    fn combine(&mut self, known: Value, told: Value) -> Value {
-        let (Value::Address(address), Value::Address(stated)) = (known, told) else {
-            return match (known, told) {
-                (Value::Unknown(Untraced::Computed), Value::Unknown(_)) => told,
-                (Value::Unknown(_), _) => told,
-                (Value::Constant(_) | Value::Integer { .. }, Value::Address(_)) => told,
-                _ => known,
-            };
-        };
-        let (Root::Pointer(target), Root::Pointer(name)) = (address.root, stated.root) else {
-            return known;
-        };
-        let distance = address.offset.wrapping_sub(stated.offset);
-        let size_of = |types: &Types, id| types.get(id).and_then(|ty| ty.size).unwrap_or(0);
-        let is_bytes = |types: &Types, id| size_of(types, id) == 1;
-        if target.ty == name.ty {
-            let size = size_of(&self.types, target.ty).max(1) as i64;
-            return if distance % size == 0 || address.stride != 0 || address.elements {
-                told
-            } else {
-                Value::Unknown(Untraced::Conflict)
-            };
-        }
-        if is_bytes(&self.types, name.ty) && !is_bytes(&self.types, target.ty) {
-            return known;
-        }
-        let size = size_of(&self.types, target.ty) as i64;
-        if is_bytes(&self.types, target.ty)
-            || !(0..size.max(1)).contains(&address.offset)
-            || self.types.holds(&self.view, target.ty, distance, name.ty)
-            || self
-                .types
-                .holds(&self.view, name.ty, distance.wrapping_neg(), target.ty)
-        {
-            return told;
-        }
-        Value::Unknown(Untraced::Conflict)
     }
 
     /// One instruction.
@@ -333,16 +240,6 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// The value that a variable in the frame will have once this operand is stored.
-    fn variable_value(&mut self, state: &State, to: &Memory, at: u64) -> Value {
-        match self.address(state, to) {
-            Ok(place) if place.root == Root::Frame && place.stride == 0 && to.size == 8 => self
-                .frame_object(state, place, at)
-                .map_or(Value::COMPUTED, |found| self.types.load(&self.view, found)),
-            _ => Value::COMPUTED,
-        }
-    }
-
     /// Without optimisation, parameters are told of only once they are stored: what the first block stores into a
     /// variable unchanged is what the register held at the entry.
     fn tell_parameters(&mut self, state: &mut State, instructions: &[Instruction]) {
@@ -372,6 +269,18 @@ impl<'m> Flow<'m> {
         }
     }
 
+    /// Where the function is to write what it returns, unless debug info says that the register holds a parameter.
+    fn tell_result(&mut self, state: &mut State, start: u64) {
+        /// The first argument's register: rdi.
+        const FIRST: Register = Register(5);
+        if self.facts.of(FIRST, start).next().is_none()
+            && let Some(ty) = self.module.return_type(start)
+            && let Some(result) = self.result_in_memory(ty)
+        {
+            state.set(FIRST, result);
+        }
+    }
+
     fn escape(&mut self, offset: i64) {
         self.escaped = Some(self.escaped.map_or(offset, |known| known.min(offset)));
     }
@@ -381,438 +290,6 @@ impl<'m> Flow<'m> {
             state
                 .slots
                 .retain(|&(slot, _)| slot.saturating_add(8) <= escaped);
-        }
-    }
-
-    fn result_of(&mut self, target: u64) -> Value {
-        let Some(ty) = self.module.return_type(target) else {
-            return Value::Unknown(Untraced::CallResult);
-        };
-        // Larger results are in memory, or in more registers.
-        if self
-            .view
-            .size(ty)
-            .ok()
-            .flatten()
-            .is_none_or(|size| size > 8)
-        {
-            return Value::Unknown(Untraced::CallResult);
-        }
-        let symbol = self.module.function(target).and_then(|found| found.symbol);
-        let name = symbol.map_or_else(|| "?".into(), |symbol| crate::demangle(&symbol));
-        let name = name.split('(').next().unwrap_or("?");
-        self.types.value(&self.view, ty, &format!("{name}()"))
-    }
-
-    fn evaluate(&mut self, state: &State, source: Source, address: u64) -> Value {
-        match source {
-            Source::Copy(from) => state.register(from),
-            Source::Constant(value) => Value::Constant(value),
-            Source::Add(a, b) => self.add(state.register(a), state.register(b), 1),
-            Source::Subtract(a, b) => match (state.register(a), state.register(b)) {
-                (value, Value::Constant(by)) => value.offset((by as i64).wrapping_neg()),
-                (Value::Address(from), Value::Integer { multiple, offset }) => {
-                    Value::Address(self.types.walk(from, (multiple, offset.wrapping_neg())))
-                }
-                (a, b) => match (a.parts(), b.parts()) {
-                    (Some(a), Some(b)) => Value::integer(common(a.0, b.0), a.1.wrapping_sub(b.1)),
-                    _ => Value::COMPUTED,
-                },
-            },
-            Source::Offset(from, by) => match state.register(from) {
-                // The address of a table, in a file that is not moved.
-                value @ Value::Integer { .. } => self.on_constant(value, by),
-                value => value.offset(by),
-            },
-            Source::Address(memory) => match self.address(state, &memory) {
-                Ok(found) => Value::Address(found),
-                Err(_) => self.sum(state, &memory),
-            },
-            Source::Load(memory) => self.load(state, &memory, address),
-            Source::AddLoad(to, memory) => {
-                let loaded = self.load(state, &memory, address);
-                self.add(state.register(to), loaded, 1)
-            }
-            // What is scaled is no address.
-            Source::Shift(from, count) if count < 63 => state
-                .register(from)
-                .scaled(1 << count)
-                .unwrap_or(Value::integer(1 << count, 0)),
-            Source::Shift(..) => Value::INTEGER,
-            Source::Multiply(from, factor) => match state.register(from).scaled(factor) {
-                Some(value) => value,
-                None if factor > 1 => Value::integer(factor, 0),
-                None => Value::COMPUTED,
-            },
-            Source::And(from, mask) => match state.register(from) {
-                Value::Address(_) | Value::Unknown(_) if mask >> 32 != 0 => Value::COMPUTED,
-                _ => Value::integer(1 << mask.trailing_zeros().min(62), 0),
-            },
-            Source::Walk(from, by) => match state.register(from) {
-                Value::Address(found) => Value::Address(self.types.walk(found, (by, 0))),
-                Value::Unknown(reason) => Value::Unknown(reason),
-                _ => Value::INTEGER,
-            },
-            Source::Either(a, b) => {
-                let (a, b) = (state.register(a), state.register(b));
-                self.meet(a, b, address)
-            }
-            Source::EitherLoad(to, memory) => {
-                let loaded = self.load(state, &memory, address);
-                self.meet(state.register(to), loaded, address)
-            }
-            Source::Narrow(from) => match state.register(from) {
-                value @ (Value::Integer { .. } | Value::Constant(_)) => value,
-                _ => Value::INTEGER,
-            },
-            Source::NarrowAddress(memory) => match self.sum(state, &memory) {
-                value @ (Value::Integer { .. } | Value::Constant(_)) => value,
-                _ => Value::INTEGER,
-            },
-            Source::Mixed(from) => match state.register(from).parts() {
-                Some(_) => Value::INTEGER,
-                None => Value::COMPUTED,
-            },
-            Source::Integer => Value::INTEGER,
-            Source::Unknown => Value::COMPUTED,
-        }
-    }
-
-    /// `a + b * scale`.
-    fn add(&self, a: Value, b: Value, scale: u64) -> Value {
-        // What is scaled is an index, wherever it comes from.
-        let b = match b.scaled(scale) {
-            Some(index) => index,
-            None if scale > 1 => Value::integer(scale, 0),
-            None => b,
-        };
-        match (a, b) {
-            (Value::Address(from), index) | (index, Value::Address(from)) => match index.parts() {
-                Some(index) => Value::Address(self.types.walk(from, index)),
-                None => Value::COMPUTED,
-            },
-            (Value::Constant(by), value) | (value, Value::Constant(by)) => {
-                self.on_constant(value, by as i64)
-            }
-            (a, b) => match (a.parts(), b.parts()) {
-                (Some(a), Some(b)) => Value::integer(common(a.0, b.0), a.1.wrapping_add(b.1)),
-                _ => Value::COMPUTED,
-            },
-        }
-    }
-
-    fn on_constant(&self, value: Value, by: i64) -> Value {
-        match value {
-            Value::Integer { multiple, offset } if self.is_fixed(by) => Value::Address(
-                self.types
-                    .walk(Address::new(Root::Global, by), (multiple, offset)),
-            ),
-            value => value.offset(by),
-        }
-    }
-
-    /// Whether a constant is an address: the file is loaded where it was linked, and has that address.
-    fn is_fixed(&self, constant: i64) -> bool {
-        let memory = self.module.memory();
-        memory.start >= 1 << 16 && memory.contains(&(constant as u64))
-    }
-
-    /// The sum of an operand's registers, be it an address or not.
-    fn sum(&self, state: &State, memory: &Memory) -> Value {
-        if memory.absolute || memory.segment != Segment::Flat {
-            return Value::COMPUTED;
-        }
-        let base = memory
-            .base
-            .map_or(Value::Constant(0), |base| state.register(base));
-        let scale = u64::from(memory.scale);
-        let sum = match memory.index {
-            Some(Index::Register(index)) => self.add(base, state.register(index), scale),
-            Some(Index::Lanes) => self.add(base, Value::INTEGER, scale),
-            None => base,
-        };
-        if memory.displacement == 0 {
-            return sum;
-        }
-        match sum {
-            Value::Integer { .. } => self.on_constant(sum, memory.displacement),
-            sum => sum.offset(memory.displacement),
-        }
-    }
-
-    /// The place of a memory operand.
-    pub(super) fn address(&self, state: &State, memory: &Memory) -> Result<Address, Untraced> {
-        match memory.segment {
-            Segment::Other => return Err(Untraced::Computed),
-            Segment::Thread => {
-                let flat = Memory {
-                    segment: Segment::Flat,
-                    ..*memory
-                };
-                if memory.base.is_none() && memory.index.is_none() {
-                    return Ok(Address::new(Root::Thread, memory.displacement));
-                }
-                return match self.sum(state, &flat) {
-                    Value::Address(_) | Value::Unknown(_) => Err(Untraced::Computed),
-                    value => match value.parts() {
-                        Some(index) => Ok(self.types.walk(Address::new(Root::Thread, 0), index)),
-                        None => Err(Untraced::Computed),
-                    },
-                };
-            }
-            Segment::Flat => {}
-        }
-        if memory.absolute {
-            return Ok(Address::new(Root::Global, memory.displacement));
-        }
-        match self.sum(state, memory) {
-            Value::Address(found) => Ok(found),
-            Value::Constant(value) if self.is_fixed(value as i64) => {
-                Ok(Address::new(Root::Global, value as i64))
-            }
-            Value::Unknown(reason) => Err(reason),
-            Value::Constant(_) | Value::Integer { .. } => {
-                // Say why the pointer is not known, not that the index is a number.
-                let base = memory.base.map(|base| state.register(base));
-                match base {
-                    Some(Value::Unknown(reason)) => Err(reason),
-                    _ => Err(Untraced::Untyped),
-                }
-            }
-        }
-    }
-
-    /// What a load of 8 bytes gives.
-    fn load(&mut self, state: &State, memory: &Memory, at: u64) -> Value {
-        let found = match self.address(state, memory) {
-            Ok(found) => found,
-            Err(reason) => return Value::Unknown(reason),
-        };
-        match found.root {
-            Root::Pointer(_) => self.types.load(&self.view, found),
-            Root::Frame => {
-                let slot = (found.stride == 0)
-                    .then(|| state.slot(found.offset))
-                    .flatten();
-                let told = self.frame_object(state, found, at);
-                let told = told.map(|found| self.types.load(&self.view, found));
-                match (slot, told) {
-                    (Some(slot), Some(told)) => self.combine(slot, told),
-                    (Some(value), None) | (None, Some(value)) => value,
-                    (None, None) => Value::Unknown(Untraced::Spill),
-                }
-            }
-            Root::Global => {
-                if found.stride == 0 {
-                    match self.linked.word(found.offset as u64) {
-                        Some(Word::Address(svma)) => {
-                            return Value::Address(Address::new(Root::Global, svma as i64));
-                        }
-                        Some(Word::ThreadOffset(offset)) => return Value::Constant(offset as u64),
-                        None => {}
-                    }
-                }
-                match self.global_object(found) {
-                    Ok(found) => self.types.load(&self.view, found),
-                    Err(reason) => Value::Unknown(reason),
-                }
-            }
-            Root::Thread => {
-                if found.offset == 0 && found.stride == 0 {
-                    // The thread's block starts with its own address.
-                    return Value::Address(Address::new(Root::Thread, 0));
-                }
-                match self.thread_object(found) {
-                    Ok(found) => self.types.load(&self.view, found),
-                    Err(reason) => Value::Unknown(reason),
-                }
-            }
-        }
-    }
-
-    /// A place in the frame as a place in a variable.
-    pub(super) fn frame_object(
-        &mut self,
-        state: &State,
-        address: Address,
-        at: u64,
-    ) -> Option<Address> {
-        let frame = |register| state.frame(register);
-        let (variable, within) = self.facts.variable_at(address.offset, at, frame)?;
-        let local = self.locals.variables.get(variable as usize)?;
-        let name = local.name.as_deref().unwrap_or("?");
-        let target = self.types.object(&self.view, local.ty?, name)?;
-        Some(Address {
-            root: Root::Pointer(target),
-            offset: within as i64,
-            stride: address.stride,
-            elements: false,
-        })
-    }
-
-    /// A global place as a place in a variable.
-    pub(super) fn global_object(&mut self, address: Address) -> Result<Address, Untraced> {
-        let object = self.module.object(address.offset as u64);
-        self.object(object, address, address.offset as u64)
-    }
-
-    /// A thread-local place as a place in a variable.
-    pub(super) fn thread_object(&mut self, address: Address) -> Result<Address, Untraced> {
-        let offset = self.thread_offset(address).ok_or(Untraced::Computed)?;
-        let object = self.module.thread_local_object(offset);
-        self.object(object, address, offset)
-    }
-
-    /// The offset in the module's thread-local segment.
-    pub(super) fn thread_offset(&self, address: Address) -> Option<u64> {
-        let size = segment_size(self.module.image())?;
-        u64::try_from(address.offset.wrapping_add(size)).ok()
-    }
-
-    fn object(
-        &mut self,
-        object: Result<crate::Object, crate::Missing>,
-        address: Address,
-        at: u64,
-    ) -> Result<Address, Untraced> {
-        let object = object.map_err(|_| Untraced::Untyped)?;
-        let ty = object.ty.ok_or(Untraced::Untyped)?;
-        let target = self.types.object(&self.view, ty.0, &object.name);
-        Ok(Address {
-            root: Root::Pointer(target.ok_or(Untraced::Untyped)?),
-            offset: at.wrapping_sub(object.address) as i64,
-            stride: address.stride,
-            elements: false,
-        })
-    }
-
-    /// What holds on both of two paths. Whether the first state changed.
-    fn meet_states(&mut self, known: &mut State, other: &State, at: u64) -> bool {
-        let before = known.clone();
-        for (place, value) in known.registers.iter_mut().zip(other.registers) {
-            *place = self.meet(*place, value, at);
-        }
-        let old = std::mem::take(&mut known.slots);
-        for (offset, value) in old {
-            if let Some(other) = other.slot(offset) {
-                let value = self.meet(value, other, at);
-                known.slots.push((offset, value));
-            }
-        }
-        if known.frame(RSP).is_none() {
-            self.anchor(known, at);
-        }
-        *known != before
-    }
-
-    fn meet(&mut self, a: Value, b: Value, at: u64) -> Value {
-        if a == b {
-            return a;
-        }
-        match (a, b) {
-            (Value::Address(a), Value::Address(b)) => self.meet_addresses(a, b, at),
-            // No pointer: it is not followed on that path.
-            (address @ Value::Address(_), Value::Constant(0..=4095))
-            | (Value::Constant(0..=4095), address @ Value::Address(_)) => address,
-            (Value::Unknown(reason), _) | (_, Value::Unknown(reason)) => Value::Unknown(reason),
-            (a, b) => match (a.parts(), b.parts()) {
-                (Some(a), Some(b)) => {
-                    let distance = a.1.abs_diff(b.1);
-                    Value::integer(common(common(a.0, b.0), distance), a.1)
-                }
-                _ => Value::Unknown(Untraced::Conflict),
-            },
-        }
-    }
-
-    fn meet_addresses(&mut self, a: Address, b: Address, at: u64) -> Value {
-        let conflict = Value::Unknown(Untraced::Conflict);
-        let distance = a.offset.abs_diff(b.offset);
-        let same = |types: &Types, root| {
-            let either = Address {
-                root,
-                offset: a.offset,
-                stride: common(a.stride, b.stride),
-                elements: a.elements || b.elements,
-            };
-            Value::Address(types.walk(either, (distance, 0)))
-        };
-        match (a.root, b.root) {
-            (Root::Pointer(first), Root::Pointer(second)) => {
-                if first.ty == second.ty && first.reference == second.reference {
-                    if first.name == second.name {
-                        return same(&self.types, a.root);
-                    }
-                    let name = self.types.anonymous(first.ty);
-                    return same(
-                        &self.types,
-                        Root::Pointer(super::value::Target { name, ..first }),
-                    );
-                }
-                self.meet_parts(a, b).unwrap_or(conflict)
-            }
-            (Root::Frame, Root::Frame) => {
-                let variable = |offset| self.facts.variable_at(offset, at, |_| None);
-                match (variable(a.offset), variable(b.offset)) {
-                    (Some((first, _)), Some((second, _))) if first == second => {
-                        same(&self.types, a.root)
-                    }
-                    _ => self.meet_parts(a, b).unwrap_or(conflict),
-                }
-            }
-            (Root::Global, Root::Global) => {
-                let first = self.module.object(a.offset as u64);
-                let second = self.module.object(b.offset as u64);
-                match (first, second) {
-                    (Ok(first), Ok(second)) if first.address == second.address => {
-                        same(&self.types, a.root)
-                    }
-                    _ => self.meet_parts(a, b).unwrap_or(conflict),
-                }
-            }
-            _ => self.meet_parts(a, b).unwrap_or(conflict),
-        }
-    }
-
-    /// Parts of different objects that have one type.
-    fn meet_parts(&mut self, a: Address, b: Address) -> Option<Value> {
-        let (a, b) = (self.as_pointed(a)?, self.as_pointed(b)?);
-        let (Root::Pointer(first), Root::Pointer(second)) = (a.root, b.root) else {
-            return None;
-        };
-        let ty = if b.offset == 0 && self.types.holds(&self.view, first.ty, a.offset, second.ty) {
-            second.ty
-        } else if a.offset == 0 && self.types.holds(&self.view, second.ty, b.offset, first.ty) {
-            first.ty
-        } else {
-            return None;
-        };
-        // A place that moves within its object stays of that type only from element to element.
-        let size = self.types.get(ty).and_then(|ty| ty.size).unwrap_or(0);
-        let stride = common(a.stride, b.stride);
-        if stride != 0 && (size == 0 || !stride.is_multiple_of(size)) {
-            return None;
-        }
-        let name = self.types.anonymous(ty);
-        let target = super::value::Target {
-            ty,
-            name,
-            reference: false,
-        };
-        Some(Value::Address(Address {
-            root: Root::Pointer(target),
-            offset: 0,
-            stride: 0,
-            elements: stride != 0,
-        }))
-    }
-
-    fn as_pointed(&mut self, address: Address) -> Option<Address> {
-        match address.root {
-            Root::Pointer(_) => Some(address),
-            Root::Global => self.global_object(address).ok(),
-            Root::Thread => self.thread_object(address).ok(),
-            Root::Frame => None,
         }
     }
 }

@@ -1,16 +1,20 @@
 //! One function, followed once: for each memory operand the objects it may stand for.
 
+use std::sync::OnceLock;
+
 use super::{
     Accessed, Operand, Storage, Untraced,
     facts::Facts,
     flow::Flow,
     globals::Linked,
+    state::State,
     types::Types,
     value::{Address, Root, Value, common},
 };
 use crate::{
     FieldKind, FieldPath, Function, Module, TypeRef,
     dwarf::View,
+    image::Image,
     machine_code::{Blocks, Index, Instruction, Memory, decode, table_of},
 };
 
@@ -32,6 +36,7 @@ struct Place {
     instruction: u64,
     memory: Memory,
     found: Result<Box<[Candidate]>, Untraced>,
+    answer: OnceLock<Result<Box<Accessed>, Untraced>>,
 }
 
 /// What is kept of a function.
@@ -57,6 +62,9 @@ impl Followed {
             .ok_or(Untraced::NoFunction)?;
         if size > LONGEST {
             return Err(Untraced::TooLarge);
+        }
+        if !is_x86(module.image()) {
+            return Err(Untraced::Undecodable);
         }
         let locals = module.locals(svma)?;
         let view = module
@@ -101,8 +109,7 @@ impl Followed {
         let mut places = Vec::new();
         for (block, state) in blocks.0.iter().zip(states) {
             let Some(mut state) = state else { continue };
-            for index in block.first..=block.last {
-                let instruction = &instructions[index];
+            for (index, instruction) in block.instructions(instructions) {
                 flow.tell(&mut state, index);
                 for memory in &instruction.operands {
                     let found = candidates(&mut flow, &state, memory, instruction.address);
@@ -110,6 +117,7 @@ impl Followed {
                         instruction: instruction.address,
                         memory: *memory,
                         found,
+                        answer: OnceLock::new(),
                     });
                 }
                 flow.step(&mut state, instruction);
@@ -148,6 +156,16 @@ impl Followed {
             .take_while(|place| place.instruction == svma)
             .find(wanted)
             .ok_or(Untraced::NoMemoryOperand)?;
+        let answer = place
+            .answer
+            .get_or_init(|| self.answer(view, place).map(Box::new));
+        answer
+            .as_ref()
+            .map(|answer| (**answer).clone())
+            .map_err(|reason| *reason)
+    }
+
+    fn answer(&self, view: &View<'_>, place: &Place) -> Result<Accessed, Untraced> {
         let found = place.found.as_ref().map_err(|reason| *reason)?;
         let mut problem = Untraced::Computed;
         for (number, candidate) in found.iter().enumerate() {
@@ -206,10 +224,15 @@ impl Followed {
     }
 }
 
+/// Whether the code is x86-64, the only one that is read: `e_machine` of the ELF header (gABI, figure 4-3).
+fn is_x86(image: &Image) -> bool {
+    image.data().get(18..20) == Some(&object::elf::EM_X86_64.0.to_le_bytes()[..])
+}
+
 /// The objects that an operand may stand for: as the flow has it, then as debug info tells of its registers.
 fn candidates(
     flow: &mut Flow<'_>,
-    state: &super::flow::State,
+    state: &State,
     memory: &Memory,
     at: u64,
 ) -> Result<Box<[Candidate]>, Untraced> {
@@ -261,7 +284,7 @@ fn candidates(
 /// An address as a place in an object of the source.
 fn object(
     flow: &mut Flow<'_>,
-    state: &super::flow::State,
+    state: &State,
     address: Address,
     at: u64,
 ) -> Result<Candidate, Untraced> {

@@ -5,9 +5,13 @@ mod facts;
 mod flow;
 mod function;
 mod globals;
+mod meet;
+mod objects;
 mod parts;
+mod state;
 mod types;
 mod value;
+mod values;
 
 use std::{
     collections::HashMap,

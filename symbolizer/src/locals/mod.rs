@@ -55,6 +55,10 @@ pub(crate) enum Place {
 
 /// One variable or parameter, of the function or of a call inlined into it.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "names and types are what is asked for")
+)]
 pub(crate) struct Local {
     pub(crate) die: Die,
     pub(crate) name: Option<Arc<str>>,

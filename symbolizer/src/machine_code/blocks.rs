@@ -13,6 +13,17 @@ pub(crate) struct Block {
     pub(crate) is_entry: bool,
 }
 
+impl Block {
+    /// Its instructions, each with its index.
+    pub(crate) fn instructions<'i>(
+        &self,
+        all: &'i [Instruction],
+    ) -> impl Iterator<Item = (usize, &'i Instruction)> + use<'i> {
+        let count = (self.last + 1).saturating_sub(self.first);
+        all.iter().enumerate().skip(self.first).take(count)
+    }
+}
+
 /// The blocks of a function, in the order of their addresses.
 #[derive(Debug)]
 pub(crate) struct Blocks(pub(crate) Vec<Block>);

@@ -5,6 +5,8 @@ mod blocks;
 mod switch;
 mod x86;
 mod x86_effects;
+#[cfg(test)]
+mod x86_tests;
 
 pub(crate) use blocks::Blocks;
 pub(crate) use switch::table_of;
@@ -88,6 +90,10 @@ pub(crate) enum Index {
 
 /// A memory operand: `base + index * scale + displacement`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one operand"
+)]
 pub(crate) struct Memory {
     pub(crate) base: Option<Register>,
     pub(crate) index: Option<Index>,

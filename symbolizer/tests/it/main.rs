@@ -7,6 +7,7 @@
     reason = "every function here is part of a test, and blessed texts have hashes"
 )]
 
+mod access;
 mod access_truth;
 mod account;
 mod code;

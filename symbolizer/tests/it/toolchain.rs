@@ -123,12 +123,16 @@ pub fn build_parts(compiler: &str, parts: &[(&str, &[&str])]) -> Option<Built> {
 
 /// Assembles and links a program given as text.
 pub fn assemble(source: &str) -> Built {
+    assemble_with(source, &[])
+}
+
+/// As [`assemble`], with more flags.
+pub fn assemble_with(source: &str, flags: &[&str]) -> Built {
     let built = empty("cc", "assembly", &[]).unwrap();
     std::fs::write(built.directory.path().join("program.s"), source).unwrap();
-    built.run(
-        "cc",
-        &["-nostdlib", "-no-pie", "program.s", "-o", "program"],
-    );
+    let mut arguments = flags.to_vec();
+    arguments.extend(["-nostdlib", "-no-pie", "program.s", "-o", "program"]);
+    built.run("cc", &arguments);
     built
 }
 

@@ -79,6 +79,10 @@ impl Subject {
             return (Some(field.object), field.path.clone());
         }
         let path = field.path.as_deref().unwrap_or("");
+        // `*this`: an expression of the code, not a part of the object.
+        if !path.is_empty() && !path.starts_with(['.', '[']) {
+            return (Some(field.object), field.path.clone());
+        }
         let of_thread = object.thread.map_or_else(String::new, |tid| {
             format!(" of thread {}", self.thread(tid))
         });

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use symbolizer::{Accessed, Operand, Storage, Untraced};
+use symbolizer::{Accessed, Coverage as Answers, Operand, Storage, Untraced};
 
 use super::{Resolved, Resolver, source_path};
 use crate::{
@@ -23,17 +23,19 @@ type Source = Arc<(Arc<LoadedModule>, Accessed)>;
 #[derive(Default)]
 pub(super) struct Instructions {
     answers: HashMap<Asked, Option<Source>>,
-    coverage: Coverage,
+    counts: Answers,
 }
 
 impl Instructions {
     pub(super) fn coverage(&self) -> Coverage {
-        self.coverage.clone()
-    }
-
-    fn reason(&mut self, reason: Untraced) -> &mut u64 {
-        let key = (reason.name(), reason.to_string());
-        self.coverage.untraced.entry(key).or_default()
+        let reasons = Untraced::ALL.iter().zip(self.counts.untraced);
+        Coverage {
+            named: self.counts.named,
+            untraced: reasons
+                .filter(|(_, n)| *n > 0)
+                .map(|(reason, n)| ((reason.name(), reason.to_string()), n))
+                .collect(),
+        }
     }
 }
 
@@ -72,8 +74,10 @@ impl Resolver<'_> {
         }
         let (objects, contradicted) = by_instruction::objects(&told);
         if contradicted > 0 {
-            let mut instructions = self.instructions.borrow_mut();
-            *instructions.reason(Untraced::Conflict) += contradicted;
+            let counts = &mut self.instructions.borrow_mut().counts;
+            for _ in 0..contradicted {
+                counts.count(Err(Untraced::Conflict));
+            }
         }
         let mut out = Vec::new();
         for object in objects {
@@ -137,11 +141,8 @@ impl Resolver<'_> {
         }
         let answer = self.ask(site, operand);
         let mut instructions = self.instructions.borrow_mut();
-        let counted = match &answer {
-            Ok(_) => &mut instructions.coverage.named,
-            Err(reason) => instructions.reason(*reason),
-        };
-        *counted += 1;
+        let counted = answer.as_ref().map(|(_, accessed)| accessed);
+        instructions.counts.count(counted.map_err(|reason| *reason));
         let answer = answer.ok().map(Arc::new);
         instructions.answers.insert(asked, answer.clone());
         answer

@@ -1,0 +1,215 @@
+//! Data by instruction: exact names, what must stay without a name, and damaged input.
+
+use std::fmt::Write;
+
+use symbolizer::{Module, Operand, Storage, Untraced};
+
+use crate::toolchain::{Built, build, line_of, parse};
+
+/// What each load on a marked line is, the function's own variables left out.
+fn loads(built: &Built, function: &str, mark: &str) -> Vec<Result<(String, String), Untraced>> {
+    let module = built.module();
+    let line = line_of("access/names.c", mark);
+    let (start, size) = built.symbol(function);
+    let mut found = Vec::new();
+    for svma in start..start + size {
+        let frames = module.frames(svma).frames;
+        if frames.first().and_then(|frame| frame.line) != Some(line) {
+            continue;
+        }
+        match module.access(svma, Operand::Load) {
+            Ok(accessed) if accessed.storage == Storage::Frame => {}
+            Ok(accessed) => found.push(Ok((accessed.expression, accessed.type_name))),
+            Err(Untraced::Undecodable | Untraced::NoMemoryOperand | Untraced::Spill) => {}
+            Err(reason) => found.push(Err(reason)),
+        }
+    }
+    found
+}
+
+fn for_each_build(check: impl Fn(&str, &Built)) {
+    for compiler in ["cc", "clang"] {
+        for level in ["-O0", "-O2", "-O3"] {
+            // clang 14 does not know `noipa`; nothing is inlined that way either.
+            let flags = [
+                "-g",
+                level,
+                "-fno-inline",
+                "-Wno-attributes",
+                "-Wno-unknown-attributes",
+            ];
+            if let Some(built) = build(compiler, "access/names.c", &flags) {
+                check(&format!("{compiler} {level}"), &built);
+            }
+        }
+    }
+}
+
+#[test]
+fn pointers_are_named_as_the_source_writes_them() {
+    for_each_build(|label, built| {
+        for (function, mark, expression, ty) in [
+            ("member", "// MEMBER", "n->stats.misses", "struct node"),
+            (
+                "chained",
+                "// CHAINED",
+                "n->next->next->count",
+                "struct node",
+            ),
+            ("indexed", "// INDEXED", "n->weights[]", "struct node"),
+            ("element", "// ELEMENT", "nodes[].stats.hits", "struct node"),
+            (
+                "global",
+                "// GLOBAL",
+                "table[].stats.misses",
+                "struct node [8]",
+            ),
+        ] {
+            let found = loads(built, function, mark);
+            let wanted = Ok((expression.to_owned(), ty.to_owned()));
+            assert_eq!(found.last(), Some(&wanted), "{label} {function}: {found:?}");
+        }
+    });
+}
+
+#[test]
+fn what_has_no_one_type_gets_no_name() {
+    for_each_build(|label, built| {
+        for (function, mark, reasons) in [
+            ("untyped", "// UNTYPED", &[Untraced::Untyped][..]),
+            (
+                "punned",
+                "// PUNNED",
+                &[Untraced::Conflict, Untraced::Untyped],
+            ),
+            (
+                "either",
+                "// EITHER",
+                &[Untraced::Conflict, Untraced::Untyped],
+            ),
+            (
+                "relative",
+                "// RELATIVE",
+                &[Untraced::Computed, Untraced::OutsideType, Untraced::Untyped],
+            ),
+            ("beyond", "// BEYOND", &[Untraced::OutsideType]),
+        ] {
+            let found = loads(built, function, mark);
+            let last = found.last();
+            // Both sides may be loaded from at once.
+            let refused = matches!(last, Some(Err(reason)) if reasons.contains(reason));
+            assert!(refused, "{label} {function}: {found:?}");
+        }
+    });
+}
+
+#[test]
+fn an_instruction_is_asked_for_at_its_first_byte_and_by_an_operand_that_it_has() {
+    let built = build("cc", "access/names.c", &["-g", "-O2"]).unwrap();
+    let module = built.module();
+    let (start, _) = built.symbol("member");
+    assert!(module.access(start, Operand::Load).is_ok());
+    // The same bytes said to be another machine's.
+    let mut bytes = built.bytes();
+    bytes[18..20].copy_from_slice(&object::elf::EM_AARCH64.0.to_le_bytes());
+    assert_eq!(
+        parse(bytes).access(start, Operand::Load),
+        Err(Untraced::Undecodable)
+    );
+    assert_eq!(
+        module.access(start, Operand::Store),
+        Err(Untraced::NoMemoryOperand)
+    );
+    assert_eq!(
+        module.access(start + 1, Operand::Load),
+        Err(Untraced::Undecodable)
+    );
+    assert_eq!(
+        module.access(u64::MAX, Operand::Load),
+        Err(Untraced::NoFunction)
+    );
+    let plain = build("cc", "access/names.c", &["-O2"]).unwrap();
+    let (start, _) = plain.symbol("member");
+    assert_eq!(
+        plain.module().access(start, Operand::Load),
+        Err(Untraced::NoDebugInfo)
+    );
+}
+
+/// Asks for every address of every function.
+fn ask_all(module: &Module, functions: &[(String, u64, u64)]) -> usize {
+    let mut named = 0;
+    for (_, start, size) in functions {
+        for svma in *start..start + (*size).min(4096) {
+            for operand in [Operand::Load, Operand::Store] {
+                named += usize::from(module.access(svma, operand).is_ok());
+            }
+        }
+    }
+    named
+}
+
+#[test]
+fn damaged_code_and_debug_info_is_answered_all_the_same() {
+    let built = build("cc", "access/names.c", &["-g", "-O2"]).unwrap();
+    let bytes = built.bytes();
+    let names = [
+        "member", "chained", "indexed", "element", "either", "relative", "global", "main",
+    ];
+    let functions: Vec<_> = built
+        .symbols()
+        .into_iter()
+        .filter(|(name, ..)| names.contains(&name.as_str()))
+        .collect();
+    assert!(ask_all(&parse(bytes.clone()), &functions) > 8);
+    let file = object::File::parse(&*bytes).unwrap();
+    let ranges: Vec<(u64, u64)> = [
+        ".text",
+        ".debug_info",
+        ".debug_loclists",
+        ".debug_abbrev",
+        ".eh_frame",
+    ]
+    .iter()
+    .filter_map(|name| object::Object::section_by_name(&file, name))
+    .filter_map(|section| object::ObjectSection::file_range(&section))
+    .collect();
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below.max(1)
+    };
+    for round in 0..300 {
+        let mut damaged = bytes.clone();
+        let (start, size) = ranges[round % ranges.len()];
+        for _ in 0..=random(12) {
+            let at = (start + random(size)) as usize;
+            damaged[at] = random(256) as u8;
+        }
+        ask_all(&parse(damaged), &functions);
+    }
+}
+
+#[test]
+fn a_function_of_any_bytes_is_followed_to_an_end() {
+    let mut seed = 88_172_645_463_325_252_u64;
+    for round in 0..16 {
+        let mut source =
+            String::from(".globl _start\n.type _start, @function\n_start:\n.cfi_startproc\n");
+        for _ in 0..3000 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            writeln!(source, ".byte {}", seed & 0xff).unwrap();
+        }
+        source += ".cfi_endproc\n.size _start, .-_start\n";
+        let built = crate::toolchain::assemble_with(&source, &["-g"]);
+        let (start, _) = built.symbol("_start");
+        let module = built.module();
+        for svma in start..start + 64 {
+            assert!(module.access(svma, Operand::Load).is_err(), "round {round}");
+        }
+    }
+}
