@@ -1,6 +1,9 @@
 //! Thread-local variables of libraries, for each way in which a loader places them and a compiler asks for them.
 
-#![expect(clippy::print_stderr, reason = "a skip is told to whoever runs the tests")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a skip is told to whoever runs the tests"
+)]
 
 use std::{path::Path, process::Command};
 

@@ -16,6 +16,7 @@ mod peer;
 mod program;
 mod slowdown;
 mod symbolize;
+mod typed;
 mod watcher;
 
 use std::{path::PathBuf, time::Duration};
@@ -66,6 +67,7 @@ static BENCHES: &[&Bench] = &[
     &library::RECORDER,
     &library::ANALYSIS,
     &symbolize::BENCH,
+    &typed::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
 ];
