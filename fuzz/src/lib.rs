@@ -2,7 +2,7 @@
 
 pub mod parts;
 
-use symbolizer::{Module, TypeRef};
+use symbolizer::{Module, Operand, TypeRef};
 
 /// Types followed from one address.
 const MOST_TYPES: usize = 12;
@@ -22,6 +22,12 @@ pub fn ask_code(module: &Module, address: u64) {
     let _ = module.svma_of_offset(address);
     let _ = module.load_bias(address, address >> 12);
     let _ = module.code(address, address.wrapping_add(16));
+    let _ = module.frame_row(address);
+    for operand in [Operand::Load, Operand::Store] {
+        if let Ok(accessed) = module.access(address, operand) {
+            ask_type(module, accessed.ty);
+        }
+    }
 }
 
 /// Asks for what is stored there.
@@ -48,6 +54,7 @@ fn ask_type(module: &Module, ty: TypeRef) {
                 let _ = module.field(ty, offset, size);
             }
         }
+        let _ = module.type_tree(ty);
         if let Ok(layout) = module.layout(ty) {
             let members = layout.members.iter().map(|member| member.ty);
             let inner = members.chain(layout.element.map(|element| element.ty));
@@ -67,6 +74,7 @@ pub fn ask_names(module: &Module) {
         let _ = module.variable(text);
         let _ = module.similar_variables(text, 3);
     }
+    let _ = module.thread_local_slots();
 }
 
 /// Addresses spread over what the file loads, and some that it should not have.

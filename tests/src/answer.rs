@@ -53,6 +53,9 @@ pub struct Answer {
     /// Arguments the tool needs besides the usual ones.
     #[serde(default)]
     pub tool_arguments: Vec<String>,
+    /// Seconds that the tool looks; many threads take more windows to tell.
+    #[serde(default = "two")]
+    pub seconds: u64,
     /// Processes that must take part in each finding.
     #[serde(default = "one")]
     pub processes: usize,
@@ -73,6 +76,10 @@ pub struct Answer {
 
 fn one() -> usize {
     1
+}
+
+fn two() -> u64 {
+    2
 }
 
 /// One line that must be reported.

@@ -179,13 +179,16 @@ pub enum Windows {
 /// What one run of the tool on a workload comes to: `Err` explains the difference from the answer.
 pub fn observe(name: &str, variant: Variant, windows: Windows) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
-    let mut command = cohtrace(["attach", "--json", "--duration", "2"]);
+    let seconds = subject.answer.seconds;
+    // The program outlives the look at it.
+    let run_ms = seconds * 1000 + 500;
+    let mut command = cohtrace(["attach", "--json", "--duration", &seconds.to_string()]);
     command
         .args(&subject.answer.tool_arguments)
         .arg("--")
         .arg(&subject.program.path)
-        .arg(RUN_MS.to_string());
-    let ended = tool::run(&mut command, Duration::from_millis(RUN_MS) + GRACE);
+        .arg(run_ms.to_string());
+    let ended = tool::run(&mut command, Duration::from_millis(run_ms) + GRACE);
     if ended.code() != 0 {
         bail!("cohtrace exits with {}\n{}", ended.code(), ended.said());
     }

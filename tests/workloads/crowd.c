@@ -1,11 +1,11 @@
 // 500 threads, half of which count hits and half misses: each counter is truly shared, and the two are falsely
 // shared with each other. Apart, two truly shared lines remain.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "seconds": 4, "findings": [
 //   {"kind": "mixed-sharing", "object": {"kind": "global", "name": "cache", "type": "struct cache"}, "fields": [
 //     {"field": "cache.hits", "op": "rmw", "function": "count_hits", "line": "@hit", "thread": "hits"},
 //     {"field": "cache.misses", "op": "rmw", "function": "count_misses", "line": "@miss", "thread": "misses"}]}]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": [
+// ANSWER: {"variant": "padded", "seconds": 4, "flags": ["-DPADDED"], "findings": [
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "cache", "type": "struct cache"}, "fields": [
 //     {"field": "cache.hits", "op": "rmw", "function": "count_hits", "line": "@hit", "thread": "hits"}]},
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "cache", "type": "struct cache"}, "fields": [

@@ -294,6 +294,7 @@ fn access(module: &Module, svma: u64, operand: Operand) -> Result<Accessed, Untr
 fn every_answer_is_what_the_source_says() {
     let mut table = String::new();
     let mut wrong = Vec::new();
+    let (mut right, mut judged) = (0, 0);
     for (compiler, sources) in SOURCES {
         for level in LEVELS {
             let mut all = Tally::default();
@@ -311,9 +312,13 @@ fn every_answer_is_what_the_source_says() {
                 }
             }
             writeln!(table, "{compiler:8} -O{level}  {all}").unwrap();
-            // Measured: 94.7 to 98.6 of 100; the goal is 95.
-            if level == "2" && all.judged() > 0 && all.rate() < 0.94 {
-                wrong.push(format!("{compiler} -O2 has too few answers: {all}"));
+            if level == "2" {
+                right += all.right;
+                judged += all.judged();
+                // Measured: 94.7 (36 of 38) to 98.9 of 100.
+                if all.judged() > 0 && all.rate() < 0.94 {
+                    wrong.push(format!("{compiler} -O2 has too few answers: {all}"));
+                }
             }
             for line in &all.lines {
                 eprintln!("missing {line}");
@@ -322,6 +327,10 @@ fn every_answer_is_what_the_source_says() {
         }
     }
     eprintln!("{table}");
+    assert!(
+        right * 100 >= judged * 95,
+        "at -O2, {right} of {judged} are answered"
+    );
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",

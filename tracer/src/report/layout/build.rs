@@ -111,7 +111,7 @@ fn available(findings: usize, insignificant: usize) -> String {
     }
 }
 
-/// The layout of the object of one judgement; `judgements` and `extra` as in [`crate::report::build`].
+/// The layout of the object of one judgement; `judgements` and `extra` as in [`crate::report::build()`].
 pub fn build(
     judgements: &[Judgement],
     id: FindingId,
