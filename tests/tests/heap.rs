@@ -157,16 +157,6 @@ fn objects_by_new_are_named_by_the_line_of_the_new() {
 }
 
 #[test]
-fn mapped_pages_are_named_by_the_line_of_the_mmap() {
-    let mmap = Expected {
-        function: "mmap",
-        size: 16,
-        site: ("map", "@mmap"),
-    };
-    names("remapper", Plain, &[mmap]);
-}
-
-#[test]
 fn boxes_are_named_by_the_line_of_the_box() {
     let both = [
         Expected {

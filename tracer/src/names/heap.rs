@@ -226,10 +226,7 @@ fn give_type(object: &mut Resolved, told: Vec<Resolved>) {
 fn public_name(function: &str) -> &str {
     let plain = function.strip_prefix("__GI_").unwrap_or(function);
     let plain = plain.strip_prefix("__libc_").unwrap_or(plain);
-    if plain.ends_with("mmap64") {
-        // With 64-bit offsets, as all of them are on 64-bit machines, both are one function.
-        "mmap"
-    } else if plain.starts_with("__") && !plain.contains(':') {
+    if plain.starts_with("__") && !plain.contains(':') {
         let plain = plain.trim_start_matches('_');
         plain.strip_prefix("libc_").unwrap_or(plain)
     } else {
@@ -319,7 +316,6 @@ mod tests {
             ("___libc_free", "free"),
             ("operator new", "operator new"),
             ("mi_malloc", "mi_malloc"),
-            ("__mmap64", "mmap"),
             ("_rjem_malloc", "_rjem_malloc"),
         ] {
             assert_eq!(public_name(inner), public);

@@ -251,8 +251,6 @@ impl HeapTracker {
                 let (pid, tid) = (Pid(freed.pid), Tid(freed.tid));
                 push(freed.time_ns, known(freed.time_ns, pid, tid, freed.addr));
             }
-            // `MAP_FAILED`.
-            HeapEvent::Allocated(record) if record.addr == u64::MAX => {}
             HeapEvent::Allocated(record) => {
                 let (pid, tid) = (Pid(record.caller.pid), Tid(record.caller.tid));
                 if record.old != 0 {

@@ -192,9 +192,10 @@ fn tell(
     let reached = accessed.offset.checked_add(accessed.size)?;
     let type_size = whole.unwrap_or(reached).max(reached);
     // An index over whole objects: this is one of them, wherever the array starts.
-    let is_exact = accessed
-        .stride
-        .is_none_or(|stride| whole == Some(stride) && accessed.offset < stride);
+    let is_exact = accessed.stride.is_none_or(|stride| {
+        let size = whole.filter(|&size| size > 0 && accessed.offset < size);
+        size.is_some_and(|size| stride.is_multiple_of(size))
+    });
     let start = if is_exact {
         Some(position.checked_sub(accessed.offset)?)
     } else {

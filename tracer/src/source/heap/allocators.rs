@@ -33,12 +33,8 @@ const PLAIN: [(&str, Shape); 7] = [
 /// mimalloc.
 const PREFIXES: [&str; 5] = ["", "je_", "_rjem_", "tc_", "mi_"];
 
-/// What has no plain name. Names of operators are mangled (Itanium C++ ABI, section 5.1). An allocator's own `mmap` is
-/// an inner call of its `malloc`, and so not an allocation.
-const OTHERS: [(&str, Shape); 43] = [
-    ("mmap", SIZE_SECOND),
-    ("mmap64", SIZE_SECOND),
-    ("munmap", FREE),
+/// What has no plain name. Names of operators are mangled (Itanium C++ ABI, section 5.1).
+const OTHERS: [(&str, Shape); 40] = [
     ("_Znwm", SIZE_FIRST),
     ("_Znam", SIZE_FIRST),
     ("_ZdlPvm", FREE),
