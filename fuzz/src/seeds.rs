@@ -78,6 +78,7 @@ fn main() {
 
 fn build(compiler: &str, flags: &[&str], source: &Path) -> Option<PathBuf> {
     let program = source.with_file_name("program");
+    let directory = source.parent()?;
     let status = Command::new(compiler)
         .args(flags)
         .args([
@@ -92,8 +93,9 @@ fn build(compiler: &str, flags: &[&str], source: &Path) -> Option<PathBuf> {
             "-Wl,-Ttext=0x400000",
             "-Wl,-Tdata=0x500000",
         ])
-        .arg("-fdebug-prefix-map=/=/s/")
-        .current_dir(source.parent()?)
+        // The same bytes wherever they are made.
+        .arg(format!("-fdebug-prefix-map={}=/s", directory.display()))
+        .current_dir(directory)
         .args(["seed.c", "-o", "program"])
         .status();
     status

@@ -4,7 +4,7 @@ mod typed;
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
-use symbolizer::{Frame, Missing, Module, Object, TypeRef, module_mapping};
+use symbolizer::{Frame, Layout, Missing, Module, Object, TypeRef, module_mapping};
 
 use self::typed::{Instructions, Part};
 use super::{
@@ -515,7 +515,11 @@ fn language(language: symbolizer::Language) -> Option<Language> {
 
 /// The shape of a type: of an array, with the members of its element.
 pub(super) fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
-    let whole = module.layout(ty).ok()?;
+    object_layout(module, module.layout(ty).ok()?)
+}
+
+/// As [`layout`], of a type whose own layout is known.
+fn object_layout(module: &Module, whole: Layout) -> Option<ObjectLayout> {
     let mut members = whole.members;
     let mut element = None;
     if let Some((array, count)) = whole.element.and_then(|array| Some((array, array.count?))) {

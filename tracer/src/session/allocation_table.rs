@@ -74,15 +74,7 @@ pub(super) fn decode(
     first: Position,
 ) -> Result<(Vec<Allocation>, Vec<u64>), Damage> {
     source.check_seq(first.allocation)?;
-    let batches = source.u64s("batch")?;
-    let mut least = first.batch;
-    for (row, batch) in batches.iter().enumerate() {
-        // The largest is refused so that the number after it exists.
-        if *batch < least || *batch == u64::MAX {
-            return Err(Damage::value("batch", row, *batch));
-        }
-        least = *batch;
-    }
+    let batches = source.batches(first.batch)?;
     let times = source.u64s("time_ns")?;
     let kinds = source.u32s("kind")?;
     let pids = source.u32s("pid")?;

@@ -151,6 +151,19 @@ impl ColumnSource<'_> {
         }
     }
 
+    /// Column `batch`, which never falls and starts at `least` or later.
+    pub(super) fn batches(&mut self, mut least: u64) -> Result<Vec<u64>, Damage> {
+        let batches = self.u64s("batch")?;
+        for (row, batch) in batches.iter().enumerate() {
+            // The largest is refused so that the number after it exists.
+            if *batch < least || *batch == u64::MAX {
+                return Err(Damage::value("batch", row, *batch));
+            }
+            least = *batch;
+        }
+        Ok(batches)
+    }
+
     /// U8, U16 and U32 columns, ranges not checked.
     pub(super) fn u32s(&mut self, name: &'static str) -> Result<Vec<u32>, Damage> {
         match self.reader(name)? {

@@ -64,15 +64,7 @@ pub(super) fn decode(
     first: Position,
 ) -> Result<(Vec<Window>, Vec<u64>), Damage> {
     source.check_seq(first.window)?;
-    let batches = source.u64s("batch")?;
-    let mut least = first.batch;
-    for (row, batch) in batches.iter().enumerate() {
-        // The largest is refused so that the number after it exists.
-        if *batch < least || *batch == u64::MAX {
-            return Err(Damage::value("batch", row, *batch));
-        }
-        least = *batch;
-    }
+    let batches = source.batches(first.batch)?;
     let mut windows: Vec<Window> = source.u64s("number")?.into_iter().map(empty).collect();
     for (row, value) in windows.iter_mut().zip(source.u64s("open_ns")?) {
         row.open_ns = value;

@@ -117,7 +117,7 @@ impl Resolver<'_> {
                     language: None,
                     layout: object
                         .start
-                        .and_then(|_| super::layout(&module.elf, accessed.ty)),
+                        .and_then(|_| super::object_layout(&module.elf, shape?)),
                     allocation: None,
                 },
                 typed: Some((module.clone(), accessed.ty)),
