@@ -1,6 +1,11 @@
 //! The vocabulary: what one memory access is, and what makes two addresses the same line.
 
-use std::fmt;
+use std::{
+    fmt,
+    num::{NonZeroU32, NonZeroU64},
+};
+
+use crate::data_source::DataSource;
 
 /// Process id (thread group) in the initial pid namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -25,10 +30,12 @@ pub enum Op {
     Rmw,
     /// Hints only; never a touch for a verdict.
     Prefetch,
+    /// Reads or writes, the source does not say which: a touch, never taken for a store.
+    Unknown,
 }
 
 impl Op {
-    /// Whether the access changes the bytes.
+    /// Whether the access is known to change the bytes.
     pub fn stores(self) -> bool {
         matches!(self, Op::Store | Op::Rmw)
     }
@@ -49,6 +56,8 @@ pub enum Basis {
     Stalled,
     /// Decoded from a timer sample: in the sampled basic block, with exactly known registers.
     Decoded,
+    /// A PMU sampled it: its own instruction and data address. Carries its latency as cost.
+    Sampled,
     /// Decoded from a timer sample: runs on each iteration of the sampled loop, with registers that
     /// the loop does not change. Weaker.
     Harvested,
@@ -63,8 +72,8 @@ pub struct Access {
     pub addr: u64,
     /// Virtual address of the accessing instruction itself (not the next one).
     pub ip: u64,
-    /// Sampled time this access stands for, nanoseconds: the sample's period on the stalled access,
-    /// zero on all others.
+    /// What this access stands for, in the run's [`CostUnit`]. Nanoseconds of sampled time: the sample's period
+    /// on the stalled access, zero on all others. Cycles: the latency of a sampled load.
     pub cost_ns: u32,
     /// Process.
     pub pid: Pid,
@@ -82,6 +91,47 @@ pub struct Access {
     pub locked: bool,
     /// Executed in kernel mode.
     pub kernel: bool,
+    /// What the hardware recorded besides; nothing for sources without a PMU.
+    pub measured: Measured,
+}
+
+/// What a PMU records of an access besides where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Measured {
+    /// What served it, and how it met other caches.
+    pub source: Option<DataSource>,
+    /// Core cycles from issue to completion. Sources that measure none for an access record 0.
+    pub latency_cycles: Option<NonZeroU32>,
+    /// Physical address of the first byte.
+    pub phys_addr: Option<NonZeroU64>,
+}
+
+/// What [`Access::cost_ns`] counts; one for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CostUnit {
+    /// Nanoseconds of the targets' time that a sample stands for.
+    #[default]
+    SampledTime,
+    /// Core cycles that sampled loads took. Their sum over all samples is
+    /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
+    LatencyCycles,
+}
+
+impl CostUnit {
+    /// Stable name in JSON and sessions.
+    pub fn name(self) -> &'static str {
+        match self {
+            CostUnit::SampledTime => "sampled_ns",
+            CostUnit::LatencyCycles => "latency_cycles",
+        }
+    }
+
+    /// The unit of that name.
+    pub fn from_name(name: &str) -> Option<CostUnit> {
+        [CostUnit::SampledTime, CostUnit::LatencyCycles]
+            .into_iter()
+            .find(|unit| unit.name() == name)
+    }
 }
 
 /// An address space: one per process image, so that an `exec` or a reused pid starts a new one.

@@ -201,7 +201,8 @@ pub struct Tally {
     pub lost: BTreeMap<Cpu, u64>,
     /// Context records (mappings, forks, ..) that found no room: names may be wrong after.
     pub lost_context: u64,
-    /// Target time that the samples stand for, nanoseconds.
+    /// Target time that the samples stand for, nanoseconds; or the sum of their latencies, cycles
+    /// ([`CostUnit`](crate::access::CostUnit)).
     pub sampled_ns: u64,
     /// Samples whose stalled access was found and resolved to an address.
     pub attributed: u64,
@@ -264,11 +265,13 @@ pub enum Unresolved {
     Code32Bit,
     /// No instruction that could have run before the trapped one's successor touches the watched word.
     NoCoveringAccess,
+    /// The record has no data address, or 0 for one.
+    NoDataAddress,
 }
 
 impl Unresolved {
     /// All reasons, in report order.
-    pub const ALL: [Unresolved; 11] = [
+    pub const ALL: [Unresolved; 12] = [
         Unresolved::NoMemoryOperand,
         Unresolved::NoMapping,
         Unresolved::NoModule,
@@ -280,6 +283,7 @@ impl Unresolved {
         Unresolved::KernelText,
         Unresolved::Code32Bit,
         Unresolved::NoCoveringAccess,
+        Unresolved::NoDataAddress,
     ];
 
     /// Stable name in JSON and sessions.
@@ -296,6 +300,7 @@ impl Unresolved {
             Unresolved::KernelText => "kernel_text",
             Unresolved::Code32Bit => "code_32_bit",
             Unresolved::NoCoveringAccess => "no_covering_access",
+            Unresolved::NoDataAddress => "no_data_address",
         }
     }
 

@@ -9,6 +9,7 @@ pub mod access;
 pub mod analysis;
 pub mod cli;
 pub mod coherence;
+pub mod data_source;
 pub mod decode;
 pub mod event;
 pub mod finding;

@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        access::{Access, Cpu, Op, Tid},
+        access::{Access, Cpu, Measured, Op, Tid},
         event::{Breadth, WatchedWord, WindowEnd},
     };
 
@@ -197,6 +197,7 @@ mod tests {
             basis,
             locked: false,
             kernel: false,
+            measured: Measured::default(),
         }
     }
 

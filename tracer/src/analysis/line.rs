@@ -255,7 +255,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Basis, Cpu, Op, Pid, SpaceId};
+    use crate::access::{Basis, Cpu, Measured, Op, Pid, SpaceId};
 
     const COST_NS: u64 = 1_000_000;
 
@@ -287,6 +287,7 @@ mod tests {
                 basis,
                 locked: false,
                 kernel: false,
+                measured: Measured::default(),
             };
             let piece = Piece {
                 offset,

@@ -217,7 +217,8 @@ impl Pairs {
                     stores.note(at, cpu);
                 }
                 Op::Store => stores.note(at, cpu),
-                Op::Prefetch => {}
+                // Not known to be either: no side of a pair.
+                Op::Prefetch | Op::Unknown => {}
             }
         }
         self.observe_log(steps, window);

@@ -70,7 +70,7 @@ pub(super) struct SiteKey {
     pub(super) tid: Tid,
     pub(super) offset: u8,
     pub(super) size: u8,
-    /// Bits 0-1 the [`Op`], bit 2 locked, bit 3 kernel.
+    /// Bits 0-2 the [`Op`], bit 3 locked, bit 4 kernel.
     kind: u8,
 }
 
@@ -81,6 +81,7 @@ impl SiteKey {
             Op::Store => 1,
             Op::Rmw => 2,
             Op::Prefetch => 3,
+            Op::Unknown => 4,
         };
         SiteKey {
             ip: access.ip,
@@ -89,16 +90,17 @@ impl SiteKey {
             tid: access.tid,
             offset,
             size,
-            kind: op | u8::from(access.locked) << 2 | u8::from(access.kernel) << 3,
+            kind: op | u8::from(access.locked) << 3 | u8::from(access.kernel) << 4,
         }
     }
 
     pub(super) fn op(self) -> Op {
-        match self.kind & 3 {
+        match self.kind & 7 {
             0 => Op::Load,
             1 => Op::Store,
             2 => Op::Rmw,
-            _ => Op::Prefetch,
+            3 => Op::Prefetch,
+            _ => Op::Unknown,
         }
     }
 
@@ -111,8 +113,8 @@ impl SiteKey {
             offset: self.offset,
             size: self.size,
             op: self.op(),
-            locked: self.kind & 4 != 0,
-            kernel: self.kind & 8 != 0,
+            locked: self.kind & 8 != 0,
+            kernel: self.kind & 16 != 0,
         }
     }
 }
@@ -135,7 +137,7 @@ impl Record {
     /// Counts one access; `cost_ns` is the part of its cost that belongs to this line.
     pub(super) fn count(&mut self, access: &Access, cost_ns: u64) {
         let (run, window) = match access.basis {
-            Basis::Stalled => (&mut self.stalled, &mut self.window_exact),
+            Basis::Stalled | Basis::Sampled => (&mut self.stalled, &mut self.window_exact),
             Basis::Decoded => (&mut self.decoded, &mut self.window_exact),
             Basis::Harvested => (&mut self.harvested, &mut self.window_harvested),
             // No sample: the watched lines count it.
@@ -178,11 +180,11 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Cpu;
+    use crate::access::{Cpu, Measured};
 
     #[test]
     fn a_packed_site_unpacks_to_itself() {
-        for op in [Op::Load, Op::Store, Op::Rmw, Op::Prefetch] {
+        for op in [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown] {
             for (locked, kernel) in [(false, false), (true, false), (false, true), (true, true)] {
                 let access = Access {
                     time_ns: 1,
@@ -197,6 +199,7 @@ mod tests {
                     basis: Basis::Decoded,
                     locked,
                     kernel,
+                    measured: Measured::default(),
                 };
                 let site = SiteKey::new(&access, SpaceId(9), 120, 8).site();
                 let expected = Site {

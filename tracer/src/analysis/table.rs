@@ -181,7 +181,7 @@ impl LineTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Basis, Cpu, Op, Pid, Tid};
+    use crate::access::{Basis, Cpu, Measured, Op, Pid, Tid};
 
     fn access(time_ns: u64, addr: u64, tid: u32) -> Access {
         Access {
@@ -197,6 +197,7 @@ mod tests {
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
+            measured: Measured::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     window_order::{Step, Trapped, order},
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     event::{Breadth, Unresolved, WatchedWord, Window, WindowEnd},
 };
 
@@ -69,6 +69,7 @@ impl Act {
                 basis: Basis::Trapped,
                 locked: false,
                 kernel: false,
+                measured: Measured::default(),
             },
             place: Place::Private { space, addr },
             space,

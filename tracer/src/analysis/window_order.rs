@@ -108,7 +108,7 @@ pub(super) fn request_log(steps: &[Step], line: LineKey) -> Vec<RequestRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Basis, Cpu, Op, Pid, Tid};
+    use crate::access::{Basis, Cpu, Measured, Op, Pid, Tid};
 
     fn trapped(addr: u64, size: u16, op: Op, cpu: u32) -> Trapped {
         let access = Access {
@@ -124,6 +124,7 @@ mod tests {
             basis: Basis::Trapped,
             locked: false,
             kernel: false,
+            measured: Measured::default(),
         };
         Trapped {
             access,

@@ -18,12 +18,13 @@ pub enum Intent {
 }
 
 impl Intent {
-    /// What an observed access wants; `None` for a prefetch, which may do nothing.
+    /// What an observed access wants; `None` for a prefetch, which may do nothing, and where it is not
+    /// known.
     pub fn of(op: Op) -> Option<Intent> {
         match op {
             Op::Load => Some(Intent::Load),
             Op::Store | Op::Rmw => Some(Intent::Store),
-            Op::Prefetch => None,
+            Op::Prefetch | Op::Unknown => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
     simulation::{Program, Random, Stream, add, load, program, store, worker},
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
 };
 
@@ -154,6 +154,7 @@ proptest! {
                 basis: [Basis::Stalled, Basis::Decoded, Basis::Harvested][usize::from(kind % 3)],
                 locked: kind & 64 != 0,
                 kernel: kind & 128 != 0,
+                measured: Measured::default(),
             };
             let space = SpaceId(u32::from(space % 2));
             let place = match space.0 {

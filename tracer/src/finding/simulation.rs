@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Judgement, Thresholds, judge_all};
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
 };
 
@@ -253,6 +253,7 @@ impl Program {
                 basis,
                 locked: false,
                 kernel: false,
+                measured: Measured::default(),
             });
         }
     }

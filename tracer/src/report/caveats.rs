@@ -239,6 +239,7 @@ fn words(reason: Unresolved) -> &'static str {
         Unresolved::KernelText => "are in kernel code that could not be read",
         Unresolved::Code32Bit => "are in 32-bit code, which is not decoded",
         Unresolved::NoCoveringAccess => "follow no instruction that touches the watched word",
+        Unresolved::NoDataAddress => "have no data address",
     }
 }
 

@@ -172,6 +172,7 @@ pub(super) fn op_name(op: Op) -> &'static str {
         Op::Store => "store",
         Op::Rmw => "rmw",
         Op::Prefetch => "prefetch",
+        Op::Unknown => "unknown",
     }
 }
 

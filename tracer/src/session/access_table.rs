@@ -1,9 +1,14 @@
 //! Accesses as columns and back.
 
+use std::num::{NonZeroU32, NonZeroU64};
+
 use parquet::errors::ParquetError;
 
 use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
-use crate::access::{Access, Basis, Cpu, Op, Pid, Tid};
+use crate::{
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    data_source::DataSource,
+};
 
 /// Gives all columns. `first` is the number of the first access; `batches` has one batch number per row.
 pub(super) fn encode(
@@ -26,7 +31,13 @@ pub(super) fn encode(
     sink.u32s("basis", rows().map(|row| basis_code(row.basis)))?;
     sink.bools("locked", rows().map(|row| row.locked))?;
     sink.bools("kernel", rows().map(|row| row.kernel))?;
-    sink.u32s("cost_ns", rows().map(|row| row.cost_ns))
+    sink.u32s("cost_ns", rows().map(|row| row.cost_ns))?;
+    let source = |row: &Access| row.measured.source.map(DataSource::raw);
+    sink.optional_u64s("data_source", rows().map(source))?;
+    let latency = |row: &Access| row.measured.latency_cycles.map(NonZeroU32::get);
+    sink.optional_u32s("latency", rows().map(latency))?;
+    let phys_addr = |row: &Access| row.measured.phys_addr.map(NonZeroU64::get);
+    sink.optional_u64s("phys_addr", rows().map(phys_addr))
 }
 
 /// Reads all columns; `first` is the number that the first access must have. The second part is the batch
@@ -53,6 +64,7 @@ pub(super) fn decode(
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
+            measured: Measured::default(),
         })
         .collect();
     // Column by column, so that only one decoded column is held beside the rows.
@@ -89,6 +101,19 @@ pub(super) fn decode(
     for (row, value) in accesses.iter_mut().zip(source.u32s("cost_ns")?) {
         row.cost_ns = value;
     }
+    // A zero is damage that says no more than null.
+    for (row, value) in accesses
+        .iter_mut()
+        .zip(source.optional_u64s("data_source")?)
+    {
+        row.measured.source = value.and_then(DataSource::new);
+    }
+    for (row, value) in accesses.iter_mut().zip(source.optional_u32s("latency")?) {
+        row.measured.latency_cycles = value.and_then(NonZeroU32::new);
+    }
+    for (row, value) in accesses.iter_mut().zip(source.optional_u64s("phys_addr")?) {
+        row.measured.phys_addr = value.and_then(NonZeroU64::new);
+    }
     Ok((accesses, batches))
 }
 
@@ -98,11 +123,12 @@ fn op_code(op: Op) -> u32 {
         Op::Store => 1,
         Op::Rmw => 2,
         Op::Prefetch => 3,
+        Op::Unknown => 4,
     }
 }
 
 fn op_of(code: u32) -> Option<Op> {
-    [Op::Load, Op::Store, Op::Rmw, Op::Prefetch]
+    [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown]
         .into_iter()
         .find(|op| op_code(*op) == code)
 }
@@ -113,6 +139,7 @@ fn basis_code(basis: Basis) -> u32 {
         Basis::Decoded => 1,
         Basis::Harvested => 2,
         Basis::Trapped => 3,
+        Basis::Sampled => 4,
     }
 }
 
@@ -122,6 +149,7 @@ fn basis_of(code: u32) -> Option<Basis> {
         Basis::Decoded,
         Basis::Harvested,
         Basis::Trapped,
+        Basis::Sampled,
     ]
     .into_iter()
     .find(|basis| basis_code(*basis) == code)

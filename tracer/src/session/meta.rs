@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{schema::SCHEMA_VERSION, tally_record::TallyRecord};
+use crate::access::CostUnit;
 
 /// Value of [`Meta::format`]: tells our `meta.json` from any other.
 pub(super) const FORMAT: &str = "cohtrace session";
@@ -57,6 +58,9 @@ pub struct Meta {
     pub line_size_bytes: Option<u64>,
     /// Samples per second and CPU.
     pub frequency_hz: Option<u64>,
+    /// What `cost_ns` of the accesses counts: `sampled_ns`, or `latency_cycles`.
+    #[serde(default = "sampled_time")]
+    pub cost_unit: String,
     /// Counts of all segments on disk; set by the writer.
     pub tally: TallyRecord,
     /// What a reader of the data must know, as sentences.
@@ -128,6 +132,7 @@ impl Meta {
             command_line: Vec::new(),
             line_size_bytes: None,
             frequency_hz: None,
+            cost_unit: sampled_time(),
             tally: TallyRecord::default(),
             caveats: Vec::new(),
         }
@@ -137,6 +142,10 @@ impl Meta {
     pub fn duration_ns(&self) -> Option<u64> {
         self.end_ns?.checked_sub(self.start_ns?)
     }
+}
+
+fn sampled_time() -> String {
+    CostUnit::SampledTime.name().to_owned()
 }
 
 impl Default for Meta {

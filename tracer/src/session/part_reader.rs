@@ -92,7 +92,8 @@ fn check_columns(table: &'static Table, metadata: &ParquetMetaData) -> Result<()
             return Err(different(format!("{} has another type", found.name())));
         }
     }
-    if expected.len() != found.len() {
+    let older = found.len() + table.added == expected.len();
+    if found.len() != expected.len() && !older {
         return Err(different(format!(
             "{} columns instead of {}",
             found.len(),
@@ -275,6 +276,10 @@ impl ColumnSource<'_> {
             .iter()
             .position(|column| column.name == name)
             .ok_or_else(|| self.other_type(name))?;
+        // An older part may lack the last columns, all of whose values would be null.
+        if index >= group.num_columns() {
+            return Ok(None);
+        }
         Ok(Some(group.get_column_reader(index)?))
     }
 

@@ -1,4 +1,4 @@
-//! The files of a session: tables, columns, types, units. Schema version 3.
+//! The files of a session: tables, columns, types, units. Schema version 4.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
@@ -16,11 +16,14 @@
 //! | ip | u64 | address | the accessing instruction |
 //! | addr | u64 | address | first byte accessed, virtual |
 //! | size | u16 | bytes | bytes touched |
-//! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch |
-//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped |
+//! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch, 4 not known |
+//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped, 4 sampled by a PMU |
 //! | locked | bool | | bus-locked or implicitly locked |
 //! | kernel | bool | | executed in kernel mode |
-//! | cost_ns | u32 | ns | sampled time it stands for; 0 where another access of the sample has it |
+//! | cost_ns | u32 | ns or cycles | sampled time it stands for, 0 where another access of the sample has it; or, by `cost_unit` in `meta.json`, the latency of a sampled load |
+//! | data_source | u64, null | | `perf_mem_data_src` of include/uapi/linux/perf_event.h; null where none was recorded |
+//! | latency | u32, null | cycles | of a sampled access, issue to completion; null where not measured |
+//! | phys_addr | u64, null | address | physical address of the first byte; null where not recorded |
 //!
 //! `mappings`: one row per range of memory that appeared in a process.
 //!
@@ -114,7 +117,7 @@ use parquet::{
 };
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
@@ -177,6 +180,8 @@ pub(super) struct Table {
     /// Rows in one segment.
     pub max_rows: usize,
     pub columns: &'static [Column],
+    /// How many of the last columns parts of older versions lack; they may be null.
+    pub added: usize,
 }
 
 const fn column(name: &'static str, kind: Kind, coding: Coding) -> Column {
@@ -218,7 +223,11 @@ pub(super) static ACCESSES: Table = Table {
         column("locked", Kind::Bool, Coding::Plain),
         column("kernel", Kind::Bool, Coding::Plain),
         column("cost_ns", Kind::U32, Coding::Dictionary),
+        nullable("data_source", Kind::U64, Coding::Dictionary),
+        nullable("latency", Kind::U32, Coding::Dictionary),
+        nullable("phys_addr", Kind::U64, Coding::Plain),
     ],
+    added: 3,
 };
 
 /// Mappings.
@@ -240,6 +249,7 @@ pub(super) static MAPPINGS: Table = Table {
         column("writable", Kind::Bool, Coding::Plain),
         column("name", Kind::Text, Coding::Dictionary),
     ],
+    added: 0,
 };
 
 /// Threads' names, births, ends, stacks.
@@ -258,6 +268,7 @@ pub(super) static TASKS: Table = Table {
         nullable("sp", Kind::U64, Coding::Plain),
         nullable("tp", Kind::U64, Coding::Plain),
     ],
+    added: 0,
 };
 
 /// Blocks of thread-local variables.
@@ -275,6 +286,7 @@ pub(super) static LOCAL_STORAGE: Table = Table {
         column("dev", Kind::U64, Coding::Dictionary),
         column("inode", Kind::U64, Coding::Dictionary),
     ],
+    added: 0,
 };
 
 /// Watch windows.
@@ -333,7 +345,9 @@ pub(super) static WINDOWS: Table = Table {
             Kind::U64,
             Coding::Dictionary,
         ),
+        nullable("unresolved_no_data_address", Kind::U64, Coding::Dictionary),
     ],
+    added: 1,
 };
 
 /// Allocations. Stacks repeat, so that a dictionary makes them small.
@@ -351,6 +365,7 @@ pub(super) static ALLOCATIONS: Table = Table {
         nullable("size", Kind::U64, Coding::Dictionary),
         nullable("stack", Kind::Text, Coding::Dictionary),
     ],
+    added: 0,
 };
 
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never

@@ -206,6 +206,7 @@ fn column_of(reason: Unresolved) -> &'static str {
         Unresolved::KernelText => "unresolved_kernel_text",
         Unresolved::Code32Bit => "unresolved_code_32_bit",
         Unresolved::NoCoveringAccess => "unresolved_no_covering_access",
+        Unresolved::NoDataAddress => "unresolved_no_data_address",
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     watch::{Hit, Watcher},
 };
 use crate::{
-    access::{Access, Basis, Cpu, Pid, Tid},
+    access::{Access, Basis, Cpu, Measured, Pid, Tid},
     decode::{Registers, Stall, Touch},
     event::{Batch, Context, ContextKind, Tally, Unresolved, Window, WindowEnd},
     machine::{Machine, btf::TaskOffsets},
@@ -361,6 +361,7 @@ impl Timer {
                 basis: touch.basis,
                 locked: touch.locked,
                 kernel: in_kernel,
+                measured: Measured::default(),
             });
         }
     }

@@ -24,7 +24,7 @@ use super::{
     trapped_code::TrappedCode,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Pid, Tid},
+    access::{Access, Basis, Cpu, Measured, Pid, Tid},
     decode::trap::{self, Stopped, Trapped},
     event::{Batch, Breadth, Unresolved, WatchedWord, Window, WindowEnd},
     module::ModuleStore,
@@ -347,6 +347,7 @@ impl Watcher {
                 basis: Basis::Trapped,
                 locked: access.locked,
                 kernel,
+                measured: Measured::default(),
             });
         }
     }

@@ -296,7 +296,7 @@ fn score(program: &Program, entering: &[u64], trace: &[Executed], score: &mut Sc
             let next = trace[at..].iter().find(same);
             let near = [last, next].into_iter().flatten();
             match touch.basis {
-                Basis::Trapped => panic!("a sample traps nothing: {touch:x?}"),
+                Basis::Trapped | Basis::Sampled => panic!("decoding makes no such: {touch:x?}"),
                 Basis::Decoded => {
                     score.decoded += 1;
                     let mut near = near;

@@ -70,12 +70,14 @@ fn line(touch: &Touch, number: usize) -> String {
         Basis::Decoded => "decoded",
         Basis::Harvested => "harvested",
         Basis::Trapped => "trapped",
+        Basis::Sampled => "sampled",
     };
     let op = match touch.op {
         Op::Load => "load",
         Op::Store => "store",
         Op::Rmw => "rmw",
         Op::Prefetch => "prefetch",
+        Op::Unknown => "unknown",
     };
     let locked = if touch.locked { " locked" } else { "" };
     format!(

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{plain, two_counters};
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
     finding::{Fact, Reason, Standing, Thresholds, Verdict, judge_all},
@@ -35,6 +35,7 @@ fn run(addresses: [u64; 2]) -> Report {
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
+            measured: Measured::default(),
         };
         let space = SpaceId(0);
         table.observe(&access, Place::Private { space, addr }, space);

@@ -1,25 +1,42 @@
 //! What is written is what is read.
 
+use std::num::{NonZeroU32, NonZeroU64};
+
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::data_source::DataSource;
 
 fn any_access() -> impl Strategy<Value = Access> {
-    let op = prop::sample::select(vec![Op::Load, Op::Store, Op::Rmw, Op::Prefetch]);
+    let op = prop::sample::select(vec![
+        Op::Load,
+        Op::Store,
+        Op::Rmw,
+        Op::Prefetch,
+        Op::Unknown,
+    ]);
     let basis = prop::sample::select(vec![
         Basis::Stalled,
         Basis::Decoded,
         Basis::Harvested,
         Basis::Trapped,
+        Basis::Sampled,
     ]);
+    let measured = || prop_oneof![Just(0), any::<u64>()];
     let address = prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0..4096u64];
     (
         (any::<u64>(), address.clone(), address, any::<u32>()),
         (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>()),
         (op, basis, any::<bool>(), any::<bool>()),
+        (measured(), prop_oneof![Just(0), any::<u32>()], measured()),
     )
         .prop_map(
-            |((time_ns, addr, ip, cost_ns), (pid, tid, cpu, size), (op, basis, locked, kernel))| {
+            |(
+                (time_ns, addr, ip, cost_ns),
+                (pid, tid, cpu, size),
+                (op, basis, locked, kernel),
+                (source, latency, phys_addr),
+            )| {
                 Access {
                     time_ns,
                     addr,
@@ -33,6 +50,11 @@ fn any_access() -> impl Strategy<Value = Access> {
                     basis,
                     locked,
                     kernel,
+                    measured: Measured {
+                        source: DataSource::new(source),
+                        latency_cycles: NonZeroU32::new(latency),
+                        phys_addr: NonZeroU64::new(phys_addr),
+                    },
                 }
             },
         )

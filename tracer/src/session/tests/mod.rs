@@ -13,7 +13,7 @@ use std::{path::Path, sync::Arc};
 
 use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
 use crate::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
     event::{
         Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapTally, LocalBlock,
         Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
@@ -41,6 +41,7 @@ fn batch(n: u64) -> Batch {
         ][(k % 4) as usize],
         locked: k % 4 == 2,
         kernel: false,
+        measured: Measured::default(),
     };
     let mapping = Mapping {
         start: 0x40_0000,

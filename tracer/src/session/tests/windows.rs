@@ -10,7 +10,7 @@ use crate::session::{
     error::Damage,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
-    schema::{ACCESSES, Column, Kind, MAX_SEGMENT_WINDOWS, TABLES, WINDOWS},
+    schema::{ACCESSES, Column, Kind, MAX_SEGMENT_WINDOWS, TABLES, Table, WINDOWS},
 };
 
 /// Windows of which the columns in `given` are as given, the others 0 or null.
@@ -274,8 +274,9 @@ fn to_version(version: u32, path: &Path, tables: &[&str]) {
     }
 }
 
-/// The part with the same rows and a footer that does not count rows of these tables, nor anything of heaps.
+/// The part with the same rows, without what PMUs measure, and a footer that does not count rows of these tables, nor anything of heaps.
 fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
+    let old_columns = &ACCESSES.columns[..ACCESSES.columns.len() - ACCESSES.added];
     let (old, columns) = read_part(&ACCESSES, part, |facts, source| {
         let mut old: serde_json::Value = serde_json::from_str(facts).expect("JSON");
         let whole = old["whole"].as_object_mut().expect("the counts");
@@ -286,7 +287,7 @@ fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
         tally.remove("heap").expect("counts of the heap");
         let old = old.to_string();
         let mut columns = Vec::new();
-        for column in ACCESSES.columns {
+        for column in old_columns {
             columns.push(match column.kind {
                 Kind::U64 => source.u64s(column.name)?,
                 Kind::Bool => source
@@ -304,8 +305,12 @@ fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
         Ok::<_, Damage>((old, columns))
     })
     .expect("as written");
-    write_part(&ACCESSES, columns[0].len(), old, |sink| {
-        for (column, values) in ACCESSES.columns.iter().zip(&columns) {
+    let table: &'static Table = Box::leak(Box::new(Table {
+        columns: old_columns,
+        ..ACCESSES
+    }));
+    write_part(table, columns[0].len(), old, |sink| {
+        for (column, values) in old_columns.iter().zip(&columns) {
             let values = values.iter().copied();
             match column.kind {
                 Kind::U64 => sink.u64s(column.name, values)?,
@@ -341,7 +346,7 @@ fn sessions_of_earlier_versions_read_as_they_did_and_have_no_rows_of_later_table
         assert_eq!(back, joined(&batches));
         assert_eq!(caveats, Vec::<String>::new());
         let reader = SessionReader::open(&path).expect("a session");
-        assert_eq!(reader.meta().schema_version, 3, "in today's shape");
+        assert_eq!(reader.meta().schema_version, 4, "in today's shape");
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, Measured, Op, Place, SpaceId, Tid},
     analysis::{WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
     finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
@@ -153,6 +153,7 @@ fn close(watched: &mut WatchedLines, number: u64, request: &Request) {
         basis: Basis::Trapped,
         locked: false,
         kernel: false,
+        measured: Measured::default(),
     };
     watched.observe(&access, place, SpaceId(0));
     let window = Window {

@@ -29,6 +29,7 @@ fn told(instruction: u32) -> String {
         Op::Store => "store",
         Op::Rmw => "rmw",
         Op::Prefetch => return "prefetch".to_owned(),
+        Op::Unknown => return "unknown".to_owned(),
     };
     let address = match registers().address(&described) {
         None => "?".to_owned(),

@@ -134,6 +134,7 @@ fn line(t: &Trapped) -> String {
         Op::Store => "store",
         Op::Rmw => "rmw",
         Op::Prefetch => "prefetch",
+        Op::Unknown => "unknown",
     };
     let near = |base: u64| t.addr.wrapping_sub(base).cast_signed();
     let bases = [("data", DATA), ("stack", STACK)];
