@@ -96,15 +96,20 @@ fn available(findings: usize, insignificant: usize) -> String {
         1 => format!("{letter}1"),
         n => format!("{letter}1 to {letter}{n}"),
     };
+    let are = |n: usize| match n {
+        1 => "is one".to_owned(),
+        n => format!("are {n}"),
+    };
     match (findings, insignificant) {
         (0, 0) => "no line was shared".to_owned(),
         (0, n) => format!(
             "there is none, only lines that are shared too little to be one ({})",
             of(n, 'I')
         ),
-        (n, 0) => format!("there are {n} ({})", of(n, 'F')),
+        (n, 0) => format!("there {} ({})", are(n), of(n, 'F')),
         (n, m) => format!(
-            "there are {n} ({}), and lines that are shared too little ({})",
+            "there {} ({}), and lines that are shared too little ({})",
+            are(n),
             of(n, 'F'),
             of(m, 'I')
         ),
@@ -227,6 +232,7 @@ pub fn build(
         advice: finding.advice.text,
         finding: finding.id,
         kind: finding.kind,
+        confidence: finding.confidence,
         cost_share: finding.cost.share,
         line: finding.line,
         caveats: extra.iter().cloned().chain(names.caveats()).collect(),
@@ -371,7 +377,7 @@ mod tests {
             .to_string()
         };
         assert_eq!(no(0, 0), "there is no finding F9: no line was shared");
-        assert_eq!(no(1, 0), "there is no finding F9: there are 1 (F1)");
+        assert_eq!(no(1, 0), "there is no finding F9: there is one (F1)");
         assert!(no(3, 2).contains("there are 3 (F1 to F3)") && no(3, 2).contains("(I1 to I2)"));
     }
 }

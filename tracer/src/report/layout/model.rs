@@ -18,6 +18,8 @@ pub struct Layout {
     pub finding: String,
     /// Its kind, as in the report.
     pub kind: String,
+    /// How sure the kind is, as in the report.
+    pub confidence: String,
     /// Share of the targets' sampled time that the line costs, 0..1.
     pub cost_share: f64,
     /// The finding's line.

@@ -47,7 +47,10 @@ fn title(out: &mut Lines, layout: &Layout) {
         "true-sharing" => Role::True,
         _ => Role::Mixed,
     };
-    let kind = layout.kind.to_uppercase().replace('-', " ");
+    let mut kind = layout.kind.to_uppercase().replace('-', " ");
+    if layout.confidence == "confirmed" {
+        kind.push_str(", confirmed");
+    }
     let right = format!("{} of the time", percent(layout.cost_share));
     let used = columns(&layout.finding) + 2 + columns(&kind) + 2;
     let name = layout

@@ -132,7 +132,7 @@ fn what_has_no_type_says_why_and_what_to_do() {
     }
     let error = build(&judgements, &names, "2").unwrap_err().to_string();
     assert!(
-        error.contains("no finding F2") && error.contains("there are 1 (F1)"),
+        error.contains("no finding F2") && error.contains("there is one (F1)"),
         "{error}"
     );
     assert!(build(&judgements, &names, "I1").is_err());
