@@ -101,6 +101,27 @@ impl Resolver<'_> {
         named.collect()
     }
 
+    /// The kind of a line that is `kind` by what the kernel told of mappings: it tells nothing of `mremap`, which may put
+    /// pages where nothing is known or where a file was.
+    pub(super) fn remapped(&self, key: LineKey, size: LineSize, kind: ObjectKind) -> ObjectKind {
+        let (Some(heap), Place::Private { space, addr }) = (self.heap, key.0) else {
+            return kind;
+        };
+        if !matches!(kind, ObjectKind::Mapping | ObjectKind::Unknown) {
+            return kind;
+        }
+        let told = self
+            .spaces
+            .mapping(space, addr)
+            .map(|mapping| mapping.start);
+        let is_newer = |object: &HeapObject| object.is_mapping && Some(object.addr) != told;
+        if heap.objects(space, addr, size.bytes()).iter().any(is_newer) {
+            ObjectKind::Heap
+        } else {
+            kind
+        }
+    }
+
     /// The objects of a heap line: its allocations, with the types that instructions told of them; where the heap was
     /// not followed, what instructions told alone.
     pub(super) fn allocated_objects(
