@@ -155,11 +155,10 @@ impl SpaceHeap {
                 continue;
             };
             self.parts = self.parts.saturating_sub(whole.parts());
-            for left in [whole.part(0, from), whole.part(to, u64::MAX)] {
-                if let Some(left) = left {
-                    self.parts += left.parts();
-                    self.mapped.insert(left.from, left);
-                }
+            let left = [whole.part(0, from), whole.part(to, u64::MAX)];
+            for left in left.into_iter().flatten() {
+                self.parts += left.parts();
+                self.mapped.insert(left.from, left);
             }
             if let Some(mut gone) = whole.part(from, to) {
                 if unseen {

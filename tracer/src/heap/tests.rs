@@ -350,7 +350,9 @@ impl Model {
     fn end_pages(&mut self, pages: std::ops::Range<u64>) {
         let ended = (self.owner.iter()).filter(|(byte, _)| pages.contains(&(*byte / 4096)));
         let ended: Vec<usize> = ended.map(|(_, owner)| *owner).collect();
-        ended.into_iter().for_each(|owner| self.end(owner));
+        for owner in ended {
+            self.end(owner);
+        }
         self.mapping.retain(|page, _| !pages.contains(page));
     }
 

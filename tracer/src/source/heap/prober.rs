@@ -351,10 +351,8 @@ impl Worker {
             file,
             events: Vec::new(),
         };
-        let on = (self.groups.iter()).filter(|group| group.on);
-        let opened = on
-            .map(|group| self.open(&mut followed, group.part))
-            .collect::<Result<(), _>>();
+        let mut on = self.groups.iter().filter(|group| group.on);
+        let opened = on.try_for_each(|group| self.open(&mut followed, group.part));
         if let Err(error) = opened {
             self.closing.close(followed.all().collect());
             // It ended meanwhile: nothing is missed.
