@@ -1,5 +1,8 @@
 //! Heap memory by where it was allocated: the right place, at the right time, within the budget, and nothing left.
 
+#[path = "heap/pages.rs"]
+mod pages;
+
 use std::{
     path::Path,
     process::Command,
@@ -154,6 +157,16 @@ fn objects_by_new_are_named_by_the_line_of_the_new() {
         one(("make_receiver", "@receiver")),
     ];
     names("two_news", Plain, &both);
+}
+
+#[test]
+fn mapped_pages_are_named_by_the_line_of_the_mmap() {
+    let mmap = Expected {
+        function: "mmap",
+        size: 16,
+        site: ("map", "@mmap"),
+    };
+    names("remapper", Plain, &[mmap]);
 }
 
 #[test]
@@ -410,6 +423,11 @@ int main(void) {
 
 /// The program's block is named, whatever allocator gave it.
 fn names_the_block(command: &mut Command, function: &str) {
+    names_made(command, function, 48, 0);
+}
+
+/// What `make` allocated is named, and how far behind its first byte the line is (all but the last bits).
+fn names_made(command: &mut Command, function: &str, size: u64, offset: i64) {
     for look in 1..=LOOKS {
         let report = json(&run(command, Duration::from_secs(3) + GRACE).expect_code(0));
         let found = &report["findings"][0]["allocations"][0];
@@ -417,7 +435,10 @@ fn names_the_block(command: &mut Command, function: &str) {
             continue;
         }
         assert_eq!(found["function"], function, "{report:#}");
-        assert_eq!(found["size"], 48, "{found:#}");
+        assert_eq!(found["size"], size, "{found:#}");
+        assert_eq!(found["certain"], true, "{found:#}");
+        let away = found["offset"].as_i64().expect("a number") - offset;
+        assert!(away.abs() < 64, "{found:#}");
         let site = found["site"].as_u64().expect("the program's own call") as usize;
         assert_eq!(found["stack"][site]["symbol"], "make", "{found:#}");
         return;

@@ -31,7 +31,7 @@ static struct {
 static inline int settled(void) { return !__atomic_load_n(&mover.moved, __ATOMIC_RELAXED); }
 
 static struct page *map(void) {
-    void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // @mmap
     return page == MAP_FAILED ? NULL : page;
 }
 

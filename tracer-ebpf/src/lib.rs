@@ -172,8 +172,12 @@ pub struct HeapRecord {
     pub addr: u64,
     /// Bytes asked for.
     pub size: u64,
-    /// What a `realloc` was given, or 0.
+    /// What a `realloc` or `mremap` was given, or 0.
     pub old: u64,
+    /// Bytes from `old` on that an `mremap` was given; 0 for `realloc`.
+    pub old_bytes: u64,
+    /// 1 where it is a mapping (`mmap`, `mremap`), else 0.
+    pub is_mapping: u64,
     /// Where the function was entered: the probed instruction.
     pub function: u64,
     /// Bytes of `stack` that were read, from the caller's stack pointer on.
@@ -182,7 +186,7 @@ pub struct HeapRecord {
     pub stack: [u8; HEAP_STACK_BYTES],
 }
 
-const _: () = assert!(size_of::<HeapRecord>() == size_of::<SampleRecord>() + 48 + HEAP_STACK_BYTES);
+const _: () = assert!(size_of::<HeapRecord>() == size_of::<SampleRecord>() + 64 + HEAP_STACK_BYTES);
 
 /// Memory that is being freed, as the function was entered.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -192,13 +196,15 @@ pub struct HeapFree {
     pub time_ns: u64,
     /// Its first byte.
     pub addr: u64,
+    /// Bytes that `munmap` was given, at least 1; 0 for `free`, which takes what was allocated there.
+    pub bytes: u64,
     /// Process id in the initial pid namespace.
     pub pid: u32,
     /// Thread id in the initial pid namespace.
     pub tid: u32,
 }
 
-const _: () = assert!(size_of::<HeapFree>() == 24);
+const _: () = assert!(size_of::<HeapFree>() == 32);
 
 /// A call of an allocating function that has not returned, by thread, in [`HEAP_CALLS`].
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -210,35 +216,36 @@ pub struct HeapCall {
     pub time_ns: u64,
     /// The probed instruction.
     pub function: u64,
-    /// Bytes asked for.
+    /// Bytes asked for; 0 where the call is not told.
     pub size: u64,
-    /// What a `realloc` was given, or 0.
+    /// As in [`HeapRecord`].
     pub old: u64,
+    /// As in [`HeapRecord`].
+    pub old_bytes: u64,
+    /// As in [`HeapRecord`].
+    pub is_mapping: u64,
     /// Where `posix_memalign` stores its result; 0 where the result is returned.
     pub result: u64,
 }
 
-const _: () = assert!(size_of::<HeapCall>() == 48);
+const _: () = assert!(size_of::<HeapCall>() == 64);
 
 /// Per-CPU counters of the heap programs (map [`HEAP_STATS`]), all monotonic within one run.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct HeapStats {
-    /// Entries of allocating functions, whoever's: each costs a trap.
-    pub entries: u64,
+    /// Entries of functions, whoever's, by the position of their program in [`programs::HEAP_ENTRIES`]: each costs a
+    /// trap.
+    pub entries: [u64; programs::HEAP_ENTRIES.len()],
     /// Returns of allocating functions, as above.
     pub returns: u64,
-    /// Entries of freeing functions, as above.
-    pub frees: u64,
     /// Records handed to user space.
     pub emitted: u64,
     /// Records that found no room in the ring, and calls that found none in [`HEAP_CALLS`].
     pub dropped: u64,
-    /// Always 0; keeps the record a multiple of 16 bytes.
-    pub reserved: u64,
 }
 
-const _: () = assert!(size_of::<HeapStats>() == 48);
+const _: () = assert!(size_of::<HeapStats>() == 96);
 
 /// Bytes of one chunk of the [`TARGETS`] map.
 pub const TARGET_CHUNK: usize = 64;
@@ -264,8 +271,26 @@ pub mod programs {
     pub const HEAP_REALLOC: &str = "heap_realloc";
     /// uprobe on `posix_memalign`.
     pub const HEAP_POSIX_MEMALIGN: &str = "heap_posix_memalign";
+    /// uprobe on `mmap`.
+    pub const HEAP_MMAP: &str = "heap_mmap";
+    /// uprobe on `mremap`.
+    pub const HEAP_MREMAP: &str = "heap_mremap";
     /// uprobe on functions whose first argument is what they free.
     pub const HEAP_FREE: &str = "heap_free";
+    /// uprobe on `munmap`.
+    pub const HEAP_MUNMAP: &str = "heap_munmap";
+    /// All uprobes at entries.
+    pub const HEAP_ENTRIES: [&str; 9] = [
+        HEAP_SIZE_FIRST,
+        HEAP_SIZE_SECOND,
+        HEAP_CALLOC,
+        HEAP_REALLOC,
+        HEAP_POSIX_MEMALIGN,
+        HEAP_MMAP,
+        HEAP_MREMAP,
+        HEAP_FREE,
+        HEAP_MUNMAP,
+    ];
     /// uretprobe on all functions that allocate.
     pub const HEAP_RETURN: &str = "heap_return";
 }

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 mod allocation;
 mod window;
 
-pub use allocation::{Allocation, AllocationKind, HeapTally};
+pub use allocation::{Allocation, AllocationKind, HeapPart, HeapTally};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
 use crate::access::{Access, Cpu, Pid, Tid};

@@ -6,6 +6,8 @@
 //!  free(p)          entry: record ─► ring
 //! ```
 //!
+//! `mmap` is probed like `malloc`: the one that an allocator calls inside of its `malloc` is an inner call.
+//!
 //! An allocation is told as its function returns, a free as its function is entered: between the two
 //! events of one address, nobody else can have it. Probes run with preemption on, so nothing here is kept
 //! per CPU between two instructions.
@@ -23,7 +25,9 @@ use aya_ebpf::{
     maps::{LruHashMap, PerCpuArray, RingBuf},
     programs::{ProbeContext, RetProbeContext},
 };
-use tracer_ebpf::{HEAP_STACK_BYTES, HeapCall, HeapFree, HeapRecord, HeapStats, SAMPLE_32BIT};
+use tracer_ebpf::{
+    HEAP_STACK_BYTES, HeapCall, HeapFree, HeapRecord, HeapStats, SAMPLE_32BIT, programs,
+};
 
 use super::{
     registers::{
@@ -39,6 +43,8 @@ const RING_BYTES: u32 = 8 << 20;
 const CALLS: u32 = 8192;
 /// A call that takes longer never returned: an exception or longjmp left it.
 const STALE_NS: u64 = 10_000_000_000;
+/// Pages have at least so many bytes, a power of two.
+const LEAST_PAGE: u64 = 4096;
 /// `BPF_RB_NO_WAKEUP`: user space looks every few milliseconds anyway.
 const NO_WAKEUP: u64 = 1;
 
@@ -59,7 +65,8 @@ static HEAP_LEAST: Global<u64> = Global::new(1);
 pub fn heap_size_first(context: ProbeContext) -> u32 {
     let registers = registers(&context);
     let [size, ..] = arguments(registers);
-    enter(registers, size, 0, 0)
+    count_entry(Entry::SizeFirst);
+    enter(registers, Call { size, ..NONE })
 }
 
 /// `aligned_alloc(alignment, size)`.
@@ -67,7 +74,8 @@ pub fn heap_size_first(context: ProbeContext) -> u32 {
 pub fn heap_size_second(context: ProbeContext) -> u32 {
     let registers = registers(&context);
     let [_, size, _] = arguments(registers);
-    enter(registers, size, 0, 0)
+    count_entry(Entry::SizeSecond);
+    enter(registers, Call { size, ..NONE })
 }
 
 /// `calloc(count, size)`. A product that does not fit fails, and is not told.
@@ -75,7 +83,9 @@ pub fn heap_size_second(context: ProbeContext) -> u32 {
 pub fn heap_calloc(context: ProbeContext) -> u32 {
     let registers = registers(&context);
     let [count, size, _] = arguments(registers);
-    enter(registers, count.wrapping_mul(size), 0, 0)
+    let size = count.wrapping_mul(size);
+    count_entry(Entry::Calloc);
+    enter(registers, Call { size, ..NONE })
 }
 
 /// `realloc(old, size)`.
@@ -83,7 +93,8 @@ pub fn heap_calloc(context: ProbeContext) -> u32 {
 pub fn heap_realloc(context: ProbeContext) -> u32 {
     let registers = registers(&context);
     let [old, size, _] = arguments(registers);
-    enter(registers, size, old, 0)
+    count_entry(Entry::Realloc);
+    enter(registers, Call { size, old, ..NONE })
 }
 
 /// `posix_memalign(&result, alignment, size)`.
@@ -91,7 +102,50 @@ pub fn heap_realloc(context: ProbeContext) -> u32 {
 pub fn heap_posix_memalign(context: ProbeContext) -> u32 {
     let registers = registers(&context);
     let [result, _, size] = arguments(registers);
-    enter(registers, size, 0, result)
+    count_entry(Entry::PosixMemalign);
+    enter(
+        registers,
+        Call {
+            size,
+            result,
+            ..NONE
+        },
+    )
+}
+
+/// `mmap(wished, size, ..)`.
+#[uprobe]
+pub fn heap_mmap(context: ProbeContext) -> u32 {
+    let registers = registers(&context);
+    let [_, size, _] = arguments(registers);
+    count_entry(Entry::Mmap);
+    enter(
+        registers,
+        Call {
+            size,
+            is_mapping: true,
+            ..NONE
+        },
+    )
+}
+
+/// `mremap(old, old_bytes, size, ..)`. Of 0 bytes nothing is moved: it gives the same memory a second time.
+#[uprobe]
+pub fn heap_mremap(context: ProbeContext) -> u32 {
+    let registers = registers(&context);
+    let [old, old_bytes, size] = arguments(registers);
+    count_entry(Entry::Mremap);
+    let old = if old_bytes == 0 { 0 } else { old };
+    enter(
+        registers,
+        Call {
+            size,
+            old,
+            old_bytes,
+            result: 0,
+            is_mapping: true,
+        },
+    )
 }
 
 /// `free(memory)`.
@@ -99,28 +153,52 @@ pub fn heap_posix_memalign(context: ProbeContext) -> u32 {
 pub fn heap_free(context: ProbeContext) -> u32 {
     let registers = registers(&context);
     let [memory, ..] = arguments(registers);
-    count(Counter::Frees);
+    count_entry(Entry::Free);
     let ids = bpf_get_current_pid_tgid();
     if memory != 0 && is_observed(registers, ids) {
-        free(ids, now_ns(), memory);
+        free(ids, now_ns(), memory, 0);
     }
     0
 }
 
+/// `munmap(memory, bytes)`. It refuses to unmap no bytes, and what does not start with a page (mm/vma.c,
+/// `do_vmi_munmap`).
+#[uprobe]
+pub fn heap_munmap(context: ProbeContext) -> u32 {
+    let registers = registers(&context);
+    let [memory, bytes, _] = arguments(registers);
+    count_entry(Entry::Munmap);
+    let ids = bpf_get_current_pid_tgid();
+    if bytes != 0 && memory & (LEAST_PAGE - 1) == 0 && is_observed(registers, ids) {
+        free(ids, now_ns(), memory, bytes);
+    }
+    0
+}
+
+/// What a function was called with.
+struct Call {
+    size: u64,
+    old: u64,
+    old_bytes: u64,
+    result: u64,
+    is_mapping: bool,
+}
+
+const NONE: Call = Call {
+    size: 0,
+    old: 0,
+    old_bytes: 0,
+    result: 0,
+    is_mapping: false,
+};
+
 #[inline(always)]
-fn enter(registers: &bpf_user_pt_regs_t, size: u64, old: u64, result: u64) -> u32 {
-    count(Counter::Entries);
+fn enter(registers: &bpf_user_pt_regs_t, asked: Call) -> u32 {
     let ids = bpf_get_current_pid_tgid();
     if !is_observed(registers, ids) {
         return 0;
     }
     let now = now_ns();
-    if size < HEAP_LEAST.load() {
-        if old != 0 {
-            free(ids, now, old);
-        }
-        return 0;
-    }
     let sp = stack_pointer(registers);
     if let Some(outer) = HEAP_CALLS.get_ptr(&ids) {
         // SAFETY: the value is this thread's own, and the kernel never frees one under a program.
@@ -129,13 +207,20 @@ fn enter(registers: &bpf_user_pt_regs_t, size: u64, old: u64, result: u64) -> u3
             return 0;
         }
     }
+    // A small one is noted all the same: its allocator's own `mmap` is no allocation.
+    let is_told = asked.size >= HEAP_LEAST.load();
+    if !is_told && asked.old != 0 {
+        free(ids, now, asked.old, asked.old_bytes);
+    }
     let call = HeapCall {
         sp,
         time_ns: now,
         function: instruction_pointer(registers),
-        size,
-        old,
-        result,
+        size: if is_told { asked.size } else { 0 },
+        old: asked.old,
+        old_bytes: asked.old_bytes,
+        is_mapping: u64::from(asked.is_mapping),
+        result: asked.result,
     };
     if HEAP_CALLS.insert(&ids, &call, 0).is_err() {
         count(Counter::Dropped);
@@ -161,7 +246,10 @@ pub fn heap_return(context: RetProbeContext) -> u32 {
         return 0;
     }
     let _ = HEAP_CALLS.remove(&ids);
-    let Some(addr) = outcome(registers, call.result) else {
+    if call.size == 0 {
+        return 0;
+    }
+    let Some(addr) = outcome(registers, &call) else {
         return 0;
     };
     // SAFETY: the map is live, and the size that of a record.
@@ -185,6 +273,8 @@ pub fn heap_return(context: RetProbeContext) -> u32 {
     filled.addr = addr;
     filled.size = call.size;
     filled.old = call.old;
+    filled.old_bytes = call.old_bytes;
+    filled.is_mapping = call.is_mapping;
     filled.function = call.function;
     filled.stack_bytes = copy_stack(stack_pointer(registers), &mut filled.stack);
     // SAFETY: the reservation of above, not used after.
@@ -195,16 +285,22 @@ pub fn heap_return(context: RetProbeContext) -> u32 {
 
 /// The memory that a call gave, if it succeeded.
 #[inline(always)]
-fn outcome(registers: &bpf_user_pt_regs_t, result: u64) -> Option<u64> {
+fn outcome(registers: &bpf_user_pt_regs_t, call: &HeapCall) -> Option<u64> {
     let value = returned(registers);
-    let addr = if result == 0 {
+    let addr = if call.is_mapping != 0 {
+        // `MAP_FAILED`.
+        if value == u64::MAX {
+            return None;
+        }
+        value
+    } else if call.result == 0 {
         value
     } else {
         // The status is an int.
         if value as u32 != 0 {
             return None;
         }
-        let result = ptr::with_exposed_provenance::<u64>(result as usize);
+        let result = ptr::with_exposed_provenance::<u64>(call.result as usize);
         // SAFETY: the helper checks the address itself and fails on a bad one.
         unsafe { bpf_probe_read_user(result) }.ok()?
     };
@@ -233,10 +329,11 @@ fn copy_stack(sp: u64, to: &mut [u8; HEAP_STACK_BYTES]) -> u64 {
 }
 
 #[inline(always)]
-fn free(ids: u64, time_ns: u64, addr: u64) {
+fn free(ids: u64, time_ns: u64, addr: u64, bytes: u64) {
     let freed = HeapFree {
         time_ns,
         addr,
+        bytes,
         pid: (ids >> 32) as u32,
         tid: ids as u32,
     };
@@ -264,10 +361,35 @@ fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
+/// Positions in [`programs::HEAP_ENTRIES`].
+#[derive(Clone, Copy)]
+enum Entry {
+    SizeFirst,
+    SizeSecond,
+    Calloc,
+    Realloc,
+    PosixMemalign,
+    Mmap,
+    Mremap,
+    Free,
+    Munmap,
+}
+
+const _: () = assert!(Entry::Munmap as usize + 1 == programs::HEAP_ENTRIES.len());
+
+#[inline(always)]
+fn count_entry(entry: Entry) {
+    let Some(stats) = HEAP_STATS.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: a field of the live value.
+    let entries = unsafe { &raw mut (*stats).entries };
+    // SAFETY: there is one for each kind.
+    add_one(unsafe { entries.cast::<u64>().add(entry as usize) });
+}
+
 enum Counter {
-    Entries,
     Returns,
-    Frees,
     Emitted,
     Dropped,
 }
@@ -279,11 +401,7 @@ fn count(counter: Counter) {
     };
     let field = match counter {
         // SAFETY: a field of the live value, here and below.
-        Counter::Entries => unsafe { &raw mut (*stats).entries },
-        // SAFETY: as above.
         Counter::Returns => unsafe { &raw mut (*stats).returns },
-        // SAFETY: as above.
-        Counter::Frees => unsafe { &raw mut (*stats).frees },
         // SAFETY: as above.
         Counter::Emitted => unsafe { &raw mut (*stats).emitted },
         // SAFETY: as above.

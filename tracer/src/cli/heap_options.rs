@@ -21,12 +21,12 @@ pub const DEFAULT_OVERHEAD_PERCENT: f64 = 5.0;
 #[derive(Debug, Clone, Args)]
 pub struct HeapArgs {
     /// Name heap memory by where it was allocated: source line, size, call stack. Puts probes on malloc, free,
-    /// operator new and their kin in glibc, musl, jemalloc, tcmalloc, mimalloc and static programs; each call then
-    /// takes a trap, some microseconds. What is allocated before the tool starts has no name: start the program
+    /// operator new, mmap, munmap and their kin in glibc, musl, jemalloc, tcmalloc, mimalloc and static programs; each
+    /// call then takes a trap, some microseconds. What is allocated before the tool starts has no name: start the program
     /// with it (`-- COMMAND`). Not with --all, where every process of the machine would take the traps.
     #[arg(long, conflicts_with = "all")]
     pub heap: bool,
-    /// Follow only allocations of at least this many bytes. Falsely shared ones are often small.
+    /// Follow only allocations and mappings of at least this many bytes. Falsely shared ones are often small.
     #[arg(
         long,
         value_name = "BYTES",

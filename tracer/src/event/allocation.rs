@@ -35,22 +35,49 @@ pub enum AllocationKind {
         /// First byte.
         addr: u64,
     },
-    /// From here on, allocations and frees may be missing: what is alive may be freed without a word.
-    Unseen,
+    /// Pages were mapped by `mmap` or `mremap`. Allocations may lie inside of them.
+    Mapped {
+        /// First byte.
+        addr: u64,
+        /// Bytes asked for, at least 1.
+        size: u64,
+        /// As in [`AllocationKind::Allocated`].
+        stack: Arc<[u64]>,
+    },
+    /// Pages are being unmapped: of one mapping, of several, of a part of one, and whatever was allocated in them.
+    Unmapped {
+        /// First byte.
+        addr: u64,
+        /// Bytes up to the end of the last page, at least 1.
+        size: u64,
+    },
+    /// From here on, events may be missing: what is alive may be freed without a word.
+    Unseen(HeapPart),
     /// From here on, none is missing.
-    Seen,
+    Seen(HeapPart),
+}
+
+/// What may be unseen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeapPart {
+    /// All of it.
+    All,
+    /// Allocations and frees.
+    Allocations,
+    /// Mappings and unmappings.
+    Mappings,
 }
 
 /// How much of the heap was followed; adds up by [`HeapTally::add`].
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct HeapTally {
-    /// Allocations seen.
+    /// Allocations and mappings seen.
     pub allocations: u64,
-    /// Frees seen, of whatever was allocated when.
+    /// Frees and unmappings seen, of whatever was allocated when.
     pub frees: u64,
     /// Allocations and frees that found no room in the ring.
     pub lost: u64,
-    /// Time in which nothing was followed, because it would have cost too much, nanoseconds.
+    /// Time in which not all was followed, because it would have cost too much, nanoseconds.
     pub off_ns: u64,
     /// Time that the probes took from the targets: traps times their measured cost, nanoseconds.
     pub cost_ns: u64,

@@ -95,8 +95,31 @@ impl Resolver<'_> {
             return Vec::new();
         };
         let found = heap.objects(space, addr, size.bytes());
-        let named = found.iter().map(|object| self.allocated(space, object));
+        let named = found
+            .iter()
+            .filter_map(|object| self.allocated(space, object));
         named.collect()
+    }
+
+    /// The kind of a line that is `kind` by what the kernel told of mappings: it tells nothing of `mremap`, which may put
+    /// pages where nothing is known or where a file was.
+    pub(super) fn remapped(&self, key: LineKey, size: LineSize, kind: ObjectKind) -> ObjectKind {
+        let (Some(heap), Place::Private { space, addr }) = (self.heap, key.0) else {
+            return kind;
+        };
+        if !matches!(kind, ObjectKind::Mapping | ObjectKind::Unknown) {
+            return kind;
+        }
+        let told = self
+            .spaces
+            .mapping(space, addr)
+            .map(|mapping| mapping.start);
+        let is_newer = |object: &HeapObject| object.is_mapping && Some(object.addr) != told;
+        if heap.objects(space, addr, size.bytes()).iter().any(is_newer) {
+            ObjectKind::Heap
+        } else {
+            kind
+        }
     }
 
     /// The objects of a heap line: its allocations, with the types that instructions told of them; where the heap was
@@ -134,11 +157,15 @@ impl Resolver<'_> {
         objects
     }
 
-    fn allocated(&self, space: SpaceId, object: &HeapObject) -> ObjectName {
+    /// `None` for pages that an allocator or libc maps for itself: what lies in them is not the program's mapping.
+    fn allocated(&self, space: SpaceId, object: &HeapObject) -> Option<ObjectName> {
         let stack: Vec<CodeName> = (object.stack.iter().skip(1))
             // The call before the return address.
             .map(|ip| self.code(Some(space), ip.saturating_sub(1), false))
             .collect();
+        if object.is_mapping && stack.first().is_some_and(is_of_runtime) {
+            return None;
+        }
         let own = stack.iter().position(|frame| !is_runtime(frame));
         let inner = &stack[..own.unwrap_or(stack.len())];
         // What the program called: `operator new` rather than the malloc that it calls.
@@ -167,7 +194,7 @@ impl Resolver<'_> {
             time_ns: object.since_ns,
             stack,
         };
-        ObjectName {
+        Some(ObjectName {
             kind: ObjectKind::Heap,
             name: Some(allocation.words()),
             start: Some(object.addr),
@@ -175,7 +202,7 @@ impl Resolver<'_> {
             language: allocation.site().and_then(|site| site.language),
             allocation: Some(allocation),
             ..ObjectName::default()
-        }
+        })
     }
 }
 
@@ -226,7 +253,10 @@ fn give_type(object: &mut Resolved, told: Vec<Resolved>) {
 fn public_name(function: &str) -> &str {
     let plain = function.strip_prefix("__GI_").unwrap_or(function);
     let plain = plain.strip_prefix("__libc_").unwrap_or(plain);
-    if plain.starts_with("__") && !plain.contains(':') {
+    if plain.ends_with("mmap64") {
+        // With 64-bit offsets, as all of them are on 64-bit machines, both are one function.
+        "mmap"
+    } else if plain.starts_with("__") && !plain.contains(':') {
         let plain = plain.trim_start_matches('_');
         plain.strip_prefix("libc_").unwrap_or(plain)
     } else {
@@ -234,12 +264,17 @@ fn public_name(function: &str) -> &str {
     }
 }
 
-/// Whether a frame allocates for its caller.
-fn is_runtime(frame: &CodeName) -> bool {
+/// Whether a frame is in the file of an allocator or of a language's library.
+fn is_of_runtime(frame: &CodeName) -> bool {
     let module = frame.module.as_deref().unwrap_or("");
     let module = module.rsplit('/').next().unwrap_or(module);
-    let of_library = |file: &String| is_library(file);
     RUNTIMES.iter().any(|name| module.starts_with(name))
+}
+
+/// Whether a frame allocates for its caller.
+fn is_runtime(frame: &CodeName) -> bool {
+    let of_library = |file: &String| is_library(file);
+    is_of_runtime(frame)
         || frame.file.as_ref().is_some_and(of_library)
         || frame.file.is_none()
             && (frame.symbol.as_deref())
@@ -299,8 +334,9 @@ mod tests {
             ("/a/prog", "make_queue", None),
             ("/a/libcurl.so", "curl_easy_init", None),
         ] {
+            let frame = frame(module, symbol, file);
             assert!(
-                !is_runtime(&frame(module, symbol, file)),
+                !is_runtime(&frame) && !is_of_runtime(&frame),
                 "{module} {symbol}"
             );
         }
@@ -316,6 +352,8 @@ mod tests {
             ("___libc_free", "free"),
             ("operator new", "operator new"),
             ("mi_malloc", "mi_malloc"),
+            ("__mmap64", "mmap"),
+            ("__munmap", "munmap"),
             ("_rjem_malloc", "_rjem_malloc"),
         ] {
             assert_eq!(public_name(inner), public);

@@ -153,6 +153,7 @@ impl<'a> Resolver<'a> {
             found = self.thread_local_variables(key, size);
         }
         let kind = self.kind(key.0, data.as_ref());
+        let kind = self.remapped(key, size, kind);
         let typed = self.typed_objects(key, size, by, &found, kind);
         if kind == ObjectKind::Heap && found.is_empty() {
             found = self.allocated_objects(key, size, typed);

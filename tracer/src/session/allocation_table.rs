@@ -7,13 +7,19 @@ use parquet::errors::ParquetError;
 use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink, segment::Position};
 use crate::{
     access::{Pid, Tid},
-    event::{Allocation, AllocationKind},
+    event::{Allocation, AllocationKind, HeapPart},
 };
 
 const ALLOCATED: u32 = 0;
 const FREED: u32 = 1;
 const UNSEEN: u32 = 2;
 const SEEN: u32 = 3;
+const MAPPED: u32 = 4;
+const UNMAPPED: u32 = 5;
+const ALLOCATIONS_UNSEEN: u32 = 6;
+const ALLOCATIONS_SEEN: u32 = 7;
+const MAPPINGS_UNSEEN: u32 = 8;
+const MAPPINGS_SEEN: u32 = 9;
 
 /// Addresses of one stack that are read.
 const MOST_FRAMES: usize = 256;
@@ -21,7 +27,7 @@ const MOST_FRAMES: usize = 256;
 /// Bytes that the event's stack takes as text.
 pub(super) fn text_bytes(event: &Allocation) -> usize {
     match &event.kind {
-        AllocationKind::Allocated { stack, .. } => {
+        AllocationKind::Allocated { stack, .. } | AllocationKind::Mapped { stack, .. } => {
             let digits = |addr: &u64| (u64::BITS - (addr | 1).leading_zeros()).div_ceil(4) as usize;
             stack.iter().map(digits).sum::<usize>() + stack.len().saturating_sub(1)
         }
@@ -39,11 +45,15 @@ pub(super) fn encode(
     let mut stacks = Vec::with_capacity(events.len());
     for event in events {
         stacks.push(match &event.kind {
-            AllocationKind::Allocated { size: 0, .. } => {
+            AllocationKind::Allocated { size: 0, .. }
+            | AllocationKind::Mapped { size: 0, .. }
+            | AllocationKind::Unmapped { size: 0, .. } => {
                 // No reader would take it.
                 return Err(ParquetError::General("an allocation of 0 bytes".to_owned()));
             }
-            AllocationKind::Allocated { stack, .. } => Some(text(stack)),
+            AllocationKind::Allocated { stack, .. } | AllocationKind::Mapped { stack, .. } => {
+                Some(text(stack))
+            }
             _ => None,
         });
     }
@@ -55,12 +65,17 @@ pub(super) fn encode(
     sink.u32s("pid", rows().map(|row| row.pid.0))?;
     sink.u32s("tid", rows().map(|row| row.tid.0))?;
     let addr = |row: &Allocation| match row.kind {
-        AllocationKind::Allocated { addr, .. } | AllocationKind::Freed { addr } => Some(addr),
-        AllocationKind::Unseen | AllocationKind::Seen => None,
+        AllocationKind::Allocated { addr, .. }
+        | AllocationKind::Freed { addr }
+        | AllocationKind::Mapped { addr, .. }
+        | AllocationKind::Unmapped { addr, .. } => Some(addr),
+        AllocationKind::Unseen(_) | AllocationKind::Seen(_) => None,
     };
     sink.optional_u64s("addr", rows().map(addr))?;
     let size = |row: &Allocation| match row.kind {
-        AllocationKind::Allocated { size, .. } => Some(size),
+        AllocationKind::Allocated { size, .. }
+        | AllocationKind::Mapped { size, .. }
+        | AllocationKind::Unmapped { size, .. } => Some(size),
         _ => None,
     };
     sink.optional_u64s("size", rows().map(size))?;
@@ -88,14 +103,23 @@ pub(super) fn decode(
     let columns = columns.zip(addrs).zip(sizes).zip(texts).enumerate();
     for (row, ((((((time_ns, kind), pid), tid), addr), size), stack)) in columns {
         let kind = match (kind, addr, size, stack) {
-            (ALLOCATED, Some(addr), Some(size), Some(text)) if size > 0 => {
+            (ALLOCATED | MAPPED, Some(addr), Some(size), Some(text)) if size > 0 => {
                 let stack = stacks.get(text);
                 let stack = stack.ok_or(Damage::Meta("a call stack is no list of addresses"))?;
-                AllocationKind::Allocated { addr, size, stack }
+                if kind == MAPPED {
+                    AllocationKind::Mapped { addr, size, stack }
+                } else {
+                    AllocationKind::Allocated { addr, size, stack }
+                }
+            }
+            (UNMAPPED, Some(addr), Some(size), None) if size > 0 => {
+                AllocationKind::Unmapped { addr, size }
             }
             (FREED, Some(addr), None, None) => AllocationKind::Freed { addr },
-            (UNSEEN, None, None, None) => AllocationKind::Unseen,
-            (SEEN, None, None, None) => AllocationKind::Seen,
+            (_, None, None, None) => match sight(kind) {
+                Some(sight) => sight,
+                None => return Err(Damage::value("kind", row, kind)),
+            },
             _ => return Err(Damage::value("kind", row, kind)),
         };
         events.push(Allocation {
@@ -147,9 +171,28 @@ fn code(kind: &AllocationKind) -> u32 {
     match kind {
         AllocationKind::Allocated { .. } => ALLOCATED,
         AllocationKind::Freed { .. } => FREED,
-        AllocationKind::Unseen => UNSEEN,
-        AllocationKind::Seen => SEEN,
+        AllocationKind::Mapped { .. } => MAPPED,
+        AllocationKind::Unmapped { .. } => UNMAPPED,
+        AllocationKind::Unseen(HeapPart::All) => UNSEEN,
+        AllocationKind::Seen(HeapPart::All) => SEEN,
+        AllocationKind::Unseen(HeapPart::Allocations) => ALLOCATIONS_UNSEEN,
+        AllocationKind::Seen(HeapPart::Allocations) => ALLOCATIONS_SEEN,
+        AllocationKind::Unseen(HeapPart::Mappings) => MAPPINGS_UNSEEN,
+        AllocationKind::Seen(HeapPart::Mappings) => MAPPINGS_SEEN,
     }
+}
+
+/// What says that events are missing, or no longer.
+fn sight(code: u32) -> Option<AllocationKind> {
+    Some(match code {
+        UNSEEN => AllocationKind::Unseen(HeapPart::All),
+        SEEN => AllocationKind::Seen(HeapPart::All),
+        ALLOCATIONS_UNSEEN => AllocationKind::Unseen(HeapPart::Allocations),
+        ALLOCATIONS_SEEN => AllocationKind::Seen(HeapPart::Allocations),
+        MAPPINGS_UNSEEN => AllocationKind::Unseen(HeapPart::Mappings),
+        MAPPINGS_SEEN => AllocationKind::Seen(HeapPart::Mappings),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -97,11 +97,11 @@
 //! | seq | u64 | | number of the row in the session, from 0 |
 //! | batch | u64 | | as above; applies to accesses by time within the batch, after context |
 //! | time_ns | u64 | ns | CLOCK_MONOTONIC |
-//! | kind | u8 | code | 0 allocated, 1 freed, 2 from here on unseen, 3 from here on seen |
+//! | kind | u8 | code | 0 allocated, 1 freed, 2 from here on unseen, 3 from here on seen, 4 mapped (`mmap`), 5 unmapped, 6 from here on allocations and frees unseen, 7 seen, 8 mappings unseen, 9 seen |
 //! | pid, tid | u32 | | process and thread; 0 where it concerns all, or none did it |
-//! | addr | u64, null | address | first byte; null unless kind 0 or 1 |
-//! | size | u64, null | bytes | asked for; null unless kind 0 |
-//! | stack | text, null | | an address in the allocating function, then return addresses, innermost first, hexadecimal with `;` in between; null unless kind 0 |
+//! | addr | u64, null | address | first byte; null unless kind 0, 1, 4 or 5 |
+//! | size | u64, null | bytes | asked for, or unmapped; null unless kind 0, 4 or 5 |
+//! | stack | text, null | | an address in the allocating function, then return addresses, innermost first, hexadecimal with `;` in between; null unless kind 0 or 4 |
 //!
 //! Each part carries two facts in its footer: `cohtrace.segment` (JSON: segment number; in `accesses` also the
 //! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment).

@@ -7,6 +7,7 @@
 //! ```
 
 mod allocators;
+mod closing;
 mod entry;
 mod governor;
 mod prober;
@@ -34,8 +35,8 @@ use crate::{
     module::ModuleStore,
     sys::{
         bpf::{Heap, HeapEvent, HeapRing},
-        clock,
         heap_cost::{self, HeapCosts},
+        ring::page_bytes,
         uprobe::UprobePmu,
     },
 };
@@ -249,15 +250,15 @@ impl HeapTracker {
         self.ring.drain(MOST_DRAINED, |event| match event {
             HeapEvent::Freed(freed) => {
                 let (pid, tid) = (Pid(freed.pid), Tid(freed.tid));
-                push(freed.time_ns, known(freed.time_ns, pid, tid, freed.addr));
+                if let Some(kind) = gone(freed.addr, freed.bytes) {
+                    push(freed.time_ns, known(freed.time_ns, pid, tid, kind));
+                }
             }
             HeapEvent::Allocated(record) => {
                 let (pid, tid) = (Pid(record.caller.pid), Tid(record.caller.tid));
-                if record.old != 0 {
-                    push(
-                        record.entered_ns,
-                        known(record.entered_ns, pid, tid, record.old),
-                    );
+                let gone = gone(record.old, record.old_bytes);
+                if let Some(kind) = gone.filter(|_| record.old != 0) {
+                    push(record.entered_ns, known(record.entered_ns, pid, tid, kind));
                 }
                 push(record.caller.time_ns, Pending::Allocated(record));
             }
@@ -271,13 +272,6 @@ impl HeapTracker {
                 }
             }
         }
-        let dropped = self.prober.totals().dropped;
-        if dropped > self.totals.dropped {
-            // Which ones is not known, so that all that is alive may be gone.
-            let now_ns = clock::monotonic_ns();
-            push(now_ns, sight(now_ns, None, AllocationKind::Unseen));
-            push(now_ns, sight(now_ns, None, AllocationKind::Seen));
-        }
     }
 
     /// Turns an event into the stream's.
@@ -288,18 +282,16 @@ impl HeapTracker {
                 time_ns,
                 pid: Pid(record.caller.pid),
                 tid: Tid(record.caller.tid),
-                kind: AllocationKind::Allocated {
-                    addr: record.addr,
-                    size: record.size,
-                    stack: self.unwinder.stack(&record, &live.spaces),
-                },
+                kind: given(&record, self.unwinder.stack(&record, &live.spaces)),
             },
         };
         let tally = &mut batch.tally.heap;
         match event.kind {
-            AllocationKind::Allocated { .. } => tally.allocations += 1,
-            AllocationKind::Freed { .. } => tally.frees += 1,
-            AllocationKind::Unseen | AllocationKind::Seen => {}
+            AllocationKind::Allocated { .. } | AllocationKind::Mapped { .. } => {
+                tally.allocations += 1;
+            }
+            AllocationKind::Freed { .. } | AllocationKind::Unmapped { .. } => tally.frees += 1,
+            AllocationKind::Unseen(_) | AllocationKind::Seen(_) => {}
         }
         batch.allocations.push(event);
     }
@@ -334,12 +326,31 @@ impl HeapTracker {
     }
 }
 
-fn known(time_ns: u64, pid: Pid, tid: Tid, addr: u64) -> Pending {
+/// What goes away from `addr` on: that allocation, or so many bytes of mapped pages. The kernel unmaps whole pages; of
+/// more than fit, none.
+fn gone(addr: u64, bytes: u64) -> Option<AllocationKind> {
+    Some(match bytes.checked_next_multiple_of(page_bytes() as u64)? {
+        0 => AllocationKind::Freed { addr },
+        size => AllocationKind::Unmapped { addr, size },
+    })
+}
+
+/// What a record of an allocating function tells.
+fn given(record: &HeapRecord, stack: Arc<[u64]>) -> AllocationKind {
+    let (addr, size) = (record.addr, record.size);
+    if record.is_mapping == 0 {
+        AllocationKind::Allocated { addr, size, stack }
+    } else {
+        AllocationKind::Mapped { addr, size, stack }
+    }
+}
+
+fn known(time_ns: u64, pid: Pid, tid: Tid, kind: AllocationKind) -> Pending {
     Pending::Known(Allocation {
         time_ns,
         pid,
         tid,
-        kind: AllocationKind::Freed { addr },
+        kind,
     })
 }
 

@@ -240,7 +240,7 @@ fn map_error(error: io::Error, data_bytes: usize) -> io::Error {
 }
 
 /// Bytes of a page on this machine.
-fn page_bytes() -> usize {
+pub fn page_bytes() -> usize {
     // SAFETY: the call has no precondition.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)

@@ -61,6 +61,11 @@ fn an_event_has_the_columns_of_its_kind_and_no_others() {
     assert_eq!(check(1, Some(1), None, None), Ok(()));
     assert_eq!(check(2, None, None, None), Ok(()));
     assert_eq!(check(3, None, None, None), Ok(()));
+    assert_eq!(check(4, Some(1), Some(1), Some("a;b")), Ok(()));
+    assert_eq!(check(5, Some(1), Some(1), None), Ok(()));
+    for sight in 6..=9 {
+        assert_eq!(check(sight, None, None, None), Ok(()));
+    }
     for (kind, addr, size, stack) in [
         (0, Some(1), Some(0), Some("a")),
         (0, Some(1), None, Some("a")),
@@ -71,6 +76,12 @@ fn an_event_has_the_columns_of_its_kind_and_no_others() {
         (2, Some(1), None, None),
         (3, None, None, Some("a")),
         (4, None, None, None),
+        (4, Some(1), Some(0), Some("a")),
+        (4, Some(1), Some(1), None),
+        (5, Some(1), Some(0), None),
+        (5, Some(1), None, None),
+        (6, Some(1), None, None),
+        (10, None, None, None),
     ] {
         let error = check(kind, addr, size, stack).expect_err("refused");
         assert!(

@@ -168,13 +168,20 @@ fn any_tally() -> impl Strategy<Value = Tally> {
 
 fn any_allocation() -> impl Strategy<Value = Allocation> {
     let size = prop_oneof![Just(1), Just(u64::MAX), 1..10_000u64];
+    let stack = || vec(any::<u64>(), 0..6);
+    let parts = [HeapPart::All, HeapPart::Allocations, HeapPart::Mappings];
+    let part = || prop::sample::select(parts.to_vec());
     let kind = prop_oneof![
-        4 => (any::<u64>(), size, vec(any::<u64>(), 0..6)).prop_map(|(addr, size, stack)| {
+        4 => (any::<u64>(), size.clone(), stack()).prop_map(|(addr, size, stack)| {
             AllocationKind::Allocated { addr, size, stack: stack.into() }
         }),
         3 => any::<u64>().prop_map(|addr| AllocationKind::Freed { addr }),
-        1 => Just(AllocationKind::Unseen),
-        1 => Just(AllocationKind::Seen),
+        2 => (any::<u64>(), size.clone(), stack()).prop_map(|(addr, size, stack)| {
+            AllocationKind::Mapped { addr, size, stack: stack.into() }
+        }),
+        2 => (any::<u64>(), size).prop_map(|(addr, size)| AllocationKind::Unmapped { addr, size }),
+        1 => part().prop_map(AllocationKind::Unseen),
+        1 => part().prop_map(AllocationKind::Seen),
     ];
     (any::<u64>(), any::<u32>(), any::<u32>(), kind).prop_map(|(time_ns, pid, tid, kind)| {
         Allocation {

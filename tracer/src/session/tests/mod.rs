@@ -15,8 +15,8 @@ use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
 use crate::{
     access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
     event::{
-        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapTally, LocalBlock,
-        Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
+        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapPart, HeapTally,
+        LocalBlock, Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
     },
 };
 
@@ -116,7 +116,11 @@ fn heap_events(n: u64) -> Vec<Allocation> {
         event(5, AllocationKind::Freed { addr }),
         event(
             9,
-            [AllocationKind::Unseen, AllocationKind::Seen][(n % 2) as usize].clone(),
+            [
+                AllocationKind::Unseen(HeapPart::All),
+                AllocationKind::Seen(HeapPart::All),
+            ][(n % 2) as usize]
+                .clone(),
         ),
     ]
 }

@@ -33,6 +33,15 @@ const PLAIN: [(&str, Shape); 7] = [
 /// mimalloc.
 const PREFIXES: [&str; 5] = ["", "je_", "_rjem_", "tc_", "mi_"];
 
+/// What maps pages. An allocator's own call is an inner one of its `malloc`, and so not told; what its `free` unmaps
+/// was freed before.
+const MAPPING: [(&str, Shape); 4] = [
+    ("mmap", programs::HEAP_MMAP),
+    ("mmap64", programs::HEAP_MMAP),
+    ("munmap", programs::HEAP_MUNMAP),
+    ("mremap", programs::HEAP_MREMAP),
+];
+
 /// What has no plain name. Names of operators are mangled (Itanium C++ ABI, section 5.1).
 const OTHERS: [(&str, Shape); 40] = [
     ("_Znwm", SIZE_FIRST),
@@ -82,8 +91,8 @@ const OTHERS: [(&str, Shape); 40] = [
 pub struct Probe {
     /// In the file.
     pub offset: u64,
-    /// The program that runs there.
-    pub program: &'static str,
+    /// The program that runs at the entry of its function.
+    pub entry: &'static str,
     /// When.
     pub moment: Moment,
     /// The kernel single-steps the instruction: each hit is a second trap.
@@ -91,10 +100,33 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Whether it is on a function that frees: these go in first and come out last.
-    pub fn is_free(&self) -> bool {
-        self.program == FREE
+    /// The program that runs there.
+    pub fn program(&self) -> &'static str {
+        match self.moment {
+            Moment::Entry => self.entry,
+            Moment::Return => programs::HEAP_RETURN,
+        }
     }
+
+    /// Whether it is on a function that frees: these go in first.
+    pub fn is_free(&self) -> bool {
+        is_free(self.entry)
+    }
+
+    /// Whether it is on a function that maps or unmaps.
+    pub fn is_mapping(&self) -> bool {
+        is_mapping(self.entry)
+    }
+}
+
+/// Whether a program runs on functions that free or unmap.
+pub fn is_free(entry: &str) -> bool {
+    entry == FREE || entry == programs::HEAP_MUNMAP
+}
+
+/// Whether a program runs on functions that map or unmap.
+pub fn is_mapping(entry: &str) -> bool {
+    MAPPING.iter().any(|(_, program)| *program == entry)
 }
 
 /// The probes that a file takes, those hit most first; none unless it is an allocator, with both a function that
@@ -104,9 +136,7 @@ pub fn probes(module: &Module) -> Vec<Probe> {
         let named = move |(name, shape): &(&str, Shape)| (format!("{prefix}{name}"), *shape);
         PLAIN.iter().map(named)
     });
-    let others = OTHERS
-        .iter()
-        .map(|(name, shape)| ((*name).to_owned(), *shape));
+    let others = (OTHERS.iter().chain(&MAPPING)).map(|(name, shape)| ((*name).to_owned(), *shape));
     let functions: Vec<(String, Shape)> = plain.chain(others).collect();
     let names: Vec<&str> = functions.iter().map(|(name, _)| name.as_str()).collect();
     let starts = module.functions_named(&names);
@@ -117,7 +147,7 @@ pub fn probes(module: &Module) -> Vec<Probe> {
         return Vec::new();
     }
     let mut probes: Vec<Probe> = Vec::new();
-    for ((_, program), start) in functions.iter().zip(starts) {
+    for ((_, entry), start) in functions.iter().zip(starts) {
         let Some((offset, stepped)) = start.and_then(|start| place(module, start)) else {
             continue;
         };
@@ -125,18 +155,19 @@ pub fn probes(module: &Module) -> Vec<Probe> {
         if probes.iter().any(|known| known.offset == offset) {
             continue;
         }
-        let probe = |program, moment| Probe {
+        let probe = |moment| Probe {
             offset,
-            program,
+            entry,
             moment,
             stepped,
         };
-        if *program != FREE {
-            probes.push(probe(programs::HEAP_RETURN, Moment::Return));
+        if !is_free(entry) {
+            probes.push(probe(Moment::Return));
         }
-        probes.push(probe(*program, Moment::Entry));
+        probes.push(probe(Moment::Entry));
     }
-    let both = probes.iter().any(Probe::is_free) && !probes.iter().all(Probe::is_free);
+    let mut allocating = probes.iter().filter(|probe| !probe.is_mapping());
+    let both = allocating.clone().any(Probe::is_free) && !allocating.all(Probe::is_free);
     if both { probes } else { Vec::new() }
 }
 

@@ -2,6 +2,7 @@
 //! takes milliseconds, closing one 80 of them.
 
 use std::{
+    cmp::Reverse,
     fs::File,
     sync::{
         Arc, Mutex, PoisonError,
@@ -11,12 +12,16 @@ use std::{
     time::Duration,
 };
 
-use tracer_ebpf::HeapStats;
+use tracer_ebpf::{HeapStats, programs};
 
-use super::{allocators::Probe, governor::Governor};
+use super::{
+    allocators::{Probe, is_free, is_mapping},
+    closing::Closing,
+    governor::Governor,
+};
 use crate::{
     access::{Pid, Tid},
-    event::AllocationKind,
+    event::{AllocationKind, HeapPart},
     sys::{
         bpf::{HeapPrograms, HeapStatsMap},
         clock,
@@ -34,12 +39,19 @@ const MOST_WAITING: usize = 64;
 /// Events open at once.
 const MOST_EVENTS: usize = 512;
 
+/// Of the budget, what the probes on `mmap` and its kin may take. They are seldom hit: while a storm of allocations
+/// has the others out, these stay in.
+const MAPPINGS_SHARE: f64 = 0.5;
+
+/// A count for each program at an entry.
+type Hits = [u64; programs::HEAP_ENTRIES.len()];
+
 /// An allocator's file.
 #[derive(Debug)]
 pub struct ProbedFile {
     /// Held open: the probes are on this very file, whatever its path is now.
     pub file: File,
-    /// Those hit most first.
+    /// Those that most programs hit most first.
     pub probes: Vec<Probe>,
 }
 
@@ -58,7 +70,7 @@ enum Command {
 /// What the thread tells.
 #[derive(Debug)]
 pub enum Note {
-    /// Something for the stream: [`AllocationKind::Unseen`] or [`AllocationKind::Seen`], of a process or of all.
+    /// Something for the stream: [`AllocationKind::Unseen`] or [`AllocationKind::Seen`], of one process or all of them.
     Sight(u64, Option<Pid>, AllocationKind),
     /// A process was not followed.
     NotFollowed(Option<String>),
@@ -71,7 +83,7 @@ pub struct Totals {
     pub dropped: u64,
     /// Time that the probes took from the targets, nanoseconds.
     pub cost_ns: u64,
-    /// Time without probes, nanoseconds.
+    /// Time in which some probes were out, nanoseconds.
     pub off_ns: u64,
 }
 
@@ -175,9 +187,17 @@ struct Followed {
 }
 
 impl Followed {
-    /// The event whose probe is hit most of those that are left.
-    fn hottest(&mut self) -> Option<PerfEvent> {
-        let at = (0..self.events.len()).min_by_key(|at| self.events[*at].0)?;
+    /// The event of a part whose probe was hit most of those that are left.
+    fn hottest(&mut self, part: HeapPart, hits: &Hits) -> Option<PerfEvent> {
+        let of_part = |(_, (number, _)): &(usize, &(usize, PerfEvent))| {
+            is_of(&self.file.probes[*number], part)
+        };
+        let heat = |(_, (number, _)): &(usize, &(usize, PerfEvent))| {
+            let hits = position(self.file.probes[*number].entry).map_or(0, |entry| hits[entry]);
+            (Reverse(hits), *number)
+        };
+        let events = self.events.iter().enumerate();
+        let (at, _) = events.filter(of_part).min_by_key(heat)?;
         Some(self.events.swap_remove(at).1)
     }
 
@@ -186,16 +206,40 @@ impl Followed {
     }
 }
 
+/// Whether a probe is one of a part's.
+fn is_of(probe: &Probe, part: HeapPart) -> bool {
+    match part {
+        HeapPart::All => true,
+        HeapPart::Allocations => !probe.is_mapping(),
+        HeapPart::Mappings => probe.is_mapping(),
+    }
+}
+
+/// Where the hits of a program are counted.
+fn position(entry: &str) -> Option<usize> {
+    (programs::HEAP_ENTRIES.iter()).position(|name| *name == entry)
+}
+
+/// Probes that come out and in together.
+struct Group {
+    part: HeapPart,
+    governor: Governor,
+    on: bool,
+}
+
 struct Worker {
     means: Means,
     notes: Sender<Note>,
     totals: Arc<Mutex<Totals>>,
-    governor: Governor,
+    /// The first one's budget is the whole, for what both cost.
+    groups: [Group; 2],
     before: HeapStats,
+    /// As they were when probes last came in.
+    put_in: Hits,
+    /// Programs that run on some probe whose instruction is single-stepped.
+    stepped: [bool; programs::HEAP_ENTRIES.len()],
     followed: Vec<Followed>,
-    on: bool,
     counted_ns: u64,
-    cost_ns: u64,
     /// Closes what belonged to processes that ended.
     closing: Closing,
 }
@@ -204,16 +248,24 @@ impl Worker {
     fn new(means: Means, notes: Sender<Note>, totals: Arc<Mutex<Totals>>) -> Worker {
         // What the measurement of the costs left behind.
         let before = means.stats.sum().unwrap_or_default();
+        let group = |part, share| Group {
+            part,
+            governor: Governor::new(share),
+            on: true,
+        };
         Worker {
             before,
-            governor: Governor::new(means.share),
+            put_in: before.entries,
+            stepped: [false; programs::HEAP_ENTRIES.len()],
+            groups: [
+                group(HeapPart::Allocations, means.share),
+                group(HeapPart::Mappings, means.share * MAPPINGS_SHARE),
+            ],
             means,
             notes,
             totals,
             followed: Vec::new(),
-            on: true,
             counted_ns: clock::monotonic_ns(),
-            cost_ns: 0,
             closing: Closing::default(),
         }
     }
@@ -226,14 +278,22 @@ impl Worker {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.count();
-            if self.on && self.governor.is_spent() {
-                self.take_out();
-            } else if !self.on && self.governor.may_resume() {
-                self.put_in();
+            for at in 0..self.groups.len() {
+                let Group { part, on, .. } = self.groups[at];
+                if on && self.groups[at].governor.is_spent() {
+                    self.groups[at].on = false;
+                    self.take_out(part);
+                } else if !on && self.groups[at].governor.may_resume() {
+                    self.put_in(part);
+                    self.groups[at].on = true;
+                }
             }
         }
+        for group in &mut self.groups {
+            group.on = false;
+        }
         // In the order in which they are hit most, for whoever runs on.
-        self.take_out();
+        self.take_out(HeapPart::All);
     }
 
     fn obey(&mut self, command: Command) {
@@ -247,12 +307,12 @@ impl Worker {
                 if files.is_empty() {
                     return;
                 }
-                self.tell(Some(child), AllocationKind::Unseen);
+                self.tell(Some(child), AllocationKind::Unseen(HeapPart::All));
                 for file in files {
                     self.follow(child, file);
                 }
                 if self.followed.iter().any(|followed| followed.pid == child) {
-                    self.tell(Some(child), AllocationKind::Seen);
+                    self.tell(Some(child), AllocationKind::Seen(HeapPart::All));
                 }
             }
             Command::Forget(pid) => {
@@ -281,14 +341,19 @@ impl Worker {
             self.not_followed(None);
             return;
         }
+        for probe in file.probes.iter().filter(|probe| probe.stepped) {
+            if let Some(entry) = position(probe.entry) {
+                self.stepped[entry] = true;
+            }
+        }
         let mut followed = Followed {
             pid,
             file,
             events: Vec::new(),
         };
-        if self.on
-            && let Err(error) = self.open(&mut followed)
-        {
+        let mut on = self.groups.iter().filter(|group| group.on);
+        let opened = on.try_for_each(|group| self.open(&mut followed, group.part));
+        if let Err(error) = opened {
             self.closing.close(followed.all().collect());
             // It ended meanwhile: nothing is missed.
             if !matches!(error, OpenError::NoThread { .. }) {
@@ -299,14 +364,17 @@ impl Worker {
         self.followed.push(followed);
     }
 
-    fn open(&self, followed: &mut Followed) -> Result<(), OpenError> {
+    fn open(&self, followed: &mut Followed, part: HeapPart) -> Result<(), OpenError> {
         let scope = Scope::Thread(Tid(followed.pid.0));
         // Frees first: of no allocation that is seen is the free missed.
-        let probes = || followed.file.probes.iter().enumerate();
+        let probes = || {
+            let probes = followed.file.probes.iter().enumerate();
+            probes.filter(|(_, probe)| is_of(probe, part))
+        };
         let frees = probes().filter(|(_, probe)| probe.is_free());
         let others = probes().filter(|(_, probe)| !probe.is_free());
         for (at, probe) in frees.chain(others) {
-            let Some(program) = self.means.programs.get(probe.program) else {
+            let Some(program) = self.means.programs.get(probe.program()) else {
                 continue;
             };
             let file = &followed.file.file;
@@ -316,24 +384,31 @@ impl Worker {
         Ok(())
     }
 
-    fn take_out(&mut self) {
-        self.on = false;
-        self.tell(None, AllocationKind::Unseen);
-        while self
-            .followed
-            .iter()
-            .any(|followed| !followed.events.is_empty())
-        {
+    fn take_out(&mut self, part: HeapPart) {
+        self.tell(None, AllocationKind::Unseen(part));
+        loop {
+            let mut hits = self.before.entries;
+            for (hits, before) in hits.iter_mut().zip(self.put_in) {
+                *hits = hits.saturating_sub(before);
+            }
+            let mut any = false;
             for followed in &mut self.followed {
-                drop(followed.hottest());
+                let event = followed.hottest(part, &hits);
+                any |= event.is_some();
+                // Closed here.
+                drop(event);
+            }
+            if !any {
+                return;
             }
             self.count();
         }
     }
 
-    fn put_in(&mut self) {
+    fn put_in(&mut self, part: HeapPart) {
+        self.put_in = self.before.entries;
         let mut followed = std::mem::take(&mut self.followed);
-        followed.retain_mut(|followed| match self.open(followed) {
+        followed.retain_mut(|followed| match self.open(followed, part) {
             Ok(()) => true,
             Err(error) => {
                 let events = std::mem::take(&mut followed.events);
@@ -346,8 +421,7 @@ impl Worker {
         });
         self.followed = followed;
         self.count();
-        self.on = true;
-        self.tell(None, AllocationKind::Seen);
+        self.tell(None, AllocationKind::Seen(part));
     }
 
     /// What the hits since the last time cost.
@@ -358,25 +432,54 @@ impl Worker {
         let Ok(stats) = self.means.stats.sum() else {
             return;
         };
-        let costs = self.means.costs;
-        let before = self.before;
-        let entries = stats.entries.saturating_sub(before.entries);
-        let returns = stats.returns.saturating_sub(before.returns);
-        let frees = stats.frees.saturating_sub(before.frees);
-        let mut cost_ns = entries.midpoint(returns) * costs.allocation_ns + frees * costs.free_ns;
-        let mut probes = (self.followed.iter()).flat_map(|followed| &followed.file.probes);
-        if probes.any(|probe| probe.stepped) {
-            // Which ones were hit is not counted: as if all were such.
-            cost_ns += (entries + frees) * costs.step_ns;
-        }
-        let cost_ns = cost_ns.max(self.cost_ns);
-        self.governor.account(elapsed_ns, cost_ns - self.cost_ns);
-        self.cost_ns = cost_ns;
+        let cost = self.cost(&stats);
+        let dropped = stats.dropped.saturating_sub(self.before.dropped);
+        self.before = stats;
+        self.groups[0].governor.account(elapsed_ns, cost.all_ns);
+        self.groups[1]
+            .governor
+            .account(elapsed_ns, cost.mappings_ns);
         let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        totals.dropped = stats.dropped.saturating_sub(before.dropped);
-        totals.cost_ns = cost_ns;
-        if !self.on {
+        totals.dropped += dropped;
+        totals.cost_ns += cost.all_ns;
+        if !self.groups.iter().all(|group| group.on) {
             totals.off_ns += elapsed_ns;
+        }
+        drop(totals);
+        if dropped > 0 {
+            // Which ones is not known, so that all that is alive may be gone.
+            self.tell(None, AllocationKind::Unseen(HeapPart::All));
+            for group in self.groups.iter().filter(|group| group.on) {
+                self.tell(None, AllocationKind::Seen(group.part));
+            }
+        }
+    }
+
+    /// What the hits since the last time cost, by the program of each.
+    fn cost(&self, stats: &HeapStats) -> Cost {
+        let costs = self.means.costs;
+        let (mut all_ns, mut mappings_ns, mut allocating) = (0, 0, 0);
+        for (at, entry) in programs::HEAP_ENTRIES.iter().enumerate() {
+            let hits = stats.entries[at].saturating_sub(self.before.entries[at]);
+            let step_ns = if self.stepped[at] { costs.step_ns } else { 0 };
+            all_ns += hits * step_ns;
+            let hit_ns = if is_free(entry) {
+                all_ns += hits * costs.free_ns;
+                costs.free_ns
+            } else {
+                allocating += hits;
+                costs.allocation_ns
+            };
+            if is_mapping(entry) {
+                mappings_ns += hits * (hit_ns + step_ns);
+            }
+        }
+        // One half at the entry, one at the return.
+        let returns = stats.returns.saturating_sub(self.before.returns);
+        all_ns += (allocating + returns) * costs.allocation_ns / 2;
+        Cost {
+            all_ns,
+            mappings_ns,
         }
     }
 
@@ -389,63 +492,16 @@ impl Worker {
     }
 }
 
+/// What hits took from the targets, nanoseconds.
+struct Cost {
+    all_ns: u64,
+    /// Of that, those on `mmap` and its kin.
+    mappings_ns: u64,
+}
+
 /// An error with its reasons.
 fn chain(error: &OpenError) -> String {
     let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
     let words = std::iter::once(error.to_string()).chain(reasons.map(ToString::to_string));
     words.collect::<Vec<_>>().join(": ")
-}
-
-/// Closes events one after the other, in a thread of its own.
-#[derive(Default)]
-struct Closing {
-    thread: Option<(Sender<PerfEvent>, JoinHandle<()>)>,
-    waiting: Arc<Mutex<usize>>,
-}
-
-impl Closing {
-    fn waiting(&self) -> usize {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn close(&mut self, events: Vec<PerfEvent>) {
-        let add = |waiting: &Mutex<usize>, done: bool| {
-            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            *waiting = if done {
-                waiting.saturating_sub(1)
-            } else {
-                *waiting + 1
-            };
-        };
-        if self.thread.is_none() && !events.is_empty() {
-            let (sender, inbox) = mpsc::channel::<PerfEvent>();
-            let waiting = self.waiting.clone();
-            let thread = std::thread::Builder::new()
-                .name("heap-closing".to_owned())
-                .spawn(move || {
-                    for event in inbox {
-                        drop(event);
-                        add(&waiting, true);
-                    }
-                });
-            self.thread = thread.ok().map(|thread| (sender, thread));
-        }
-        for event in events {
-            add(&self.waiting, false);
-            // Without a thread it is dropped here.
-            match &self.thread {
-                Some((sender, _)) => drop(sender.send(event)),
-                None => add(&self.waiting, true),
-            }
-        }
-    }
-}
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        if let Some((sender, thread)) = self.thread.take() {
-            drop(sender);
-            let _ = thread.join();
-        }
-    }
 }

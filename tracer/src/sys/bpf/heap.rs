@@ -41,15 +41,9 @@ pub struct HeapStatsMap(Map);
 impl KernelHalf {
     /// Loads the heap programs. Once only: the ring goes to the caller.
     pub fn heap(&mut self) -> Result<Heap, BpfError> {
-        let names = [
-            programs::HEAP_SIZE_FIRST,
-            programs::HEAP_SIZE_SECOND,
-            programs::HEAP_CALLOC,
-            programs::HEAP_REALLOC,
-            programs::HEAP_POSIX_MEMALIGN,
-            programs::HEAP_FREE,
-            programs::HEAP_RETURN,
-        ];
+        let names = programs::HEAP_ENTRIES
+            .into_iter()
+            .chain([programs::HEAP_RETURN]);
         let own = |what: &str, source| BpfError::Call {
             action: format!("duplicating the descriptor of {what}"),
             source,
@@ -95,7 +89,7 @@ impl KernelHalf {
 pub enum HeapEvent {
     /// An allocation. Boxed: it is some forty times a free.
     Allocated(Box<HeapRecord>),
-    /// A free.
+    /// A free or an unmapping.
     Freed(HeapFree),
 }
 
@@ -134,9 +128,10 @@ impl HeapStatsMap {
         let mut sum = HeapStats::default();
         for one in words.iter() {
             let one: HeapStats = zerocopy::transmute!(*one);
-            sum.entries += one.entries;
+            for (sum, one) in sum.entries.iter_mut().zip(one.entries) {
+                *sum += one;
+            }
             sum.returns += one.returns;
-            sum.frees += one.frees;
             sum.emitted += one.emitted;
             sum.dropped += one.dropped;
         }
