@@ -22,7 +22,8 @@ static STEPS: &[Step] = &[
     |_| {},
     // 3 added the tables `local_storage` and `allocations` and the tally's `heap`, which read as none.
     |_| {},
-    // 4 added what PMUs measure: last columns of `accesses`, null in older parts, and `cost_unit`.
+    // 4 added what PMUs measure: last columns of `accesses`, null in older parts, and `cost_unit`; mappings among the
+    // events of `allocations`.
     |_| {},
 ];
 
