@@ -58,6 +58,7 @@ fn pointers_are_named_as_the_source_writes_them() {
             ),
             ("indexed", "// INDEXED", "n->weights[]", "struct node"),
             ("element", "// ELEMENT", "nodes[].stats.hits", "struct node"),
+            ("last", "// LAST", "s->items[]", "struct stack"),
             (
                 "global",
                 "// GLOBAL",
@@ -93,6 +94,7 @@ fn what_has_no_one_type_gets_no_name() {
                 &[Untraced::Computed, Untraced::OutsideType, Untraced::Untyped],
             ),
             ("beyond", "// BEYOND", &[Untraced::OutsideType]),
+            ("around", "// AROUND", &[Untraced::OutsideType]),
         ] {
             let found = loads(built, function, mark);
             let last = found.last();
