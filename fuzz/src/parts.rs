@@ -29,6 +29,9 @@ pub const DATA: u64 = 0x50_0000;
 /// Where `.eh_frame` is loaded.
 pub const UNWIND: u64 = 0x60_0000;
 
+/// Bytes of code in [`stripped`].
+pub const CODE: usize = 64;
+
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
@@ -63,12 +66,15 @@ pub fn file(parts: &[&[u8]; NAMES.len()], suffix: &str) -> Vec<u8> {
     file_with(parts, suffix, None)
 }
 
-/// As [`file`], with another section, by name and content.
-pub fn file_with(
-    parts: &[&[u8]; NAMES.len()],
-    suffix: &str,
-    more: Option<(&str, &[u8])>,
-) -> Vec<u8> {
+/// A stripped ELF file with some code and this `.gnu_debugdata`.
+pub fn stripped(debugdata: &[u8]) -> Vec<u8> {
+    let mut parts = [&[][..]; NAMES.len()];
+    parts[0] = &[0x90; CODE];
+    file_with(&parts, "", Some((".gnu_debugdata", debugdata)))
+}
+
+/// As [`file`]; with another section, by name and content, and then without those that are empty.
+fn file_with(parts: &[&[u8]; NAMES.len()], suffix: &str, more: Option<(&str, &[u8])>) -> Vec<u8> {
     let mut names = vec![0];
     let mut content = vec![0; HEADER + 3 * PROGRAM_HEADER];
     let mut sections = vec![0; SECTION_HEADER];
@@ -78,6 +84,9 @@ pub fn file_with(
         .position(|name| *name == ".debug_str")
         .unwrap_or(0);
     for (index, (name, part)) in NAMES.iter().zip(parts).enumerate() {
+        if more.is_some() && part.is_empty() {
+            continue;
+        }
         let address = [TEXT, DATA, UNWIND].get(index).copied().unwrap_or(0);
         let at = content.len() as u64;
         let name_at = names.len() as u32;

@@ -1,13 +1,28 @@
 //! xz files around data of any kind ("The .xz File Format", version 1.2.1), so that a fuzzer need not guess checksums.
 
+use crate::parts;
+
 /// Size of a block's header with one filter and no sizes, its checksum included.
 const BLOCK_HEADER: usize = 12;
 /// Bytes that one chunk can store as they are (the LZMA2 chunk of control byte 1).
 const LONGEST_CHUNK: usize = 1 << 16;
 
+/// The `.gnu_debugdata` that an input of the target `minidebug` stands for. Its first byte says what the rest is: the
+/// section itself, compressed data, or the contents of what is inflated; its second the size of the dictionary, and its
+/// third and fourth how long the data is said to be inflated.
+pub fn section(input: &[u8]) -> Option<Vec<u8>> {
+    let (&[way, dictionary, low, high], rest) = input.split_first_chunk::<4>()?;
+    let inflated = u64::from(u16::from_le_bytes([low, high]));
+    Some(match way % 3 {
+        0 => rest.to_vec(),
+        1 => around(rest, dictionary, inflated),
+        _ => store(&parts::file(&parts::split(rest), "")),
+    })
+}
+
 /// A file of one block without a check. `dictionary` is the filter's property (section 5.3.1), `chunks` LZMA2 data,
 /// `inflated` how long they are said to be.
-pub fn around(chunks: &[u8], dictionary: u8, inflated: u64) -> Vec<u8> {
+fn around(chunks: &[u8], dictionary: u8, inflated: u64) -> Vec<u8> {
     let flags = [0, 0];
     let mut file = b"\xfd7zXZ\0".to_vec();
     file.extend(flags);
@@ -36,7 +51,7 @@ pub fn around(chunks: &[u8], dictionary: u8, inflated: u64) -> Vec<u8> {
 }
 
 /// A sound file that inflates to these bytes.
-pub fn store(bytes: &[u8]) -> Vec<u8> {
+fn store(bytes: &[u8]) -> Vec<u8> {
     let mut chunks = Vec::new();
     for chunk in bytes.chunks(LONGEST_CHUNK) {
         chunks.push(1);
