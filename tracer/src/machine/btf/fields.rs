@@ -298,7 +298,9 @@ impl Walker<'_, '_> {
         members: std::ops::Range<usize>,
     ) -> Option<Found> {
         let mut leaves: Vec<Leaf> = Vec::new();
-        let (mut before, mut after): (Option<(u64, String)>, Option<(u64, String)>) = (None, None);
+        // The nearest members on both sides, in case the window turns out to be a hole.
+        let mut before: Option<(u64, String)> = None;
+        let mut after: Option<(u64, String)> = None;
         let mut hole = None;
         for index in members {
             self.budget = self.budget.checked_sub(1)?;
