@@ -29,6 +29,9 @@ pub const DATA: u64 = 0x50_0000;
 /// Where `.eh_frame` is loaded.
 pub const UNWIND: u64 = 0x60_0000;
 
+/// Bytes of code in [`stripped`].
+pub const CODE: usize = 64;
+
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
@@ -60,6 +63,18 @@ pub fn join(parts: &[&[u8]; NAMES.len()]) -> Vec<u8> {
 /// An ELF file with these sections. `suffix` is put behind the names of the debug sections: `.dwo` or nothing.
 /// Symbols get their names from `.debug_str`.
 pub fn file(parts: &[&[u8]; NAMES.len()], suffix: &str) -> Vec<u8> {
+    file_with(parts, suffix, None)
+}
+
+/// A stripped ELF file with some code and this `.gnu_debugdata`.
+pub fn stripped(debugdata: &[u8]) -> Vec<u8> {
+    let mut parts = [&[][..]; NAMES.len()];
+    parts[0] = &[0x90; CODE];
+    file_with(&parts, "", Some((".gnu_debugdata", debugdata)))
+}
+
+/// As [`file`]; with another section, by name and content, and then without those that are empty.
+fn file_with(parts: &[&[u8]; NAMES.len()], suffix: &str, more: Option<(&str, &[u8])>) -> Vec<u8> {
     let mut names = vec![0];
     let mut content = vec![0; HEADER + 3 * PROGRAM_HEADER];
     let mut sections = vec![0; SECTION_HEADER];
@@ -69,6 +84,9 @@ pub fn file(parts: &[&[u8]; NAMES.len()], suffix: &str) -> Vec<u8> {
         .position(|name| *name == ".debug_str")
         .unwrap_or(0);
     for (index, (name, part)) in NAMES.iter().zip(parts).enumerate() {
+        if more.is_some() && part.is_empty() {
+            continue;
+        }
         let address = [TEXT, DATA, UNWIND].get(index).copied().unwrap_or(0);
         let at = content.len() as u64;
         let name_at = names.len() as u32;
@@ -101,6 +119,17 @@ pub fn file(parts: &[&[u8]; NAMES.len()], suffix: &str) -> Vec<u8> {
             }
         }
     }
+    if let Some((title, part)) = more {
+        let at = content.len() as u64;
+        section(
+            &mut sections,
+            [names.len() as u32, 1, 0],
+            [0, 0, at, part.len() as u64],
+        );
+        names.extend_from_slice(title.as_bytes());
+        names.push(0);
+        content.extend_from_slice(part);
+    }
     let (names_at, name) = (content.len() as u64, names.len() as u32);
     names.extend_from_slice(b".shstrtab\0");
     content.extend_from_slice(&names);
@@ -112,7 +141,8 @@ pub fn file(parts: &[&[u8]; NAMES.len()], suffix: &str) -> Vec<u8> {
     let sections_at = content.len() as u64;
     content.extend_from_slice(&sections);
     content[HEADER..HEADER + segments.len()].copy_from_slice(&segments);
-    header(&mut content[..HEADER], sections_at);
+    let count = (sections.len() / SECTION_HEADER) as u16;
+    header(&mut content[..HEADER], sections_at, count);
     content
 }
 
@@ -134,8 +164,7 @@ fn section(
 }
 
 /// x86-64, executable, three segments, the section names last.
-fn header(header: &mut [u8], sections_at: u64) {
-    let count = NAMES.len() as u16 + 2;
+fn header(header: &mut [u8], sections_at: u64, count: u16) {
     let mut fields = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     fields.extend([2, 0, 62, 0, 1, 0, 0, 0]);
     fields.extend(TEXT.to_le_bytes());

@@ -4,10 +4,15 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-use symbolizer_fuzz::parts::{self, NAMES};
+use symbolizer::{Module, NoDebugFiles};
+use symbolizer_fuzz::{
+    parts::{self, NAMES},
+    xz,
+};
 
 const SOURCE: &str = "
 struct stats { long hits; int state : 3; union { long whole; int half[2]; } word; struct stats *next; };
@@ -49,6 +54,9 @@ fn main() {
         write(&seeds.join("dwarf").join(name), &sections(&bytes, ""));
         if name.ends_with('5') {
             write(&seeds.join("elf").join(name), &bytes);
+            let mut stored = vec![2, 0, 0, 0];
+            stored.extend(sections(&bytes, ""));
+            write_named(&seeds.join("minidebug").join(name), &stored);
             let split: Vec<&str> = flags.iter().copied().chain(["-gsplit-dwarf"]).collect();
             let Some(program) = build(compiler, &split, &source) else {
                 continue;
@@ -68,6 +76,7 @@ fn main() {
             }
         }
     }
+    compressed(&seeds, &directory);
     fs::remove_dir_all(&directory).expect("just made");
     write(
         &seeds.join("perf_map/three"),
@@ -101,6 +110,53 @@ fn build(compiler: &str, flags: &[&str], source: &Path) -> Option<PathBuf> {
     status
         .is_ok_and(|status| status.success())
         .then_some(program)
+}
+
+/// The file with symbols only, as a whole section and as the data in it.
+fn compressed(seeds: &Path, directory: &Path) {
+    let (program, symbols) = (directory.join("program"), directory.join("symbols"));
+    let objcopy = Command::new("objcopy")
+        .args(["--only-keep-debug", "-R", ".debug*", "-R", ".comment"])
+        .arg(program)
+        .arg(&symbols)
+        .status();
+    let xz = Command::new("xz")
+        .args(["--keep", "--check=none"])
+        .arg(&symbols)
+        .status();
+    if ![objcopy, xz]
+        .iter()
+        .all(|ran| ran.as_ref().is_ok_and(std::process::ExitStatus::success))
+    {
+        eprintln!("SKIPPED: objcopy and xz");
+        return;
+    }
+    let file = fs::read(directory.join("symbols.xz")).expect("just made");
+    write_named(
+        &seeds.join("minidebug/whole"),
+        &[&[0; 4], &file[..]].concat(),
+    );
+    let inflated = fs::metadata(&symbols).expect("kept").len() as u16;
+    let [low, high] = inflated.to_le_bytes();
+    // Behind the stream's header and the block's; before the index, whose size is in the footer.
+    let footer = file.len() - 12;
+    let index = u32::from_le_bytes(file[footer + 4..footer + 8].try_into().expect("four bytes"));
+    let start = 12 + 4 * (usize::from(file[12]) + 1);
+    let data = &file[start..footer - 4 * (index as usize + 1)];
+    write_named(
+        &seeds.join("minidebug/data"),
+        &[&[1, 22, low, high], data].concat(),
+    );
+}
+
+/// A seed of the target `minidebug`, which must lead up to the name of a function.
+fn write_named(path: &Path, bytes: &[u8]) {
+    let section = xz::section(bytes).expect("long enough");
+    let file = parts::stripped(&section);
+    let module = Module::parse(Arc::new(file), Box::new(NoDebugFiles)).expect("an ELF file");
+    let named = module.frames(parts::TEXT + 8).symbol;
+    assert!(named.is_ok(), "{}: {named:?}", path.display());
+    write(path, bytes);
 }
 
 /// The sections of a file as an input. Symbols get their names from `.debug_str`, at offsets that mean nothing.

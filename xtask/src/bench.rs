@@ -111,7 +111,11 @@ pub fn run(options: &Options) -> Result<()> {
         runs: options.runs.unwrap_or(20),
         inputs: options.runs.unwrap_or(200_000),
         workloads,
-        tool: release_build()?,
+        tool: if chosen.iter().all(|bench| is_of_symbolizer(bench)) {
+            PathBuf::new()
+        } else {
+            release_build()?
+        },
         has_perf: peer::version().is_some(),
     };
     let plan_of = |plan: &mut Plan, bench: &Bench| {
@@ -132,6 +136,11 @@ pub fn run(options: &Options) -> Result<()> {
         println!("load after: {}", machine::load());
     }
     Ok(())
+}
+
+/// Whether a benchmark does without the tool, and so without its release build.
+fn is_of_symbolizer(bench: &Bench) -> bool {
+    [symbolize::BENCH.name, fuzz::BENCH.name].contains(&bench.name)
 }
 
 fn list() {

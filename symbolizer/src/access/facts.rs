@@ -5,17 +5,20 @@ use std::collections::HashMap;
 use super::{
     flow::UNNAMED,
     types::{Kind, Types},
-    value::{Address, Root, Value},
+    value::{Address, Root, TypeId, Value},
 };
 use crate::{
     dwarf::View,
     locals::{Base, Locals, Place, Register},
-    machine_code::{Instruction, REGISTERS},
+    machine_code::{Instruction, Memory, REGISTERS},
     spans::{Span, Spans},
 };
 
 /// Facts looked at in one function.
 const MOST_FACTS: usize = 1 << 20;
+
+/// Variables looked at for the reason why an operand has no name.
+const MOST_POINTERS: usize = 64;
 
 /// A register holds what a variable tells, for `start..end`.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +53,8 @@ pub(super) struct Facts {
     /// Variables in memory by what their place counts from.
     frames: HashMap<Base, Spans<u32>>,
     slots: Vec<Slot>,
+    /// Pointers of which only the value at the function's entry is told, by where that is so.
+    at_entry: Spans<TypeId>,
     /// For each instruction, the facts that are new there.
     news: Vec<Vec<(u8, u32)>>,
 }
@@ -69,6 +74,7 @@ impl Facts {
             registers: vec![Vec::new(); REGISTERS],
             frames: HashMap::new(),
             slots: Vec::new(),
+            at_entry: Spans::new(Vec::new()),
             news: vec![Vec::new(); instructions.len()],
         };
         let whole = locals
@@ -87,6 +93,7 @@ impl Facts {
             )
         });
         let mut spans: HashMap<Base, Vec<Span<u32>>> = HashMap::new();
+        let mut at_entry = Vec::new();
         for (start, end, variable, part, part_size, place) in whole.chain(pieces) {
             let Some(local) = locals.variables.get(variable as usize) else {
                 continue;
@@ -158,9 +165,21 @@ impl Facts {
                         });
                     }
                 }
+                Place::EntryValue => {
+                    if let Value::Address(address) = types.value_at(view, ty, part, name, 0)
+                        && let Root::Pointer(target) = address.root
+                    {
+                        at_entry.push(Span {
+                            start,
+                            end,
+                            value: target.ty,
+                        });
+                    }
+                }
                 _ => {}
             }
         }
+        facts.at_entry = Spans::new(at_entry);
         facts.frames = spans
             .into_iter()
             .map(|(base, spans)| (base, Spans::new(spans)))
@@ -252,6 +271,21 @@ impl Facts {
             .rev()
             .filter(move |fact| (fact.start..fact.end).contains(&address))
             .copied()
+    }
+
+    /// Whether the source's pointer for a memory operand may be one that is told of only as it was at the function's
+    /// entry: what it points to has the operand's bytes.
+    pub(super) fn is_lost(&self, types: &Types, memory: &Memory, address: u64) -> bool {
+        let reached = u64::try_from(memory.displacement)
+            .ok()
+            .and_then(|start| start.checked_add(u64::from(memory.size)));
+        reached.is_some_and(|reached| {
+            let mut pointers = self.at_entry.covering(address).take(MOST_POINTERS);
+            pointers.any(|span| {
+                let size = types.get(span.value).and_then(|ty| ty.size);
+                size.is_some_and(|size| reached <= size)
+            })
+        })
     }
 
     /// The variable at an offset from the canonical frame address, and the offset in it. `frame` gives a register's own

@@ -275,6 +275,9 @@ fn candidates(
         }
     }
     match (found.is_empty(), problem) {
+        (true, None | Some(Untraced::Computed)) if flow.facts.is_lost(&flow.types, memory, at) => {
+            Err(Untraced::EntryValue)
+        }
         (true, Some(reason)) => Err(reason),
         (true, None) => Err(Untraced::Computed),
         _ => Ok(found.into()),

@@ -133,7 +133,8 @@ pub enum Untraced {
     NoMemoryOperand,
     /// Part of the frame that is no variable: a saved register, a return address, a spilled value.
     Spill,
-    /// The compiler says only what the variable was when the function was entered (`DW_OP_entry_value`).
+    /// The register was computed in a way that is not followed, and of a pointer to something large enough the compiler
+    /// says only what it was when the function was entered (`DW_OP_entry_value`).
     EntryValue,
     /// The register was computed in a way that is not followed.
     Computed,

@@ -54,6 +54,9 @@ pub(super) fn part_of(
     let mut outer = Outer::First;
     let mut offset = address.offset;
     let stride = address.stride;
+    if before_array(view, ty.die, address) {
+        offset = offset.wrapping_add_unsigned(stride);
+    }
     if let (Some(whole), true) = (whole, walks) {
         let span = whole as i64;
         if address.elements {
@@ -95,6 +98,41 @@ pub(super) fn part_of(
         field,
         outer,
     })
+}
+
+/// Whether an address is `object.items[i - 1]`: less than an element before an object that starts with an array of
+/// elements as far apart as the index goes. (Further before it there may be another object, of which this is a member.)
+fn before_array(view: &View<'_>, die: Die, address: Address) -> bool {
+    let before = address.offset.wrapping_neg();
+    if address.elements || before <= 0 || before as u64 > address.stride {
+        return false;
+    }
+    let mut at = die;
+    for _ in 0..DEEPEST {
+        let Ok((peeled, entry)) = view.peel(at) else {
+            return false;
+        };
+        match view.shape(peeled, &entry) {
+            Ok(Shape::Array(array)) => {
+                // Of one element, or of none that is known, no element but the first has a place.
+                return array.stride == address.stride
+                    && array.dimensions.len() == 1
+                    && array.count().is_some_and(|count| count > 1);
+            }
+            Ok(Shape::Structure) => {
+                let Ok(members) = view.members(peeled) else {
+                    return false;
+                };
+                let mut first = members.fields.iter().filter(|member| member.offset() == 0);
+                match (first.next(), first.next()) {
+                    (Some(only), None) if members.variants.is_empty() => at = only.ty,
+                    _ => return false,
+                }
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 fn untraced(missing: Missing) -> Untraced {

@@ -238,6 +238,9 @@ impl Types {
             | gimli::DW_TAG_array_type
                 if depth < DEEPEST =>
             {
+                if let Some(pointer) = view.owned_pointer(peeled, offset) {
+                    return self.value_at(view, pointer, 0, name, depth + 1);
+                }
                 match view.field(peeled, offset, 8) {
                     Ok(field) => self.leaf(
                         view,
@@ -265,6 +268,14 @@ impl Types {
         match field.ty {
             Some(ty) if field.member_offset == offset => {
                 self.value_at(view, ty.0, 0, name, depth + 1)
+            }
+            // Behind the deleter of an owning pointer.
+            Some(ty)
+                if let Some(within) = offset.checked_sub(field.member_offset)
+                    && let Ok((peeled, _)) = view.peel(ty.0)
+                    && let Some(pointer) = view.owned_pointer(peeled, within) =>
+            {
+                self.value_at(view, pointer, 0, name, depth + 1)
             }
             // Parts of several members, or of a number.
             Some(_) => Value::INTEGER,

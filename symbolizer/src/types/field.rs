@@ -70,6 +70,25 @@ impl View<'_> {
         }
     }
 
+    /// The pointer at an offset of a library's owning pointer, which stands for it in the source (`owner->hits`);
+    /// nothing where the type is another, or something else is there.
+    pub(crate) fn owned_pointer(&self, ty: Die, offset: u64) -> Option<Die> {
+        if !self.is_owning_pointer(ty) {
+            return None;
+        }
+        let window = Window {
+            start: offset,
+            end: offset.checked_add(8)?,
+        };
+        match Walker::opening(self).walk(Place::whole(ty), window, 0) {
+            Ok(Found::Leaves(leaves)) => match &leaves[..] {
+                [only] if (only.offset, only.end) == (window.start, window.end) => only.ty,
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn describe(&self, leaves: &[Leaf]) -> FieldPath {
         let first = leaves.iter().map(|leaf| leaf.offset).min().unwrap_or(0);
         let end = leaves.iter().map(|leaf| leaf.end).max().unwrap_or(0);

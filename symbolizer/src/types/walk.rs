@@ -80,11 +80,25 @@ pub(super) fn path_of(leaves: &[Leaf]) -> String {
 pub(super) struct Walker<'v, 'a> {
     view: &'v View<'a>,
     steps: usize,
+    /// Whether the type that the walk starts from is looked into even where paths end at it.
+    opened: bool,
 }
 
 impl<'v, 'a> Walker<'v, 'a> {
     pub(super) fn new(view: &'v View<'a>) -> Self {
-        Walker { view, steps: 0 }
+        Walker {
+            view,
+            steps: 0,
+            opened: false,
+        }
+    }
+
+    /// A walk that starts inside of a type, whatever it is.
+    pub(super) fn opening(view: &'v View<'a>) -> Self {
+        Walker {
+            opened: true,
+            ..Walker::new(view)
+        }
     }
 
     /// What is in the window, which is relative to the place.
@@ -100,7 +114,8 @@ impl<'v, 'a> Walker<'v, 'a> {
         self.steps += 1;
         let (die, entry) = self.view.peel(place.ty)?;
         let size = self.view.size(die)?;
-        let shape = if self.view.is_opaque(place.ty)? {
+        let opened = self.opened && depth == 0;
+        let shape = if !opened && self.view.is_opaque(place.ty)? {
             Shape::Scalar
         } else {
             self.view.shape(die, &entry)?

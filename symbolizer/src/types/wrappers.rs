@@ -57,8 +57,11 @@ const OPAQUE: &[&str] = &[
     "recursive_mutex",
     "sem_t",
     "shared_mutex",
-    "unique_ptr",
+    OWNING_POINTER,
 ];
+
+/// Written as the pointer in it is: `owner->hits`.
+const OWNING_POINTER: &str = "unique_ptr";
 
 impl View<'_> {
     /// Whether paths end at members of this type. Some of these are typedefs of unnamed unions: typedefs are looked
@@ -82,6 +85,16 @@ impl View<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Whether the (peeled) type is written like the pointer that it holds.
+    pub(super) fn is_owning_pointer(&self, ty: Die) -> bool {
+        let entry = self.entry(ty);
+        entry.is_ok_and(|entry| {
+            entry
+                .name
+                .is_some_and(|name| listed(&[OWNING_POINTER], name))
+        })
     }
 
     /// The one member with bytes in it, if the type is a known wrapper. Rust's alignment markers and C++

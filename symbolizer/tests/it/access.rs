@@ -1,6 +1,6 @@
 //! Data by instruction: exact names, what must stay without a name, and damaged input.
 
-use std::fmt::Write;
+use std::{fmt::Write, process::Command};
 
 use symbolizer::{Module, Operand, Storage, Untraced};
 
@@ -58,6 +58,7 @@ fn pointers_are_named_as_the_source_writes_them() {
             ),
             ("indexed", "// INDEXED", "n->weights[]", "struct node"),
             ("element", "// ELEMENT", "nodes[].stats.hits", "struct node"),
+            ("last", "// LAST", "s->items[]", "struct stack"),
             (
                 "global",
                 "// GLOBAL",
@@ -93,6 +94,7 @@ fn what_has_no_one_type_gets_no_name() {
                 &[Untraced::Computed, Untraced::OutsideType, Untraced::Untyped],
             ),
             ("beyond", "// BEYOND", &[Untraced::OutsideType]),
+            ("around", "// AROUND", &[Untraced::OutsideType]),
         ] {
             let found = loads(built, function, mark);
             let last = found.last();
@@ -101,6 +103,58 @@ fn what_has_no_one_type_gets_no_name() {
             assert!(refused, "{label} {function}: {found:?}");
         }
     });
+}
+
+/// What a compiler says of a variable's places, as LLVM's tool shows it.
+fn tells_only_of_the_entry(built: &Built, function: &str) -> Option<bool> {
+    let tool = Command::new("llvm-dwarfdump")
+        .args(["-c", &format!("--name={function}")])
+        .arg(&built.path)
+        .output();
+    let text = String::from_utf8(tool.ok()?.stdout).ok()?;
+    Some(text.contains("DW_OP_entry_value") || text.contains("DW_OP_GNU_entry_value"))
+}
+
+#[test]
+fn a_pointer_that_is_told_of_only_at_the_entry_is_a_reason_of_its_own_unless_flow_knows_better() {
+    for compiler in ["cc", "clang"] {
+        let Some(built) = build(compiler, "access/entry.c", &["-g", "-O2"]) else {
+            continue;
+        };
+        let module = built.module();
+        let loaded = |function: &str| {
+            let (start, size) = built.symbol(function);
+            // The load from behind `%rax`; of `followed`, from behind whatever register.
+            let answers = (start..start + size).map(|svma| module.access(svma, Operand::Load));
+            let answers = answers.filter(|answer| {
+                !matches!(
+                    answer,
+                    Err(Untraced::Undecodable | Untraced::NoMemoryOperand | Untraced::Spill)
+                )
+            });
+            answers.collect::<Vec<_>>()
+        };
+        match tells_only_of_the_entry(&built, "lost") {
+            Some(told) => assert!(
+                told,
+                "{compiler}: the fixture is compiled to something else"
+            ),
+            None => eprintln!("SKIPPED: llvm-dwarfdump is not installed"),
+        }
+        assert_eq!(loaded("lost"), [Err(Untraced::EntryValue)], "{compiler}");
+        // What it points to does not reach so far, or it is still where it was.
+        assert_eq!(loaded("small"), [Err(Untraced::Computed)], "{compiler}");
+        let kept = loaded("kept");
+        assert_eq!(kept[0], Err(Untraced::Computed), "{compiler}");
+        assert!(kept[1..].iter().all(Result::is_ok), "{compiler}: {kept:?}");
+        let followed = loaded("followed");
+        let count = |answer: &Result<symbolizer::Accessed, _>| {
+            answer
+                .as_ref()
+                .is_ok_and(|accessed| accessed.field.path == ".count")
+        };
+        assert!(followed.iter().all(count), "{compiler}: {followed:?}");
+    }
 }
 
 #[test]

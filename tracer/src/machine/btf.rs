@@ -4,6 +4,14 @@
 //! a fixed depth and within a fixed budget, so that any bytes give an answer or `None`.
 //! The format is Documentation/bpf/btf.rst in the kernel's tree.
 
+mod fields;
+mod variables;
+
+use std::{borrow::Cow, ops::Range};
+
+pub use fields::KernelMember;
+pub use variables::{KernelTypes, KernelVariable};
+
 /// Why bytes are not usable BTF.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,11 +103,15 @@ const DEPTH: u32 = 16;
 /// More members than a search looks at in any kernel; stops types that contain themselves.
 const MEMBER_BUDGET: u32 = 100_000;
 
+/// Longer than any name: symbols of the kernel have at most 512 bytes (KSYM_NAME_LEN).
+const LONGEST_NAME: usize = 512;
+
 /// Types of one kernel.
 #[derive(Debug)]
 pub struct Btf<'a> {
-    types: &'a [u8],
-    strings: &'a [u8],
+    bytes: Cow<'a, [u8]>,
+    types: Range<usize>,
+    strings: Range<usize>,
     /// Offset in `types` of type id n + 1; id 0 is void.
     offsets: Vec<u32>,
 }
@@ -150,34 +162,45 @@ impl Type {
 impl<'a> Btf<'a> {
     /// Checks the header and the extent of every type.
     pub fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, BtfError> {
+        Btf::check(Cow::Borrowed(bytes))
+    }
+
+    /// As [`Btf::parse`], of bytes that are kept with it.
+    pub fn owned(bytes: Vec<u8>) -> Result<Btf<'static>, BtfError> {
+        Btf::check(Cow::Owned(bytes))
+    }
+
+    fn check(bytes: Cow<'a, [u8]>) -> Result<Btf<'a>, BtfError> {
         const MAGIC: u16 = 0xeb9f;
         let magic = bytes.first_chunk().map(|magic| u16::from_ne_bytes(*magic));
         if magic != Some(MAGIC) || bytes.get(2) != Some(&1) {
             return Err(BtfError::NotBtf);
         }
-        let field = |offset| word(bytes, offset).ok_or(BtfError::Truncated("the header"));
+        let field = |offset| word(&bytes, offset).ok_or(BtfError::Truncated("the header"));
         let header = field(4)? as usize;
         let section = |offset: u32, len: u32, what| {
             let start = header.saturating_add(offset as usize);
-            bytes
-                .get(start..start.saturating_add(len as usize))
-                .ok_or(BtfError::Truncated(what))
+            let section = start..start.saturating_add(len as usize);
+            let is_there = bytes.get(section.clone()).is_some();
+            is_there.then_some(section).ok_or(BtfError::Truncated(what))
         };
         let types = section(field(8)?, field(12)?, "the types")?;
         let strings = section(field(16)?, field(20)?, "the strings")?;
         let mut btf = Btf {
+            bytes,
             types,
             strings,
             offsets: Vec::new(),
         };
+        let end = btf.types.len();
         let mut offset = 0;
-        while offset < types.len() {
+        while offset < end {
             let entry = btf
                 .entry_at(offset)
                 .ok_or(BtfError::Truncated("a type's entry"))?;
             btf.offsets.push(offset as u32);
             offset = entry.rest + entry.rest_bytes()?;
-            if offset > types.len() {
+            if offset > end {
                 return Err(BtfError::Truncated("a type's members"));
             }
         }
@@ -211,10 +234,8 @@ impl<'a> Btf<'a> {
     fn member(&self, of: Type, name: &str, depth: u32, budget: &mut u32) -> Option<(u32, u32)> {
         for index in 0..of.entries() {
             *budget = budget.checked_sub(1)?;
-            let at = of.rest + index * ENTRY_BYTES;
-            let member_name = self.string(word(self.types, at)?);
-            let type_id = word(self.types, at + 4)?;
-            let encoded = word(self.types, at + 8)?;
+            let [member_name, type_id, encoded] = self.triple(of, index)?;
+            let member_name = self.string(member_name);
             let (bits, is_bit_field) = if of.has_bit_fields() {
                 (encoded & 0x00ff_ffff, encoded >> 24 != 0)
             } else {
@@ -236,32 +257,60 @@ impl<'a> Btf<'a> {
     }
 
     /// The struct or union behind typedefs and qualifiers.
-    fn composite(&self, mut type_id: u32) -> Option<Type> {
+    fn composite(&self, type_id: u32) -> Option<Type> {
+        self.peel(type_id).filter(|entry| entry.is_composite())
+    }
+
+    /// What is behind typedefs and qualifiers; `None` for void.
+    fn peel(&self, mut type_id: u32) -> Option<Type> {
         for _ in 0..DEPTH {
-            let offset = *self.offsets.get(type_id.checked_sub(1)? as usize)?;
-            let entry = self.entry_at(offset as usize)?;
+            let entry = self.entry(type_id)?;
             match entry.kind() {
                 KIND_TYPEDEF | KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {
                     type_id = entry.size_or_target;
                 }
-                _ => return entry.is_composite().then_some(entry),
+                _ => return Some(entry),
             }
         }
         None
     }
 
+    /// A type by its id.
+    fn entry(&self, type_id: u32) -> Option<Type> {
+        let offset = *self.offsets.get(type_id.checked_sub(1)? as usize)?;
+        self.entry_at(offset as usize)
+    }
+
+    /// The three words of a member (name, type, place) or of a section's variable (type, offset, size).
+    fn triple(&self, of: Type, index: usize) -> Option<[u32; 3]> {
+        let at = of.rest + index * ENTRY_BYTES;
+        Some([self.word(at)?, self.word(at + 4)?, self.word(at + 8)?])
+    }
+
+    /// A word of the types.
+    fn word(&self, offset: usize) -> Option<u32> {
+        word(self.bytes.get(self.types.clone())?, offset)
+    }
+
     fn entry_at(&self, offset: usize) -> Option<Type> {
         Some(Type {
-            name: word(self.types, offset)?,
-            info: word(self.types, offset + 4)?,
-            size_or_target: word(self.types, offset + 8)?,
+            name: self.word(offset)?,
+            info: self.word(offset + 4)?,
+            size_or_target: self.word(offset + 8)?,
             rest: offset + ENTRY_BYTES,
         })
     }
 
+    /// A name to be shown, as far as names of kernels go.
+    fn text(&self, offset: u32) -> Cow<'_, str> {
+        let name = self.string(offset);
+        String::from_utf8_lossy(&name[..name.len().min(LONGEST_NAME)])
+    }
+
     /// Up to the NUL; empty when it is not there.
-    fn string(&self, offset: u32) -> &'a [u8] {
-        let rest = self.strings.get(offset as usize..).unwrap_or_default();
+    fn string(&self, offset: u32) -> &[u8] {
+        let strings = self.bytes.get(self.strings.clone()).unwrap_or_default();
+        let rest = strings.get(offset as usize..).unwrap_or_default();
         rest.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 }
@@ -271,19 +320,25 @@ fn word(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes))
 }
 
+/// Types and variables for tests of those who use them.
+#[cfg(test)]
+pub(crate) fn sample_types() -> Vec<u8> {
+    fields::tests::sample().bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Writes BTF by hand: types in order of their ids, from 1.
     #[derive(Default)]
-    struct Writer {
-        types: Vec<u32>,
+    pub(super) struct Writer {
+        pub(super) types: Vec<u32>,
         strings: Vec<u8>,
     }
 
     impl Writer {
-        fn name(&mut self, name: &str) -> u32 {
+        pub(super) fn name(&mut self, name: &str) -> u32 {
             if self.strings.is_empty() {
                 self.strings.push(0);
             }
@@ -296,17 +351,17 @@ mod tests {
             offset
         }
 
-        fn int(&mut self) {
+        pub(super) fn int(&mut self) {
             let name = self.name("int");
             self.types.extend([name, KIND_INT << 24, 4, 32]);
         }
 
-        fn modifier(&mut self, kind: u32, name: &str, of: u32) {
+        pub(super) fn modifier(&mut self, kind: u32, name: &str, of: u32) {
             let name = self.name(name);
             self.types.extend([name, kind << 24, of]);
         }
 
-        fn composite(&mut self, kind: u32, name: &str, members: &[(&str, u32, u32)]) {
+        pub(super) fn composite(&mut self, kind: u32, name: &str, members: &[(&str, u32, u32)]) {
             let name = self.name(name);
             let info = kind << 24 | members.len() as u32;
             self.types.extend([name, info, 64]);
@@ -316,7 +371,39 @@ mod tests {
             }
         }
 
-        fn bytes(&self) -> Vec<u8> {
+        /// An entry with all its words, in the order of the format.
+        pub(super) fn entry(&mut self, name: &str, info: u32, rest: &[u32]) {
+            let name = self.name(name);
+            self.types.extend([name, info]);
+            self.types.extend(rest);
+        }
+
+        /// A struct or union of some bytes: name, type, first bit, and bits of a bit-field.
+        pub(super) fn sized(
+            &mut self,
+            kind: u32,
+            name: &str,
+            size: u32,
+            members: &[(&str, u32, u32, u32)],
+        ) {
+            self.entry(name, 1 << 31 | kind << 24 | members.len() as u32, &[size]);
+            for (member, type_id, bit, bits) in members {
+                let member = self.name(member);
+                self.types.extend([member, *type_id, bits << 24 | bit]);
+            }
+        }
+
+        pub(super) fn array(&mut self, element: u32, count: u32) {
+            self.entry("", KIND_ARRAY << 24, &[0, element, 1, count]);
+        }
+
+        /// A section: variable's type, offset, bytes.
+        pub(super) fn section(&mut self, name: &str, variables: &[[u32; 3]]) {
+            self.entry(name, KIND_DATASEC << 24 | variables.len() as u32, &[0]);
+            self.types.extend(variables.as_flattened());
+        }
+
+        pub(super) fn bytes(&self) -> Vec<u8> {
             let types: Vec<u8> = self
                 .types
                 .iter()

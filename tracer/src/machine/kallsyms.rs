@@ -164,6 +164,13 @@ impl Kallsyms {
         })
     }
 
+    /// Addresses and names of the kernel's own variables, without those of its modules.
+    pub fn own_variables(&self) -> impl Iterator<Item = (u64, &str)> {
+        let own = |symbol: &&Symbol| self.module(symbol).is_none();
+        let variables = self.variables.iter().filter(own);
+        variables.map(|symbol| (symbol.addr, self.name(symbol)))
+    }
+
     fn name(&self, symbol: &Symbol) -> &str {
         let start = symbol.name as usize;
         &self.names[start..start + symbol.len as usize]

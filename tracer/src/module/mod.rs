@@ -23,7 +23,11 @@ use symbolizer::{Mapped, Module};
 pub use jit::{JitCode, JitMissing, JitStore};
 pub use vmlinux::KernelMissing;
 
-use crate::{access::Pid, event::Mapping, machine::kallsyms::Kallsyms};
+use crate::{
+    access::Pid,
+    event::Mapping,
+    machine::{btf::KernelTypes, kallsyms::Kallsyms},
+};
 
 impl Mapped for Mapping {
     fn start(&self) -> u64 {
@@ -113,6 +117,7 @@ pub struct ModuleStore {
     of_this_boot: bool,
     kernel: OnceLock<Result<Kallsyms, KernelMissing>>,
     vmlinux: OnceLock<Option<(Arc<LoadedModule>, u64)>>,
+    kernel_types: OnceLock<Option<KernelTypes>>,
     jit: JitStore,
 }
 
@@ -128,6 +133,7 @@ impl ModuleStore {
             of_this_boot,
             kernel: OnceLock::new(),
             vmlinux: OnceLock::new(),
+            kernel_types: OnceLock::new(),
         }
     }
 
@@ -185,6 +191,12 @@ impl ModuleStore {
         };
         let (module, bias) = self.vmlinux.get_or_init(open).as_ref()?;
         Some((module, *bias))
+    }
+
+    /// The running kernel's own description of its types, and its variables that it covers. Read when first asked for.
+    pub fn kernel_types(&self) -> Option<&KernelTypes> {
+        let read = || vmlinux::types(&self.root, self.kernel().ok()?);
+        self.kernel_types.get_or_init(read).as_ref()
     }
 
     /// The module behind a mapping of a process that is, or was, running. Answers, good or bad, are kept.

@@ -8,7 +8,10 @@ use std::{
 use symbolizer::Module;
 
 use super::debug_files::{DebugDirectories, hex};
-use crate::{machine::kallsyms::Kallsyms, sys};
+use crate::{
+    machine::{btf::KernelTypes, kallsyms::Kallsyms},
+    sys,
+};
 
 /// Why the kernel's addresses have no names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +65,12 @@ pub(super) fn open(root: &Path, symbols: &Kallsyms) -> Option<(String, Module, u
         let text = elf.section_range(".text")?.start;
         Some((shown, elf, symbols.text()?.wrapping_sub(text)))
     })
+}
+
+/// The types that the kernel itself describes; none where it does not, or in a format that is not known.
+pub(super) fn types(root: &Path, symbols: &Kallsyms) -> Option<KernelTypes> {
+    let bytes = fs::read(root.join("sys/kernel/btf/vmlinux")).ok()?;
+    KernelTypes::new(bytes, symbols).ok()
 }
 
 /// Where distributions put it, those with debug info first.

@@ -1,8 +1,15 @@
 //! Names of the kernel's code and variables: by the file of its build where there is one, else by its list
-//! of symbols.
+//! of symbols, with the types that the kernel itself describes.
 
-use super::{CodeName, ObjectKind, ObjectName, Resolver, missed::Unnamed, resolver::Resolved};
-use crate::{access::LineSize, module::KernelMissing};
+use super::{
+    CodeName, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
+    Resolver, missed::Unnamed, resolver::Resolved,
+};
+use crate::{
+    access::LineSize,
+    machine::btf::{Btf, KernelVariable},
+    module::KernelMissing,
+};
 
 /// What the kernel itself is shown as.
 const KERNEL: &str = "[kernel]";
@@ -88,6 +95,15 @@ impl Resolver<'_> {
             return Some(object);
         }
         let symbol = symbols.variable(addr)?;
+        let types = self.modules.kernel_types();
+        if symbol.module.is_none()
+            && let Some(types) = types
+            && let Some(variable) = types.variable(symbol.range.start)
+        {
+            // What lies between its end and the next symbol is nobody's.
+            let inside = addr - symbol.range.start < u64::from(variable.size);
+            return inside.then(|| described_by(types.btf(), variable, symbol.range.start));
+        }
         let name = match symbol.module {
             Some(module) => format!("{} [{module}]", symbol.name),
             None => symbol.name.to_owned(),
@@ -99,6 +115,61 @@ impl Resolver<'_> {
             size: Some(symbol.range.end - symbol.range.start),
             ..ObjectName::default()
         }))
+    }
+
+    /// The part at a position of a variable that the kernel itself describes.
+    pub(super) fn kernel_field(
+        &self,
+        object: &Resolved,
+        position: u64,
+        bytes: u64,
+    ) -> Option<String> {
+        let inside = position.checked_sub(object.name.start?)?;
+        let types = self.modules.kernel_types()?;
+        let path = types.btf().field(object.kernel_type?, inside, bytes)?;
+        Some(path).filter(|path| !path.is_empty())
+    }
+}
+
+/// A variable at an address, with its type.
+fn described_by(btf: &Btf<'_>, variable: &KernelVariable, start: u64) -> Resolved {
+    let name = ObjectName {
+        kind: ObjectKind::Kernel,
+        name: Some(variable.name.clone()),
+        type_name: Some(btf.type_name(variable.type_id)),
+        start: Some(start),
+        size: Some(u64::from(variable.size)),
+        language: Some(Language::C),
+        layout: Some(layout(btf, variable)),
+        ..ObjectName::default()
+    };
+    Resolved {
+        kernel_type: Some(variable.type_id),
+        ..Resolved::untyped(name)
+    }
+}
+
+/// The shape of a variable: of an array, with the members of its element.
+fn layout(btf: &Btf<'_>, variable: &KernelVariable) -> ObjectLayout {
+    let array = btf.elements(variable.type_id);
+    let element = array.and_then(|(element, count)| {
+        Some(ElementLayout {
+            type_name: Some(btf.type_name(element)),
+            stride: btf.size(element)?,
+            count: u64::from(count),
+        })
+    });
+    let members = btf.members(array.map_or(variable.type_id, |(element, _)| element));
+    let members = members.into_iter().map(|member| MemberLayout {
+        name: member.name,
+        offset: member.offset,
+        size: member.size,
+        type_name: Some(btf.type_name(member.type_id)),
+    });
+    ObjectLayout {
+        size: u64::from(variable.size),
+        element,
+        members: members.collect(),
     }
 }
 

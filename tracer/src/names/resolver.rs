@@ -29,6 +29,8 @@ pub(super) struct Resolved {
     pub(super) stride: Option<u64>,
     /// Parts that the accessing instructions named.
     pub(super) parts: Vec<Part>,
+    /// Its type in [`ModuleStore::kernel_types`], where nothing else tells one.
+    pub(super) kernel_type: Option<u32>,
 }
 
 impl Resolved {
@@ -39,6 +41,7 @@ impl Resolved {
             typed: None,
             stride: None,
             parts: Vec::new(),
+            kernel_type: None,
         }
     }
 }
@@ -248,6 +251,7 @@ impl<'a> Resolver<'a> {
             typed: object.ty.map(|ty| (module.clone(), ty)),
             stride: None,
             parts: Vec::new(),
+            kernel_type: None,
         }
     }
 
@@ -405,9 +409,10 @@ impl Names for Resolver<'_> {
                 }
             }
         });
+        let of_kernel = || self.kernel_field(resolved, position, u64::from(bytes));
         Some(FieldName {
             object,
-            path: by_type.or_else(|| named(resolved)),
+            path: by_type.or_else(of_kernel).or_else(|| named(resolved)),
         })
     }
 

@@ -24,7 +24,7 @@ pub static BENCH: Bench = Bench {
 };
 
 /// Of `fuzz/fuzz_targets/`.
-const TARGETS: [&str; 5] = ["elf", "dwarf", "split", "perf_map", "jitdump"];
+const TARGETS: [&str; 6] = ["elf", "dwarf", "split", "minidebug", "perf_map", "jitdump"];
 
 /// What ends a target: ten seconds for one file, and memory far out of proportion to it. The address sanitizer itself
 /// takes several times what the program does.

@@ -269,3 +269,57 @@ fn addresses_of_another_boot_are_not_looked_up_in_this_one() {
         names.caveats()
     );
 }
+
+const DATA: u64 = 0xffff_ffff_8200_0000;
+
+/// A kernel that describes its types and lists its variables; what names tell of four bytes at an address.
+fn told(btf: &[u8], addr: u64) -> (ObjectName, Option<String>) {
+    let root = listed(
+        "ffffffff81000000 T _stext\nffffffff81000100 T end\nffffffff82000000 d counter\n\
+         ffffffff82000040 D state\nffffffff82000100 d other\nffffffff82000180 d end\n",
+    );
+    fs::create_dir_all(root.path().join("sys/kernel/btf")).unwrap();
+    fs::write(root.path().join("sys/kernel/btf/vmlinux"), btf).unwrap();
+    let spaces = AddressSpaces::default();
+    let modules = ModuleStore::new(root.path().to_owned(), true);
+    let names = Resolver::new(&spaces, &modules);
+    let line = addr & !63;
+    let key = LineKey(Place::Kernel { addr: line });
+    let objects = names.objects(key, LineSize::B64, &[]);
+    let field = names.field(key, LineSize::B64, (addr - line) as u8, 4);
+    let (object, path) = field.map_or((0, None), |field| (field.object, field.path));
+    (objects[object].clone(), path)
+}
+
+#[test]
+fn without_the_kernels_file_its_own_types_name_members() {
+    let types = crate::machine::btf::sample_types();
+    let (object, path) = told(&types, DATA + 0x40 + 44);
+    assert_eq!(object.name.as_deref(), Some("state"));
+    assert_eq!(object.type_name.as_deref(), Some("volatile outer_t"));
+    assert_eq!((object.start, object.size), (Some(DATA + 0x40), Some(80)));
+    assert_eq!(path.as_deref(), Some("between .slots[0].a and .slots[0].b"));
+    let members = object.layout.unwrap().members;
+    assert_eq!((&*members[6].name, members[6].offset), ("slots", 40));
+    // On its second line, too.
+    let (_, path) = told(&types, DATA + 0x40 + 64);
+    assert_eq!(path.as_deref(), Some(".slots[1].b"));
+}
+
+#[test]
+fn what_the_kernel_does_not_describe_keeps_its_listed_name() {
+    let types = crate::machine::btf::sample_types();
+    for (btf, addr) in [
+        (&types[..], DATA + 0x100),
+        (&types[..40], DATA + 0x40),
+        (&[], DATA + 0x40),
+    ] {
+        let (object, path) = told(btf, addr);
+        assert!(object.name.is_some(), "{object:?}");
+        assert_eq!((object.type_name, path), (None, None));
+    }
+    // Behind a variable's last byte its list entry does not go on.
+    let (object, path) = told(&types, DATA + 0x40 + 84);
+    assert_eq!((object.name.as_deref(), path), (Some("state"), None));
+    assert_eq!(object.end(), Some(DATA + 0x40 + 80));
+}

@@ -123,6 +123,7 @@ impl Resolver<'_> {
                 typed: Some((module.clone(), accessed.ty)),
                 stride: None,
                 parts,
+                kernel_type: None,
             });
         }
         out
