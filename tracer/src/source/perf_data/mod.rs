@@ -24,6 +24,8 @@ mod record_type;
 mod records;
 mod sample;
 mod side_band;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 use std::io::{self, Read, Seek};
@@ -138,7 +140,10 @@ impl<R: Read> PerfData<R> {
                 return Ok(!batch.is_empty());
             }
             match self.records.next()? {
-                Some(record) => self.state.take(&record)?,
+                Some(record) => {
+                    self.state.take(&record)?;
+                    self.take_trace();
+                }
                 None => {
                     self.ended = true;
                     if self.state.events.list().is_empty() {
@@ -148,6 +153,13 @@ impl<R: Read> PerfData<R> {
                 }
             }
         }
+    }
+
+    /// Counts the bytes of a hardware's trace that follow a record, which the next record passes over.
+    fn take_trace(&mut self) {
+        let len = self.records.trace_len();
+        let counts = &mut self.state.counts;
+        counts.other_trace_bytes = counts.other_trace_bytes.saturating_add(len);
     }
 
     /// Bytes of records read so far.
