@@ -1,5 +1,7 @@
 //! Damaged and cut recordings: an error or a caveat, never a panic; and whole ones before the damage.
 
+use std::path::Path;
+
 use super::{
     super::{attr::sample as field, fields::ByteOrder},
     layouts::COMMON,
@@ -59,6 +61,33 @@ fn everything(order: ByteOrder) -> Recording {
     recording.about(1, (2, 0), &body, &at(2, 4));
     recording.sample(1, &at(2, 5)).end_round();
     recording
+}
+
+/// With `UPDATE_EXPECT=1`, writes them.
+#[test]
+fn what_the_fuzzer_begins_with_is_what_is_made_here() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/perf_data");
+    let packed = |kind| {
+        let mut recording = everything(ByteOrder::Little);
+        recording.compressed(kind);
+        recording
+    };
+    for (name, bytes) in [
+        ("file", everything(ByteOrder::Little).file()),
+        ("file-big-endian", everything(ByteOrder::Big).file()),
+        ("pipe", everything(ByteOrder::Little).pipe()),
+        ("compressed-file", packed(81).file()),
+        ("compressed-pipe", packed(83).pipe()),
+    ] {
+        let path = seeds.join(name);
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::create_dir_all(&seeds).unwrap();
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        // How well zstd packs may change with its version; what is in it may not.
+        let committed = std::fs::read(&path).unwrap();
+        assert_eq!(read(&committed).unwrap(), read(&bytes).unwrap(), "{name}");
+    }
 }
 
 #[test]

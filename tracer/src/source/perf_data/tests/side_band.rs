@@ -331,6 +331,13 @@ fn recordings_that_would_be_read_wrongly_are_refused() {
         read(b"\x7fELF567812345678"),
         Err(PerfDataError::NotPerfData)
     ));
+    let mut recording = Recording::new(ByteOrder::Little, vec![TestEvent::new(COMMON)]);
+    let info = recording.words().u32(4).u32(0).u64(8).bytes.clone();
+    recording.record(70, 0, &info);
+    assert!(matches!(
+        read(&recording.file()),
+        Err(PerfDataError::ArmSpe)
+    ));
     let nothing = Recording::new(ByteOrder::Little, Vec::new());
     for bytes in [nothing.file(), nothing.pipe()] {
         assert!(matches!(read(&bytes), Err(PerfDataError::NoEvents)));

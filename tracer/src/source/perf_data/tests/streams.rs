@@ -129,6 +129,34 @@ fn a_recorder_that_was_killed_left_what_it_had() {
 }
 
 #[test]
+fn an_access_that_perf_inject_gave_several_events_is_one_access() {
+    let event = |id| TestEvent {
+        kind: 0,
+        ..TestEvent::new(COMMON | field::IDENTIFIER).id(id)
+    };
+    let mut file = Recording::new(ByteOrder::Little, vec![event(1), event(2)]);
+    let at = |id, n| TestSample {
+        id,
+        ..TestSample::load(n)
+    };
+    for (event, sample) in [
+        (0, at(1, 5)),
+        (1, at(2, 5)),
+        // Another address, and the same event twice.
+        (1, at(2, 6)),
+        (1, at(2, 6)),
+    ] {
+        file.sample(event, &sample);
+    }
+    let read = read(&file.file()).unwrap();
+    assert_eq!(times(&read), [5, 6, 6]);
+    assert!(says(
+        &read,
+        "1 samples are of accesses that a sample of another event"
+    ));
+}
+
+#[test]
 fn held_back_sampling_is_told() {
     let mut file = Recording::new(
         ByteOrder::Little,

@@ -70,6 +70,8 @@ impl Words {
 /// An event's attributes and ids.
 #[derive(Clone)]
 pub(super) struct TestEvent {
+    /// `type`: 4 is raw, of the processor's own numbering.
+    pub(super) kind: u32,
     pub(super) sample_type: u64,
     pub(super) read_format: u64,
     pub(super) branches: u64,
@@ -82,6 +84,7 @@ pub(super) struct TestEvent {
 impl TestEvent {
     pub(super) fn new(sample_type: u64) -> TestEvent {
         TestEvent {
+            kind: 4,
             sample_type,
             read_format: 0,
             branches: 0,
@@ -103,7 +106,7 @@ impl TestEvent {
         let flags = u64::from(self.sample_id_all) << 18;
         let mut words = Words::new(order);
         words
-            .u32(4)
+            .u32(self.kind)
             .u32(112)
             .all(&[0x1cd, 4000, self.sample_type, self.read_format]);
         words.u64(match order {
