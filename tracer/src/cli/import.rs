@@ -210,7 +210,9 @@ fn describe(found: &Description, args: &ImportArgs) -> Meta {
             .collect(),
     }];
     meta.command_line.clone_from(&found.command_line);
-    meta.cost_unit = CostUnit::LatencyCycles.name().to_owned();
+    CostUnit::LatencyCycles
+        .name()
+        .clone_into(&mut meta.cost_unit);
     let host = found.host.as_ref();
     let host = host.map_or_else(String::new, |host| format!(" on {host}"));
     meta.caveats = vec![format!(

@@ -158,19 +158,16 @@ impl<R: Read> PerfData<R> {
             if self.ended {
                 return Ok(!batch.is_empty());
             }
-            match self.records.next()? {
-                Some(record) => {
-                    self.state.take(&record)?;
-                    self.take_trace();
-                }
-                None => {
-                    self.ended = true;
-                    if self.state.events.list().is_empty() {
-                        return Err(PerfDataError::NoEvents);
-                    }
-                    self.state.finish();
-                }
+            if let Some(record) = self.records.next()? {
+                self.state.take(&record)?;
+                self.take_trace();
+                continue;
             }
+            self.ended = true;
+            if self.state.events.list().is_empty() {
+                return Err(PerfDataError::NoEvents);
+            }
+            self.state.finish();
         }
     }
 

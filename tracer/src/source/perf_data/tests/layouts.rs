@@ -36,7 +36,7 @@ fn is_load(access: &Access, n: u64) {
     assert!(!access.locked && !access.kernel);
     assert_eq!((access.size, access.cost_ns), (0, n as u32 + 1));
     let measured = access.measured;
-    assert_eq!(measured.source.unwrap().raw(), 0x6_8100_142);
+    assert_eq!(measured.source.unwrap().raw(), 0x6810_0142);
     assert_eq!(measured.latency_cycles.unwrap().get(), n as u32 + 1);
     assert_eq!(measured.phys_addr.unwrap().get(), 0x1_0000 + n);
 }
@@ -133,7 +133,7 @@ fn two_events_of_different_layouts_are_told_apart_by_their_ids() {
         for n in 0..4 {
             let id = if n % 2 == 0 { 11 } else { 22 };
             let data_src = if n % 2 == 0 {
-                0x6_8100_142
+                0x6810_0142
             } else {
                 0x2_2908_0144
             };

@@ -54,7 +54,7 @@ impl Words {
     pub(super) fn name(&mut self, name: &str) -> &mut Words {
         self.raw(name.as_bytes());
         self.bytes.push(0);
-        while self.bytes.len() % 8 != 0 {
+        while !self.bytes.len().is_multiple_of(8) {
             self.bytes.push(0);
         }
         self
@@ -151,7 +151,7 @@ impl TestSample {
             addr: 0x7f00_0000_0000 + n * 8,
             cpu: n as u32 % 3,
             weight: 7 << 32 | (n + 1),
-            data_src: 0x6_8100_142,
+            data_src: 0x6810_0142,
             phys_addr: 0x1_0000 + n,
         }
     }
@@ -368,7 +368,7 @@ impl Recording {
             let mut words = self.words();
             if kind == 83 {
                 words.u64(packed.len() as u64).raw(&packed);
-                while words.bytes.len() % 8 != 0 {
+                while !words.bytes.len().is_multiple_of(8) {
                     words.bytes.push(0);
                 }
             } else {
