@@ -7,6 +7,7 @@ mod attach;
 mod demo;
 mod doctor;
 mod heap_options;
+mod import;
 mod layout;
 mod log;
 mod observe;
@@ -46,6 +47,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Attach(args) => attach::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),
