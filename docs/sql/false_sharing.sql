@@ -6,13 +6,14 @@
 --
 --   line            key of the line                                       report: findings[].line.key
 --   mapping         what is mapped there
---   threads         threads that touch it in samples
+--   threads         threads that touch it, in samples or windows          report: different accesses[].threads[]
 --   accesses        accesses in samples, one per instruction and sample   report: sum of accesses[].count
 --   stores          of those, stores and read-modify-writes               report: the same of op store and rmw
 --   samples         samples with an access to it
+--   stalled         accesses that a sample found waiting, or that a PMU sampled   report: findings[].cost.samples
 --   cost_ns         sampled time that was spent waiting for it, ns; cycles where meta.json's cost_unit says so
 --   trapped         accesses in watch windows                             report: sum of accesses[].trapped
---   common_bytes    bytes that one thread stores and another touches      report: groups[] of several threads
+--   common_bytes    bytes that one thread stores and another touches      report: the same of accesses[]
 --   private_bytes   bytes that one thread stores and no other touches
 --   slices          time slices in which several threads touch it and one of them stores
 --   false_slices    of those, slices without a common stored byte
@@ -23,18 +24,18 @@ WITH touches AS (
     FROM on_lines WHERE basis <> 3 AND op <> 3
     GROUP BY ALL
 ), sampled AS (
-    SELECT line, any_value(mapping) AS mapping, count(DISTINCT tid) FILTER (op <> 3) AS threads, count(*) AS accesses,
-        count(*) FILTER (op IN (1, 2)) AS stores,
-        count(DISTINCT (tid, cpu, time_ns)) FILTER (op <> 3) AS samples,
-        sum(cost_ns) AS cost_ns
-    FROM on_lines WHERE basis <> 3
+    SELECT line, any_value(mapping) AS mapping, count(*) AS accesses, count(*) FILTER (op IN (1, 2)) AS stores,
+        count(DISTINCT (tid, cpu, time_ns)) AS samples, count(*) FILTER (basis IN (0, 4)) AS stalled,
+        sum(cost_ns)::BIGINT AS cost_ns
+    FROM on_lines WHERE basis <> 3 AND op <> 3
     GROUP BY line
+    HAVING count(DISTINCT tid) > 1 AND bool_or(op IN (1, 2))
 ), trapped AS (
     SELECT line, tid, start, bytes, stores, count(*) AS accesses FROM steps GROUP BY ALL
 ), ranges AS (
-    SELECT DISTINCT line, tid, start, bytes, stores FROM touches
+    SELECT line, tid, start, bytes, stores FROM touches SEMI JOIN sampled USING (line)
     UNION
-    SELECT DISTINCT line, tid, start, bytes, stores FROM trapped
+    SELECT line, tid, start, bytes, stores FROM trapped SEMI JOIN sampled USING (line)
 ), each_byte AS (
     SELECT line, byte, bool_or(stores) AS stored, count(DISTINCT tid) AS threads
     FROM (SELECT line, tid, stores, unnest(range(start, start + bytes)) AS byte FROM ranges)
@@ -66,9 +67,9 @@ WITH touches AS (
         GROUP BY line, slice)
     GROUP BY line
 )
-SELECT line, mapping, threads, sampled.accesses, sampled.stores, samples, cost_ns,
+SELECT line, mapping, (SELECT count(DISTINCT tid) FROM ranges WHERE ranges.line = sampled.line) AS threads,
+    sampled.accesses, sampled.stores, samples, stalled, cost_ns,
     coalesce((SELECT sum(accesses) FROM trapped WHERE trapped.line = sampled.line), 0)::BIGINT AS trapped,
     common_bytes, private_bytes, coalesce(slices, 0) AS slices, coalesce(false_slices, 0) AS false_slices, byte_map
 FROM sampled JOIN by_byte USING (line) LEFT JOIN by_slice USING (line)
-WHERE threads > 1 AND sampled.stores > 0
 ORDER BY cost_ns DESC, accesses DESC, line;

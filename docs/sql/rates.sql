@@ -16,17 +16,17 @@
 
 WITH sampled AS (
     SELECT line, slice, any_value(mapping) AS mapping, count(*) AS accesses, count(*) FILTER (op IN (1, 2)) AS stores
-    FROM on_lines WHERE basis <> 3
+    FROM on_lines WHERE basis <> 3 AND op <> 3
     GROUP BY line, slice
 ), by_window AS (
-    SELECT line, "window", any_value(mapping) AS mapping, count(*) AS trapped, count(*) FILTER (stores) AS trapped_stores
+    SELECT line, window_seq, any_value(mapping) AS mapping, count(*) AS trapped, count(*) FILTER (stores) AS trapped_stores
     FROM steps
-    GROUP BY line, "window"
+    GROUP BY line, window_seq
 ), watched AS (
     SELECT line, open_ns // getvariable('slice_ns') AS slice, any_value(mapping) AS mapping, count(*) AS windows,
         sum(trapped)::BIGINT AS trapped, sum(trapped_stores)::BIGINT AS trapped_stores,
         sum(end_ns - open_ns)::BIGINT AS window_ns
-    FROM by_window JOIN windows ON windows.seq = by_window."window"
+    FROM by_window JOIN windows ON windows.seq = by_window.window_seq
     GROUP BY ALL
 )
 SELECT line, coalesce(sampled.mapping, watched.mapping) AS mapping, slice,

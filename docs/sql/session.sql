@@ -14,7 +14,8 @@
 --              memory by address
 --   on_lines   placed, cut into lines: `line` is the key that reports print, `start` the first byte in it, `bytes`
 --              how many
---   steps      accesses of watch windows in their order, with what the coherence protocol makes of each
+--   steps      accesses of watch windows in their order (window_seq, seq), with what the coherence protocol makes of
+--              each; plain columns, so that `COPY steps TO 'steps.parquet'` gives them to any engine
 --
 -- Exact, but for two things that a report does: it forgets the mappings of a process whose first thread ended before
 -- anything else was seen of it, and it keeps 57,000 lines.
@@ -55,15 +56,11 @@ WITH context AS (
         pid, parent_pid
     FROM tasks
 ), merged AS (
-    SELECT seq, batch, what, pid, parent_pid, 0 AS rank,
-        max(time_ns) OVER (PARTITION BY batch ORDER BY seq ROWS UNBOUNDED PRECEDING) AS due_ns
-    FROM context
+    SELECT seq, batch, time_ns, what, pid, parent_pid, 0 AS rank FROM context
     UNION ALL
-    SELECT seq, batch, 'access', pid, NULL, 1,
-        max(time_ns) OVER (PARTITION BY batch ORDER BY seq ROWS UNBOUNDED PRECEDING)
-    FROM accesses
+    SELECT seq, batch, time_ns, 'access', pid, NULL, 1 FROM accesses
 )
-SELECT row_number() OVER (ORDER BY batch, due_ns, rank, seq) AS pos, seq, what, pid, parent_pid
+SELECT row_number() OVER (ORDER BY batch, time_ns, rank, seq) AS pos, seq, what, pid, parent_pid
 FROM merged;
 
 -- An image starts by exec, by fork, or where its process is first heard of. They are numbered as in line keys.
@@ -173,7 +170,7 @@ WHERE line_at <= 18446744073709551615;
 --   recalled and acknowledges (2 messages each). The request itself and the answer are 2.
 CREATE OR REPLACE TEMP VIEW steps AS
 WITH inside AS (
-    SELECT placed.*, windows.seq AS "window", windows.everyone, addr0, pid0, len0, addr1, pid1, len1, addr2, pid2, len2,
+    SELECT placed.*, windows.seq AS window_seq, windows.everyone, addr0, pid0, len0, addr1, pid1, len1, addr2, pid2, len2,
         addr3, pid3, len3
     FROM placed JOIN windows ON placed.time_ns BETWEEN windows.open_ns AND windows.end_ns
     WHERE placed.basis = 3
@@ -186,33 +183,33 @@ WITH inside AS (
     FROM inside
 ), watched AS (
     -- The line of a window is that of the first word that is touched.
-    SELECT "window", object, word_at - word_at % getvariable('line_bytes') AS line_at
+    SELECT window_seq, object, word_at - word_at % getvariable('line_bytes') AS line_at
     FROM (
         SELECT *, position::HUGEINT + word.addr - addr AS word_at
         FROM words
         WHERE (everyone OR word.pid = pid)
             AND addr < word.addr::HUGEINT + word.len AND word.addr < addr::HUGEINT + greatest(size, 1))
-    QUALIFY row_number() OVER (PARTITION BY "window" ORDER BY seq, word.nth) = 1
+    QUALIFY row_number() OVER (PARTITION BY window_seq ORDER BY seq, word.nth) = 1
 ), ordered AS (
-    SELECT "window", seq, time_ns, cpu, pid, tid, ip, kernel, space, op, op IN (1, 2) AS stores, object, position,
+    SELECT window_seq, seq, time_ns, cpu, pid, tid, ip, kernel, space, op, op IN (1, 2) AS stores, object, position,
         line_at, object || ':' || format('{:#x}', line_at::UBIGINT) AS line, mapping,
         greatest(position, line_at) - line_at AS start,
         least(position::HUGEINT + greatest(size, 1), line_at + getvariable('line_bytes'))
             - greatest(position, line_at) AS bytes,
-        sum(stores::INTEGER) OVER (PARTITION BY "window" ORDER BY seq) AS opened
-    FROM inside JOIN watched USING ("window", object)
+        sum(stores::INTEGER) OVER (PARTITION BY window_seq ORDER BY seq) AS opened
+    FROM inside JOIN watched USING (window_seq, object)
     WHERE op IN (0, 1, 2)
         AND position < line_at + getvariable('line_bytes') AND position::HUGEINT + greatest(size, 1) > line_at
 ), held AS (
     SELECT *,
         opened - stores::INTEGER AS stores_before,
-        coalesce(lag(opened) OVER (PARTITION BY "window", cpu ORDER BY seq) = opened - stores::INTEGER, false) AS holds,
-        row_number() OVER (PARTITION BY "window", opened, cpu ORDER BY seq) = 1 AS fresh
+        coalesce(lag(opened) OVER (PARTITION BY window_seq, cpu ORDER BY seq) = opened - stores::INTEGER, false) AS holds,
+        row_number() OVER (PARTITION BY window_seq, opened, cpu ORDER BY seq) = 1 AS fresh
     FROM ordered
 ), counted AS (
-    SELECT *, sum(fresh::INTEGER) OVER (PARTITION BY "window", opened ORDER BY seq) AS holders_after FROM held
+    SELECT *, sum(fresh::INTEGER) OVER (PARTITION BY window_seq, opened ORDER BY seq) AS holders_after FROM held
 ), known AS (
-    SELECT *, coalesce(lag(holders_after) OVER (PARTITION BY "window" ORDER BY seq), 0) AS holders FROM counted
+    SELECT *, coalesce(lag(holders_after) OVER (PARTITION BY window_seq ORDER BY seq), 0) AS holders FROM counted
 ), asked AS (
     SELECT *,
         holders = 1 AND stores_before > 0 AS owned,
@@ -222,9 +219,10 @@ WITH inside AS (
         END AS request
     FROM known
 )
-SELECT "window", seq, time_ns, cpu, pid, tid, ip, kernel, space, op, stores, line, object, mapping,
-    position AS target, line_at, start::INTEGER AS start, bytes::INTEGER AS bytes, request,
+SELECT window_seq, seq, time_ns, cpu, pid, tid, format('{:#x}', ip) AS ip, kernel, space, op, stores, line, mapping,
+    format('{:#x}', position) AS target, format('{:#x}', line_at::UBIGINT) AS line_start, start::INTEGER AS start,
+    bytes::INTEGER AS bytes, request,
     stores_before = 0 AS cold,
     CASE WHEN request IS NOT NULL AND owned AND NOT holds THEN 1 ELSE 0 END AS recall_priv,
-    CASE WHEN request = 'READ_PRIV' AND NOT owned THEN holders - holds::INTEGER ELSE 0 END AS recall_shar
+    (CASE WHEN request = 'READ_PRIV' AND NOT owned THEN holders - holds::INTEGER ELSE 0 END)::INTEGER AS recall_shar
 FROM asked;

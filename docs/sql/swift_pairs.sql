@@ -1,4 +1,4 @@
--- Loads that a store follows: SWIFT (PPoPP 2005), section 4.1. After session.sql.
+-- Loads that a store follows: SWIFT (PPoPP 2005), section 4.1. After session.sql; standard SQL over `steps`.
 --
 -- The paper's filter: in the request log sorted by line, adjacent rows of one processor, READ_SHAR and then READ_PRIV.
 -- Here a row is compared with the one before it in its line and window. Of requests before the first store of a window
@@ -20,27 +20,27 @@ WITH log AS (
         lag(space) OVER requests AS space_before, lag(kernel) OVER requests AS kernel_before
     FROM steps
     WHERE request IS NOT NULL
-    WINDOW requests AS (PARTITION BY line, "window" ORDER BY seq)
+    WINDOW requests AS (PARTITION BY line, window_seq ORDER BY seq)
 ), adjacent AS (
     SELECT line, space_before AS load_space, ip_before AS load_ip, kernel_before AS load_kernel, space, ip, kernel
     FROM log
     WHERE request_before = 'READ_SHAR' AND request = 'READ_PRIV' AND cpu_before = cpu AND NOT cold_before
 ), threads AS (
-    SELECT *, lag(op) OVER thread AS op_before, lag(ip) OVER thread AS ip_before,
+    SELECT *, lag(op, 1, 9) OVER thread AS op_before, lag(ip) OVER thread AS ip_before,
         lag(space) OVER thread AS space_before, lag(kernel) OVER thread AS kernel_before
     FROM steps
-    WINDOW thread AS (PARTITION BY line, "window", tid ORDER BY seq)
+    WINDOW thread AS (PARTITION BY line, window_seq, tid ORDER BY seq)
 ), followed AS (
     SELECT line, space_before AS load_space, ip_before AS load_ip, kernel_before AS load_kernel, space, ip, kernel
     FROM threads WHERE op_before = 0 AND stores
     UNION ALL
-    SELECT line, space, ip, kernel, space, ip, kernel FROM threads WHERE op = 2
+    SELECT line, space AS load_space, ip AS load_ip, kernel AS load_kernel, space, ip, kernel FROM threads WHERE op = 2
 )
-SELECT line, load_space AS space, format('{:#x}', load_ip) AS load_ip, format('{:#x}', ip) AS store_ip,
-    sum(by_request)::BIGINT AS global_count, sum(by_thread)::BIGINT AS count
+SELECT line, load_space AS space, load_ip, ip AS store_ip,
+    sum(by_request) AS global_count, sum(by_thread) AS count
 FROM (
     SELECT *, 1 AS by_request, 0 AS by_thread FROM adjacent
     UNION ALL
-    SELECT *, 0, 1 FROM followed)
+    SELECT *, 0, 1 FROM followed) AS pairs
 GROUP BY line, load_space, load_ip, load_kernel, space, ip, kernel
 ORDER BY count DESC, global_count DESC, line, load_ip, store_ip;

@@ -26,11 +26,13 @@ WITH touches AS (
         FROM touches SEMI JOIN shared USING (line))
     GROUP BY ALL
 )
-SELECT line, slice, pid, tid, accesses, stores, cost_ns,
-    (SELECT string_agg(
-        CASE WHEN stored AND loaded THEN 'm' WHEN stored THEN 'w' WHEN loaded THEN 'r' ELSE '.' END, '' ORDER BY whole.byte)
-    FROM (SELECT unnest(range(getvariable('line_bytes'))) AS byte) AS whole
-    LEFT JOIN each_byte ON each_byte.line = by_thread.line AND each_byte.slice = by_thread.slice
-        AND each_byte.tid = by_thread.tid AND each_byte.byte = whole.byte) AS byte_map
+SELECT line, slice, pid, tid, any_value(accesses) AS accesses, any_value(stores) AS stores,
+    any_value(cost_ns) AS cost_ns,
+    string_agg(
+        CASE WHEN stored AND loaded THEN 'm' WHEN stored THEN 'w' WHEN loaded THEN 'r' ELSE '.' END, '' ORDER BY byte)
+        AS byte_map
 FROM by_thread
+CROSS JOIN (SELECT unnest(range(getvariable('line_bytes'))) AS byte) AS whole
+LEFT JOIN each_byte USING (line, slice, tid, byte)
+GROUP BY line, slice, pid, tid
 ORDER BY line, slice, tid;
