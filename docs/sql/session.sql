@@ -85,6 +85,9 @@ SELECT child.space, child.pid, child.pos, parent.space AS parent
 FROM numbered child
 ASOF LEFT JOIN numbered parent ON child.parent_pid = parent.pid AND child.pos >= parent.pos;
 
+-- From 0xff00000000000000 on (x86-64 and aarch64).
+CREATE OR REPLACE TEMP MACRO is_kernel(addr) AS addr >= 18374686479671623680;
+
 CREATE OR REPLACE TEMP TABLE placed AS
 WITH RECURSIVE lineage AS (
     -- A forked image has its parent's mappings up to the fork.
@@ -105,37 +108,37 @@ WITH RECURSIVE lineage AS (
     ASOF JOIN images ON stream.pid = images.pid AND stream.pos >= images.pos
     WHERE len > 0
 ), pages AS (
-    SELECT DISTINCT space, addr // 4096 AS page FROM here WHERE addr < 18374686479671623680
+    SELECT DISTINCT space, addr // 4096 AS page FROM here WHERE NOT is_kernel(addr)
 ), near AS (
     -- The mappings that an access of the page may be in: few, so that accesses are compared with few.
-    SELECT pages.space, pages.page, mapped.* EXCLUDE (space)
+    SELECT pages.space, pages.page, mapped.pos, mapped.start, mapped."end"
     FROM pages
     JOIN lineage USING (space)
     JOIN mapped ON mapped.space = lineage.ancestor AND mapped.pos <= lineage.until
     WHERE mapped.start < (pages.page + 1) * 4096 AND mapped."end" > pages.page * 4096
 ), found AS (
     -- The newest mapping there is the one.
-    SELECT here.seq, arg_max(near, near.pos) AS mapping
+    SELECT here.seq, max(near.pos) AS newest
     FROM here
     JOIN near ON near.space = here.space AND near.page = here.addr // 4096
     WHERE near.pos <= here.pos AND here.addr >= near.start AND here.addr < near."end"
     GROUP BY here.seq
 )
-SELECT here.*,
+SELECT here.* EXCLUDE (pos),
     CASE
-        WHEN addr >= 18374686479671623680 THEN 'kernel'
-        WHEN mapping.shared AND mapping.inode <> 0
-            THEN 'shared:' || (mapping.dev >> 32) || ':' || (mapping.dev & 4294967295) || ':' || mapping.inode
-        ELSE 'private:' || space
+        WHEN is_kernel(addr) THEN 'kernel'
+        WHEN shared AND inode <> 0 THEN 'shared:' || (dev >> 32) || ':' || (dev & 4294967295) || ':' || inode
+        ELSE 'private:' || here.space
     END AS object,
     CASE
-        WHEN mapping.shared AND mapping.inode <> 0
-            THEN ((addr::HUGEINT - mapping.start + mapping.file_offset) % 18446744073709551616)::UBIGINT
+        WHEN NOT is_kernel(addr) AND shared AND inode <> 0
+            THEN ((addr::HUGEINT - start + file_offset) % 18446744073709551616)::UBIGINT
         ELSE addr
     END AS position,
-    mapping.name AS mapping
+    name AS mapping
 FROM here
-LEFT JOIN found USING (seq);
+LEFT JOIN found USING (seq)
+LEFT JOIN mapped ON mapped.pos = found.newest;
 
 -- An access that crosses lines is on each; its cost is the first's. A size of 0 is not known: one byte is certain.
 CREATE OR REPLACE TEMP VIEW on_lines AS
