@@ -1,4 +1,4 @@
-//! Random and damaged files for everything that symbolizer reads, found by a coverage-guided fuzzer.
+//! Random and damaged files for everything that symbolizer and sessions read, found by a coverage-guided fuzzer.
 
 use std::{
     process::{Command, Stdio},
@@ -13,7 +13,7 @@ use crate::root;
 
 pub static BENCH: Bench = Bench {
     name: "fuzz",
-    about: "files made by a fuzzer, read by symbolizer: crashes, hangs and memory (--runs: inputs for each target)",
+    about: "files made by a fuzzer, read by symbolizer or as a session: crashes, hangs and memory (--runs: inputs for each target)",
     rounds: 1,
     needs_root: false,
     // The slowest target reads some hundred files a second.
@@ -24,7 +24,7 @@ pub static BENCH: Bench = Bench {
 };
 
 /// Of `fuzz/fuzz_targets/`.
-const TARGETS: [&str; 5] = ["elf", "dwarf", "split", "perf_map", "jitdump"];
+const TARGETS: [&str; 6] = ["elf", "dwarf", "split", "perf_map", "jitdump", "session"];
 
 /// What ends a target: ten seconds for one file, and memory far out of proportion to it. The address sanitizer itself
 /// takes several times what the program does.
