@@ -1,6 +1,7 @@
 //! What the fuzz targets share: every question that can be asked of a module, and ELF files made of parts.
 
 pub mod parts;
+pub mod session;
 pub mod xz;
 
 use symbolizer::{Module, Operand, TypeRef};

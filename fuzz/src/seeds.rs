@@ -11,6 +11,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use symbolizer::{Module, NoDebugFiles};
 use symbolizer_fuzz::{
     parts::{self, NAMES},
+    session,
     xz,
 };
 
@@ -83,6 +84,9 @@ fn main() {
         b"7f0000001000 40 main\n7f0000001040 20 LazyCompile:~f a.js:3\n7f0000001020 30 x y\n",
     );
     write(&seeds.join("jitdump/three"), &jitdump());
+    for (name, input) in session::seeds() {
+        write(&seeds.join("session").join(name), &input);
+    }
 }
 
 fn build(compiler: &str, flags: &[&str], source: &Path) -> Option<PathBuf> {

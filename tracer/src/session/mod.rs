@@ -21,6 +21,7 @@ mod context_tables;
 mod directory;
 mod error;
 mod meta;
+mod origin;
 mod part_reader;
 mod part_writer;
 mod parts;

@@ -17,6 +17,7 @@ use parquet::{
 };
 
 use super::{
+    origin::Origin,
     schema::{Coding, SEGMENT_KEY, Table},
     seal,
 };
@@ -36,11 +37,12 @@ pub(super) struct ColumnSink<'a> {
     given: usize,
 }
 
-/// Makes a part. `facts` goes into its footer; `fill` gives the columns and is not asked when there are
+/// Makes a part. `origin` and `facts` go into its footer; `fill` gives the columns and is not asked when there are
 /// no rows.
 pub(super) fn write_part(
     table: &'static Table,
     rows: usize,
+    origin: &Origin,
     facts: String,
     fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Result<Vec<u8>, ParquetError> {
@@ -54,6 +56,9 @@ pub(super) fn write_part(
         };
         fill(&mut sink)?;
         sink.group.close()?;
+    }
+    for entry in origin.entries() {
+        file.append_key_value_metadata(entry.clone());
     }
     file.append_key_value_metadata(KeyValue::new(SEGMENT_KEY.to_owned(), facts));
     // Last, so that it is near the end of the file, where it is looked for.

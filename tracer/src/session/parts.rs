@@ -7,6 +7,7 @@ use super::{
     access_table, allocation_table,
     context_tables::{self, Placed, Row, text_bytes},
     error::Damage,
+    origin::Origin,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
     schema::{
@@ -61,7 +62,12 @@ pub(super) struct Whole {
 
 impl Segment {
     /// The parts of segment `number`, whose first rows have the numbers of `first`.
-    pub(super) fn encode(&self, number: u32, first: Position) -> Result<Parts, ParquetError> {
+    pub(super) fn encode(
+        &self,
+        number: u32,
+        first: Position,
+        origin: &Origin,
+    ) -> Result<Parts, ParquetError> {
         let names: usize = self
             .context
             .iter()
@@ -120,25 +126,32 @@ impl Segment {
             accesses: write_part(
                 &ACCESSES,
                 self.accesses.len(),
+                origin,
                 facts(number, Some(whole))?,
                 |sink| access_table::encode(&self.accesses, first.access, &access_batches, sink),
             )?,
-            mappings: part_of_rows(&MAPPINGS, mappings.len(), number, |sink| {
+            mappings: part_of_rows(&MAPPINGS, mappings.len(), number, origin, |sink| {
                 context_tables::encode_mappings(&mappings, sink)
             })?,
-            tasks: part_of_rows(&TASKS, tasks.len(), number, |sink| {
+            tasks: part_of_rows(&TASKS, tasks.len(), number, origin, |sink| {
                 context_tables::encode_tasks(&tasks, sink)
             })?,
-            local_storage: part_of_rows(&LOCAL_STORAGE, blocks.len(), number, |sink| {
+            local_storage: part_of_rows(&LOCAL_STORAGE, blocks.len(), number, origin, |sink| {
                 context_tables::encode_blocks(&blocks, sink)
             })?,
-            windows: part_of_rows(&WINDOWS, self.windows.len(), number, |sink| {
+            windows: part_of_rows(&WINDOWS, self.windows.len(), number, origin, |sink| {
                 window_table::encode(&self.windows, first.window, &window_batches, sink)
             })?,
-            allocations: part_of_rows(&ALLOCATIONS, self.allocations.len(), number, |sink| {
-                let first = first.allocation;
-                allocation_table::encode(&self.allocations, first, &allocation_batches, sink)
-            })?,
+            allocations: part_of_rows(
+                &ALLOCATIONS,
+                self.allocations.len(),
+                number,
+                origin,
+                |sink| {
+                    let first = first.allocation;
+                    allocation_table::encode(&self.allocations, first, &allocation_batches, sink)
+                },
+            )?,
         })
     }
 }
@@ -148,12 +161,13 @@ fn part_of_rows(
     table: &'static Table,
     rows: usize,
     number: u32,
+    origin: &Origin,
     fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Result<Option<Vec<u8>>, ParquetError> {
     if rows == 0 {
         return Ok(None);
     }
-    write_part(table, rows, facts(number, None)?, fill).map(Some)
+    write_part(table, rows, origin, facts(number, None)?, fill).map(Some)
 }
 
 fn facts(segment: u32, whole: Option<Whole>) -> Result<String, ParquetError> {

@@ -105,7 +105,9 @@
 //! | stack | text, null | | an address in the allocating function, then return addresses, innermost first, hexadecimal with `;` in between; null unless kind 0 or 4 |
 //!
 //! Each part carries two facts in its footer: `cohtrace.segment` (JSON: segment number; in `accesses` also the
-//! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment).
+//! row counts and the tally of the segment) and `cohtrace.seal` (see the `seal` module's comment). For other readers,
+//! who may have parts of many sessions, it also says where it is from, as far as known: `cohtrace.host`,
+//! `cohtrace.boot_id`, `cohtrace.schema_version`, `cohtrace.started_unix_ns`, as in `meta.json`.
 //!
 //! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`.
 

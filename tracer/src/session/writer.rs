@@ -16,6 +16,7 @@ use super::{
     directory::Directory,
     error::SessionError,
     meta::{FORMAT, Meta},
+    origin::Origin,
     schema::{
         ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
         MAX_SEGMENT_WINDOWS, SCHEMA_VERSION, TASKS, WINDOWS,
@@ -297,7 +298,7 @@ impl SessionWriter {
         let number = self.meta.segments;
         let parts = self
             .buffer
-            .encode(number, self.first)
+            .encode(number, self.first, &Origin::of(&self.meta))
             .map_err(|error| (self.directory.path.clone(), io::Error::other(error)))?;
         let parts = [
             (&MAPPINGS, parts.mappings),

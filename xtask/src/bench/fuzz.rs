@@ -1,4 +1,4 @@
-//! Random and damaged files for everything that symbolizer reads, found by a coverage-guided fuzzer.
+//! Random and damaged files for everything that symbolizer and sessions read, found by a coverage-guided fuzzer.
 
 use std::{
     process::{Command, Stdio},
@@ -13,7 +13,7 @@ use crate::root;
 
 pub static BENCH: Bench = Bench {
     name: "fuzz",
-    about: "files made by a fuzzer, read by symbolizer and import: crashes, hangs and memory (--runs: inputs for each target)",
+    about: "files made by a fuzzer, read by symbolizer, import or as a session: crashes, hangs and memory (--runs: inputs for each target)",
     rounds: 1,
     needs_root: false,
     // The slowest target reads some hundred files a second.
@@ -24,7 +24,7 @@ pub static BENCH: Bench = Bench {
 };
 
 /// Of `fuzz/fuzz_targets/`.
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 8] = [
     "elf",
     "dwarf",
     "split",
@@ -32,6 +32,7 @@ const TARGETS: [&str; 7] = [
     "perf_map",
     "jitdump",
     "perf_data",
+    "session",
 ];
 
 /// What ends a target: ten seconds for one file, and memory far out of proportion to it. The address sanitizer itself

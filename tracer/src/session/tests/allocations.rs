@@ -6,6 +6,7 @@ use super::*;
 use crate::session::{
     allocation_table,
     error::Damage,
+    origin::Origin,
     part_reader::read_sealed_part,
     part_writer::{ColumnSink, write_part},
     schema::ALLOCATIONS,
@@ -35,6 +36,7 @@ fn check(
     let part = write_part(
         &ALLOCATIONS,
         1,
+        &Origin::default(),
         "{}".to_owned(),
         |sink: &mut ColumnSink<'_>| {
             sink.u64s("seq", [0].into_iter())?;

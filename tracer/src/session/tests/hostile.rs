@@ -8,6 +8,7 @@ use super::*;
 use crate::session::{
     access_table, allocation_table, context_tables,
     error::Damage,
+    origin::Origin,
     part_reader::{ColumnSource, read_part, read_sealed_part},
     part_writer::{ColumnSink, write_part},
     parts,
@@ -97,7 +98,7 @@ pub(super) fn zeros_but(
     column: &str,
     fill: impl Fn(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Vec<u8> {
-    let part = write_part(table, rows, "{}".to_owned(), |sink| {
+    let part = write_part(table, rows, &Origin::default(), "{}".to_owned(), |sink| {
         for Column {
             name, kind, null, ..
         } in table.columns
@@ -240,7 +241,14 @@ fn other_columns_are_refused_by_name() {
 #[test]
 fn a_part_of_other_counts_than_its_footer_says_is_refused() {
     let facts = |text: &str| {
-        let part = write_part(&ACCESSES, 0, text.to_owned(), |_| Ok(())).expect("a part");
+        let part = write_part(
+            &ACCESSES,
+            0,
+            &Origin::default(),
+            text.to_owned(),
+            |_| Ok(()),
+        )
+        .expect("a part");
         parts::decode_accesses(part, 0, Position::default())
             .map(|decoded| decoded.whole.tasks)
             .map_err(|damage| damage.to_string())

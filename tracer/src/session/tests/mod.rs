@@ -6,6 +6,7 @@ mod directory;
 mod disk_full;
 mod hostile;
 mod identity;
+mod origin;
 mod unfinished;
 mod windows;
 

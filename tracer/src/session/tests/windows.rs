@@ -8,6 +8,7 @@ use super::{
 };
 use crate::session::{
     error::Damage,
+    origin::Origin,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
     schema::{ACCESSES, Column, Kind, MAPPINGS, MAX_SEGMENT_WINDOWS, TABLES, Table, WINDOWS},
@@ -16,24 +17,30 @@ use crate::session::{
 /// Windows of which the columns in `given` are as given, the others 0 or null.
 fn row(given: &'static [(&'static str, u64)]) -> Vec<u8> {
     let value = |name: &str| given.iter().find(|(given, _)| *given == name);
-    let part = write_part(&WINDOWS, 2, "{}".to_owned(), |sink: &mut ColumnSink<'_>| {
-        for Column {
-            name, kind, null, ..
-        } in WINDOWS.columns
-        {
-            let given = value(name).map(|(_, value)| *value);
-            let second = given.unwrap_or(u64::from(*name == "seq"));
-            let short = given.map(|value| value as u32);
-            match (kind, null) {
-                (Kind::Bool, _) => sink.bools(name, [false, second != 0].into_iter())?,
-                (Kind::U64, false) => sink.u64s(name, [0, second].into_iter())?,
-                (Kind::U64, true) => sink.optional_u64s(name, [None, given].into_iter())?,
-                (_, false) => sink.u32s(name, [0, second as u32].into_iter())?,
-                (_, true) => sink.optional_u32s(name, [None, short].into_iter())?,
+    let part = write_part(
+        &WINDOWS,
+        2,
+        &Origin::default(),
+        "{}".to_owned(),
+        |sink: &mut ColumnSink<'_>| {
+            for Column {
+                name, kind, null, ..
+            } in WINDOWS.columns
+            {
+                let given = value(name).map(|(_, value)| *value);
+                let second = given.unwrap_or(u64::from(*name == "seq"));
+                let short = given.map(|value| value as u32);
+                match (kind, null) {
+                    (Kind::Bool, _) => sink.bools(name, [false, second != 0].into_iter())?,
+                    (Kind::U64, false) => sink.u64s(name, [0, second].into_iter())?,
+                    (Kind::U64, true) => sink.optional_u64s(name, [None, given].into_iter())?,
+                    (_, false) => sink.u32s(name, [0, second as u32].into_iter())?,
+                    (_, true) => sink.optional_u32s(name, [None, short].into_iter())?,
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        },
+    );
     part.expect("a part")
 }
 
@@ -312,7 +319,7 @@ fn without_build_ids(part: Vec<u8>) -> Vec<u8> {
         columns: old_columns,
         ..MAPPINGS
     }));
-    write_part(table, texts.len(), facts, |sink| {
+    write_part(table, texts.len(), &Origin::default(), facts, |sink| {
         for (column, values) in old_columns.iter().zip(&numbers) {
             let values = values.iter().copied();
             match column.kind {
@@ -362,7 +369,7 @@ fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
         columns: old_columns,
         ..ACCESSES
     }));
-    write_part(table, columns[0].len(), old, |sink| {
+    write_part(table, columns[0].len(), &Origin::default(), old, |sink| {
         for (column, values) in old_columns.iter().zip(&columns) {
             let values = values.iter().copied();
             match column.kind {
