@@ -10,11 +10,12 @@
 //! [`WINDOW_SAMPLES`] samples in it. Nothing is ever paired across windows.
 
 use crate::{
-    access::{Access, LineSize, Tid},
+    access::{Access, Basis, LineSize, Tid},
     analysis::{
-        CpuSet, Evidence, Sharing, SiteCounts,
-        conflict::{Touch, conflicts},
-        order::Order,
+        CpuSet, Evidence, PmuCounts, Sharing, SiteCounts,
+        conflict::{Conflicts, Touch, conflicts},
+        order::{Order, Turns},
+        pmu::{MeasuredLine, Taken},
         site::{Record, SiteKey},
         small_map::SmallMap,
     },
@@ -61,6 +62,8 @@ pub struct Line {
     several: bool,
     /// Boxed because few lines are ever shared.
     sharing: Option<Box<Sharing>>,
+    /// Boxed because runs without a PMU have none.
+    measured: Option<Box<MeasuredLine>>,
 }
 
 impl Line {
@@ -79,6 +82,7 @@ impl Line {
             first: None,
             several: false,
             sharing: None,
+            measured: None,
         }
     }
 
@@ -100,11 +104,22 @@ impl Line {
         self.last_slice = self.last_slice.max(slice);
         self.accesses = self.accesses.saturating_add(1);
         self.cost_ns = self.cost_ns.saturating_add(piece.cost_ns);
+        let measured = (access.basis == Basis::Sampled).then(|| {
+            let measured = self.measured.get_or_insert_default();
+            measured.count(access, piece.cost_ns, slice);
+            measured
+        });
         if let Some(record) = self.sites.slot(key, MAX_SITES) {
             record.count(access, piece.cost_ns);
+            if let Some(measured) = measured {
+                measured.count_site(&mut record.measured, access);
+            }
         }
         if self.sites.len() >= MAX_SITES {
             self.folded += self.sites.forget_rare(Record::accesses);
+            if let Some(measured) = &mut self.measured {
+                measured.keep(self.sites.values_mut().map(|record| &mut record.measured));
+            }
         }
         if !access.op.touches() {
             return;
@@ -128,52 +143,101 @@ impl Line {
         }
         self.order.clear();
         self.window_cost_ns = 0;
+        if let Some(measured) = &mut self.measured {
+            measured.window = Taken::default();
+        }
     }
 
-    /// What the open window shows so far; `None` while only one thread is in it.
+    /// What the open window shows so far; `None` while only one thread is in it and no load of it was served by
+    /// another CPU's cache.
     fn open_window(&self, line_size: LineSize) -> Option<Sharing> {
-        let turns = self.order.turns()?;
+        let taken = (self.measured.as_ref()).map_or_else(Taken::default, |m| m.window);
+        let mut window = Sharing::unmet(taken);
+        let Some(turns) = self.order.turns() else {
+            return (taken.loads > 0).then_some(window);
+        };
         let cost_ns = self.window_cost_ns as f64;
-        let mut window = Sharing {
-            hand_offs: turns.hand_offs,
-            expected_hand_offs: turns.expected,
-            ..Sharing::default()
-        };
+        window.hand_offs = turns.hand_offs;
+        window.expected_hand_offs = turns.expected;
         if turns.stores == 0.0 {
-            window.unstored_cost_ns = cost_ns;
+            window.unstored_cost_ns = (cost_ns - window.unmet_cost_ns).max(0.0);
         }
-        if turns.interleaving == 0.0 {
+        let interleaving = interleaving(&turns, taken);
+        if interleaving == 0.0 {
             return Some(window);
         }
-        let Some(conflicts) = conflicts(&self.touches(), line_size) else {
+        let Some(kinds) = self.kinds(Record::in_window, line_size) else {
             return Some(window);
         };
-        let weight = turns.samples * turns.interleaving;
-        window.weight = weight;
-        window.true_weight = weight * conflicts.true_share;
-        window.false_weight = weight * conflicts.false_share;
+        window.weigh(&kinds, turns.samples * interleaving);
         if self.conflicts_without_harvest() {
-            window.exact_weight = weight;
+            window.exact_weight = window.weight;
         }
-        window.cost_ns = cost_ns * turns.interleaving;
+        window.cost_ns = (cost_ns * turns.interleaving).max(taken.cost_ns as f64);
         window.samples = turns.samples;
         window.stores = turns.stores;
         window.minority = turns.minority;
+        window.unmet = 0.0;
+        window.unmet_cost_ns = 0.0;
         Some(window)
     }
 
-    fn touches(&self) -> Vec<Touch> {
-        let open = |(key, record): &(SiteKey, Record)| {
-            let accesses = record.in_window();
+    /// Finds out of the whole run whose bytes the loads met that met no store in their windows: a PMU samples so
+    /// seldom that load and store may never be in one. That CPUs took turns each of these loads has proven.
+    fn meet(&self, sharing: &mut Sharing, line_size: LineSize) {
+        let stored = (self.measured.as_ref()).is_some_and(|m| m.stored_while_taken());
+        if sharing.unmet == 0.0 || !stored {
+            return;
+        }
+        let Some(kinds) = self.kinds(Record::accesses, line_size) else {
+            return;
+        };
+        sharing.weigh(&kinds, sharing.unmet);
+        sharing.exact_weight += sharing.unmet;
+        sharing.cost_ns += sharing.unmet_cost_ns;
+        sharing.samples = (self.samples as f64).min(sharing.samples + sharing.unmet);
+        sharing.stores = sharing.stores.max(self.stores as f64);
+        sharing.minority = sharing.minority.max(self.minority());
+        sharing.unmet = 0.0;
+        sharing.unmet_cost_ns = 0.0;
+    }
+
+    /// Accesses by threads other than the most frequent one.
+    fn minority(&self) -> f64 {
+        let touches = self.touches(Record::accesses, |key| key.size);
+        let mut by_thread: Vec<(Tid, u64)> = touches.iter().map(|t| (t.tid, t.accesses)).collect();
+        by_thread.sort_unstable_by_key(|(tid, _)| *tid);
+        let sums = by_thread
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|one| one.iter().map(|(_, n)| n).sum::<u64>());
+        let (all, most) = sums.fold((0, 0), |(all, most), n| (all + n, n.max(most)));
+        (all - most) as f64
+    }
+
+    /// How the accesses conflict; and how, if each of unknown size reached to the end of its word.
+    fn kinds(&self, count: fn(&Record) -> u64, line_size: LineSize) -> Option<Kinds> {
+        let certain = conflicts(&self.touches(count, |key| key.size), line_size)?;
+        let unknown = |(key, _): &(SiteKey, Record)| key.widest() != key.size;
+        let widest = if self.sites.iter().any(unknown) {
+            conflicts(&self.touches(count, SiteKey::widest), line_size)?
+        } else {
+            certain
+        };
+        Some(Kinds { certain, widest })
+    }
+
+    fn touches(&self, count: fn(&Record) -> u64, size: fn(SiteKey) -> u8) -> Vec<Touch> {
+        let counted = |(key, record): &(SiteKey, Record)| {
+            let accesses = count(record);
             (accesses > 0 && key.op().touches()).then(|| Touch {
                 tid: key.tid,
                 offset: key.offset,
-                size: key.size,
+                size: size(*key),
                 stores: key.op().stores(),
                 accesses,
             })
         };
-        self.sites.iter().filter_map(open).collect()
+        self.sites.iter().filter_map(counted).collect()
     }
 
     /// Whether, in the open window, a stalled or decoded store meets such an access of another thread.
@@ -190,6 +254,11 @@ impl Line {
         stored && several
     }
 
+    /// Whether a load of it was served by another CPU's cache: others use it, sampled or not.
+    pub fn taken(&self) -> bool {
+        (self.measured.as_ref()).is_some_and(|measured| measured.loads.taken() > 0)
+    }
+
     /// Whether more than one thread has touched it.
     pub fn several_threads(&self) -> bool {
         self.several
@@ -201,6 +270,10 @@ impl Line {
         if let Some(window) = self.open_window(line_size) {
             sharing.add(&window);
         }
+        self.meet(&mut sharing, line_size);
+        let measured = |of: fn(&MeasuredLine) -> PmuCounts| {
+            (self.measured.as_deref()).map_or_else(PmuCounts::default, of)
+        };
         let mut cpus = CpuSet::default();
         for (_, record) in self.sites.iter() {
             cpus.merge(&record.cpus);
@@ -212,13 +285,20 @@ impl Line {
             cost_ns: self.cost_ns,
             one_cpu: cpus.len() == 1,
             folded: self.folded,
+            pmu_loads: measured(|m| m.loads),
+            pmu_stores: measured(|m| m.stores),
+            unknown_sizes: self.sites.iter().any(|(key, _)| !key.size_known()),
             sharing,
         }
     }
 
     /// Its sites with their counts over the run, costliest first.
     pub fn sites(&self) -> Vec<SiteCounts> {
-        let mut sites: Vec<SiteCounts> = self.sites.iter().map(|(k, r)| r.counts(*k)).collect();
+        let measured = |r: &Record| {
+            (self.measured.as_ref()).map_or_else(PmuCounts::default, |m| m.site(r.measured))
+        };
+        let counts = |(k, r): &(SiteKey, Record)| r.counts(*k, measured(r));
+        let mut sites: Vec<SiteCounts> = self.sites.iter().map(counts).collect();
         sites.sort_by(|a, b| {
             let rank = |s: &SiteCounts| (s.cost_ns, s.accesses());
             rank(b).cmp(&rank(a)).then_with(|| a.site.cmp(&b.site))
@@ -245,11 +325,34 @@ impl Line {
     }
 
     /// Shared cost of the closed windows, nanoseconds, plus one for each interleaved sample; `None`
-    /// when no window was interleaved. Ranks what to keep.
+    /// when no window was interleaved and no load was served by another CPU's cache. Ranks what to keep.
     pub(super) fn shared_rank(&self) -> Option<u64> {
-        let sharing = self.sharing.as_ref().filter(|s| s.weight > 0.0)?;
-        Some((sharing.cost_ns + sharing.weight) as u64)
+        let sharing = (self.sharing.as_ref()).filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
+        Some((sharing.cost_ns + sharing.weight + sharing.unmet_cost_ns + sharing.unmet) as u64)
     }
+}
+
+/// How the accesses of a window conflict, by the bytes that are certain and by those that are possible.
+struct Kinds {
+    certain: Conflicts,
+    widest: Conflicts,
+}
+
+impl Sharing {
+    fn weigh(&mut self, kinds: &Kinds, weight: f64) {
+        self.weight += weight;
+        self.true_weight += weight * kinds.certain.true_share;
+        self.false_weight += weight * kinds.certain.false_share;
+        self.widest_true_weight += weight * kinds.widest.true_share;
+        self.widest_false_weight += weight * kinds.widest.false_share;
+    }
+}
+
+/// What the order shows, or what the loads show that another CPU's cache served: these prove turns, however few
+/// the samples are and in whatever order.
+fn interleaving(turns: &Turns, taken: Taken) -> f64 {
+    let seen = taken.loads as f64 / turns.samples.max(1.0);
+    turns.interleaving.max(seen.min(1.0))
 }
 
 #[cfg(test)]

@@ -184,6 +184,7 @@ fn every_line_is_claimed_by_at_most_one_finder_and_by_one_when_it_is_shared() {
     let thresholds = Thresholds::default();
     let model = Model {
         sampled_ns: stream.sampled_ns,
+        untimed_stores: 0,
         line_size: LineSize::B64,
         thresholds: &thresholds,
     };

@@ -18,6 +18,10 @@ mod watched;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod pmu_shapes;
+#[cfg(test)]
+mod pmu_simulation;
+#[cfg(test)]
 mod shapes;
 #[cfg(test)]
 mod simulation;
@@ -38,7 +42,8 @@ pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid, Tid},
     analysis::{
-        CpuSet, Evidence, Line, LineTable, SiteCounts, WatchedCounts, WatchedLine, WatchedLines,
+        CpuSet, Evidence, Line, LineTable, PmuCounts, SiteCounts, WatchedCounts, WatchedLine,
+        WatchedLines,
     },
 };
 use confirmation::Opinion;
@@ -57,8 +62,11 @@ pub enum Verdict {
 /// What a finder may look at besides the line.
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
-    /// Target time that all samples of the run stand for, nanoseconds.
+    /// Target time that all samples of the run stand for, nanoseconds, or their latency, cycles
+    /// ([`CostUnit`](crate::access::CostUnit)).
     pub sampled_ns: u64,
+    /// Stores of the run that a PMU sampled without a latency.
+    pub untimed_stores: u64,
     /// Granule.
     pub line_size: LineSize,
     /// Limits.
@@ -77,7 +85,7 @@ pub struct Watched {
 }
 
 impl Model<'_> {
-    /// Share of the sampled time, 0..=1; `None` when no time was sampled.
+    /// Share of the sampled cost, 0..=1; `None` when none was sampled.
     pub fn share(&self, cost_ns: f64) -> Option<f64> {
         (self.sampled_ns > 0).then(|| cost_ns / self.sampled_ns as f64)
     }
@@ -120,6 +128,17 @@ pub enum Fact {
     HarvestedOnly,
     /// No store was sampled. That is not "read-only": the writer may not have been sampled.
     NoStoreSeen,
+    /// Loads found the line modified by another CPU, but no store that they could have met was sampled: somebody
+    /// writes, and nobody knows which bytes.
+    WriterUnknown,
+    /// The same, and loads of different threads that found it modified are of different bytes. That fits false sharing
+    /// and proves nothing.
+    LoadedApart,
+    /// Stores that a PMU sampled without a latency: what they waited is in no cost.
+    UntimedStores(u64),
+    /// Some accesses have no known size; they were taken for one byte, and for what is left of their aligned
+    /// word, with the same result unless the standing says otherwise.
+    UnknownSizes,
     /// Time stalled in windows of several threads in which no store was sampled, nanoseconds; not part
     /// of the shared cost.
     StalledWithoutStore(f64),
@@ -153,7 +172,7 @@ pub struct ThreadCounts {
 pub struct Judgement {
     /// Which line.
     pub key: LineKey,
-    /// How it is shared; `None` when no conflict was seen within any window.
+    /// How it is shared; `None` when no conflict was seen within any window, or its kind could not be told.
     pub verdict: Option<Verdict>,
     /// Whether it is a finding.
     pub standing: Standing,
@@ -167,6 +186,8 @@ pub struct Judgement {
     pub shared_cost_ns: u64,
     /// `shared_cost_ns` as a share of the sampled time, 0..=1; `None` when no time was sampled.
     pub shared_share: Option<f64>,
+    /// What a PMU measured of it; `None` where none sampled it.
+    pub pmu: Option<PmuCounts>,
     /// Samples with an access to the line.
     pub samples: u64,
     /// Accesses, one per instruction and sample.
@@ -203,8 +224,8 @@ struct Candidate<'a> {
     watched: Option<(&'a WatchedLine, WatchVerdict)>,
 }
 
-/// Judges every line: findings first, highest shared cost first; then at most
-/// [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
+/// Judges every line: findings first, highest shared cost first; then those that other CPUs' caches served, whose
+/// writer is not known; then at most [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
 /// windows count as if they ended now.
 pub fn judge_all(
     table: &LineTable,
@@ -214,29 +235,37 @@ pub fn judge_all(
 ) -> Vec<Judgement> {
     let model = Model {
         sampled_ns,
+        untimed_stores: table.totals().untimed_stores(),
         line_size: table.line_size(),
         thresholds,
     };
     let mut findings = Vec::new();
+    let mut moving = Vec::new();
     let mut others = Vec::new();
     for (key, line) in table.lines() {
-        if !line.several_threads() {
+        if !line.several_threads() && !line.taken() {
             continue;
         }
         let candidate = judge(key, line, watched.get(key), &model);
         if candidate.opinion.standing == Standing::Significant {
             findings.push(candidate);
+        } else if candidate.opinion.standing.moves() {
+            moving.push(candidate);
+        } else if !line.several_threads() {
+            // A line that only one thread was seen to use, and that hardly moves.
         } else if worth_listing(&candidate.evidence, &model) {
             others.push(candidate);
         }
     }
-    findings.sort_by(|a, b| {
+    let by_shared_cost = |a: &Candidate, b: &Candidate| {
         let cost = |c: &Candidate| c.opinion.shared_cost_ns;
         let weight = |c: &Candidate| c.evidence.sharing.weight;
         (cost(b).total_cmp(&cost(a)))
             .then_with(|| weight(b).total_cmp(&weight(a)))
             .then_with(|| a.key.cmp(&b.key))
-    });
+    };
+    findings.sort_by(by_shared_cost);
+    moving.sort_by(by_shared_cost);
     others.sort_by_key(|c| {
         let evidence = &c.evidence;
         (
@@ -245,7 +274,7 @@ pub fn judge_all(
         )
     });
     others.truncate(thresholds.insignificant_listed);
-    let candidates = findings.into_iter().chain(others);
+    let candidates = findings.into_iter().chain(moving).chain(others);
     candidates.map(|c| c.into_judgement(&model)).collect()
 }
 
@@ -256,8 +285,12 @@ fn judge<'a>(
     model: &Model,
 ) -> Candidate<'a> {
     let evidence = line.evidence(model.line_size);
-    let verdict = FINDERS.iter().find_map(|f| f.judge(&evidence, model));
-    let standing = standing::standing(&evidence, verdict, model);
+    let kind = |evidence: &Evidence| FINDERS.iter().find_map(|f| f.judge(evidence, model));
+    let certain = kind(&evidence);
+    // What holds only if an access of unknown size is small, or only if it is large, is no verdict.
+    let verdict = certain.filter(|verdict| kind(&evidence.widest()) == Some(*verdict));
+    let undecided = certain.is_some() && verdict.is_none();
+    let standing = standing::standing(&evidence, verdict, undecided, model);
     let sampled = Opinion::sampled(verdict, standing, &evidence);
     let watched = watched.map(|line| (line, shown(line, &model.thresholds.watch)));
     let opinion = match &watched {
@@ -278,7 +311,8 @@ fn judge<'a>(
 fn worth_listing(evidence: &Evidence, model: &Model) -> bool {
     let cost_ns = evidence.sharing.unstored_cost_ns;
     let share = model.share(cost_ns).unwrap_or(0.0);
-    evidence.stores > 0 || share >= model.thresholds.suspect_cost_share
+    let taken = evidence.pmu_loads.taken() > 0;
+    evidence.stores > 0 || taken || share >= model.thresholds.suspect_cost_share
 }
 
 impl Candidate<'_> {
@@ -290,8 +324,12 @@ impl Candidate<'_> {
             cost_ns,
             one_cpu: _,
             folded: _,
+            pmu_loads: _,
+            pmu_stores: _,
+            unknown_sizes: _,
             sharing,
         } = self.evidence;
+        let pmu = self.evidence.pmu();
         let of_weight = |part: f64| {
             if sharing.weight > 0.0 {
                 part / sharing.weight
@@ -314,6 +352,7 @@ impl Candidate<'_> {
             && sharing.weight > 0.0
             && of_weight(sharing.exact_weight) < model.thresholds.exact_share;
         let mut facts = facts(&self.evidence, &sites, weak, model.line_size);
+        facts.extend(pmu_facts(&self.evidence, &sites, model.line_size));
         facts.extend(change);
         Judgement {
             key: self.key,
@@ -328,6 +367,7 @@ impl Candidate<'_> {
             cost_ns,
             shared_cost_ns: shared_cost_ns.round() as u64,
             shared_share: model.share(shared_cost_ns),
+            pmu: (pmu.sampled > 0).then_some(pmu),
             samples,
             accesses,
             interleaving: sharing.weight / (samples as f64).max(1.0),
@@ -355,6 +395,7 @@ fn add_trapped(sites: &mut Vec<SiteCounts>, watched: &WatchedLine) {
                 decoded: 0,
                 harvested: 0,
                 trapped: trapped.trapped,
+                pmu: PmuCounts::default(),
                 cost_ns: 0,
                 cpus: trapped.cpus,
             }),
@@ -409,7 +450,7 @@ fn facts(evidence: &Evidence, sites: &[SiteCounts], weak: bool, line_size: LineS
     if weak {
         facts.push(Fact::HarvestedOnly);
     }
-    if evidence.stores == 0 {
+    if evidence.stores == 0 && evidence.pmu_loads.hitm() == 0 {
         facts.push(Fact::NoStoreSeen);
     }
     if sharing.unstored_cost_ns > 0.0 {
@@ -419,6 +460,46 @@ fn facts(evidence: &Evidence, sites: &[SiteCounts], weak: bool, line_size: LineS
         facts.push(Fact::Folded(evidence.folded));
     }
     facts
+}
+
+/// What only a PMU's samples can show or lack.
+fn pmu_facts(evidence: &Evidence, sites: &[SiteCounts], line_size: LineSize) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if evidence.pmu_loads.hitm() > 0 && evidence.sharing.unmet > 0.0 {
+        facts.push(Fact::WriterUnknown);
+        if loaded_apart(sites, line_size) {
+            facts.push(Fact::LoadedApart);
+        }
+    }
+    if evidence.untimed_stores() > 0 {
+        facts.push(Fact::UntimedStores(evidence.untimed_stores()));
+    }
+    if evidence.unknown_sizes {
+        facts.push(Fact::UnknownSizes);
+    }
+    facts
+}
+
+/// Whether several threads' loads found the line modified, and no byte is of two of them.
+fn loaded_apart(sites: &[SiteCounts], line_size: LineSize) -> bool {
+    let mut loads: Vec<(Tid, u128)> = sites
+        .iter()
+        .filter(|site| site.pmu.hitm() > 0)
+        .map(|site| (site.site.tid, site.site.bytes(line_size).0))
+        .collect();
+    loads.sort_unstable();
+    let mut by_thread = loads
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|one| one.iter().fold(0, |all, (_, bytes)| all | bytes));
+    let mut threads = 0;
+    let mut seen = 0;
+    let apart = by_thread.all(|bytes| {
+        threads += 1;
+        let apart = seen & bytes == 0;
+        seen |= bytes;
+        apart
+    });
+    apart && threads > 1
 }
 
 /// Stored bytes that several threads touch, and stored bytes of one thread alone.
