@@ -335,7 +335,10 @@ impl AddressSpaces {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
+    use crate::access::{Basis, Cpu, Measured, Op};
 
     fn mapping(start: u64, len: u64, name: &str) -> Mapping {
         Mapping {
@@ -407,6 +410,39 @@ mod tests {
             spaces.place(Pid(1), 0x20_0040).1,
             spaces.place(Pid(2), 0x20_0040).1
         );
+    }
+
+    #[test]
+    fn a_physical_address_places_what_no_mapping_does_and_nothing_else() {
+        let mut spaces = AddressSpaces::default();
+        map(&mut spaces, 1, mapping(0x20_0000, 0x1000, "[heap]"));
+        let mut at = |pid, addr, physical| {
+            let access = Access {
+                time_ns: 1,
+                addr,
+                ip: 0x401000,
+                cost_ns: 0,
+                pid: Pid(pid),
+                tid: Tid(pid),
+                cpu: Cpu(0),
+                size: 8,
+                op: Op::Load,
+                basis: Basis::Sampled,
+                locked: false,
+                kernel: false,
+                measured: Measured {
+                    phys_addr: NonZeroU64::new(physical),
+                    ..Measured::default()
+                },
+            };
+            spaces.place_of(&access).1
+        };
+        let physical = Place::Physical { addr: 0x9000 };
+        assert_eq!(at(2, 0x30_0000, 0x9000), physical);
+        assert_eq!(at(3, 0x70_0000, 0x9000), physical);
+        assert!(matches!(at(2, 0x30_0000, 0), Place::Private { .. }));
+        assert!(matches!(at(1, 0x20_0040, 0x9000), Place::Private { .. }));
+        assert!(matches!(at(2, u64::MAX - 7, 0x9000), Place::Kernel { .. }));
     }
 
     #[test]

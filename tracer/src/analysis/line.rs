@@ -9,12 +9,13 @@
 //! A window is one slice, or up to [`MAX_WINDOW_SLICES`] while the line has had fewer than
 //! [`WINDOW_SAMPLES`] samples in it. Nothing is ever paired across windows.
 
+mod window;
+
 use crate::{
     access::{Access, Basis, LineSize, Tid},
     analysis::{
         CpuSet, Evidence, PmuCounts, Sharing, SiteCounts,
-        conflict::{Conflicts, Touch, conflicts},
-        order::{Order, Turns},
+        order::Order,
         pmu::{MeasuredLine, Taken},
         site::{Record, SiteKey},
         small_map::SmallMap,
@@ -148,112 +149,6 @@ impl Line {
         }
     }
 
-    /// What the open window shows so far; `None` while only one thread is in it and no load of it was served by
-    /// another CPU's cache.
-    fn open_window(&self, line_size: LineSize) -> Option<Sharing> {
-        let taken = (self.measured.as_ref()).map_or_else(Taken::default, |m| m.window);
-        let mut window = Sharing::unmet(taken);
-        let Some(turns) = self.order.turns() else {
-            return (taken.loads > 0).then_some(window);
-        };
-        let cost_ns = self.window_cost_ns as f64;
-        window.hand_offs = turns.hand_offs;
-        window.expected_hand_offs = turns.expected;
-        if turns.stores == 0.0 {
-            window.unstored_cost_ns = (cost_ns - window.unmet_cost_ns).max(0.0);
-        }
-        let interleaving = interleaving(&turns, taken);
-        if interleaving == 0.0 {
-            return Some(window);
-        }
-        let Some(kinds) = self.kinds(Record::in_window, line_size) else {
-            return Some(window);
-        };
-        window.weigh(&kinds, turns.samples * interleaving);
-        if self.conflicts_without_harvest() {
-            window.exact_weight = window.weight;
-        }
-        window.cost_ns = (cost_ns * turns.interleaving).max(taken.cost_ns as f64);
-        window.samples = turns.samples;
-        window.stores = turns.stores;
-        window.minority = turns.minority;
-        window.unmet = 0.0;
-        window.unmet_cost_ns = 0.0;
-        Some(window)
-    }
-
-    /// Finds out of the whole run whose bytes the loads met that met no store in their windows: a PMU samples so
-    /// seldom that load and store may never be in one. That CPUs took turns each of these loads has proven.
-    fn meet(&self, sharing: &mut Sharing, line_size: LineSize) {
-        let stored = (self.measured.as_ref()).is_some_and(|m| m.stored_while_taken());
-        if sharing.unmet == 0.0 || !stored {
-            return;
-        }
-        let Some(kinds) = self.kinds(Record::accesses, line_size) else {
-            return;
-        };
-        sharing.weigh(&kinds, sharing.unmet);
-        sharing.exact_weight += sharing.unmet;
-        sharing.cost_ns += sharing.unmet_cost_ns;
-        sharing.samples = (self.samples as f64).min(sharing.samples + sharing.unmet);
-        sharing.stores = sharing.stores.max(self.stores as f64);
-        sharing.minority = sharing.minority.max(self.minority());
-        sharing.unmet = 0.0;
-        sharing.unmet_cost_ns = 0.0;
-    }
-
-    /// Accesses by threads other than the most frequent one.
-    fn minority(&self) -> f64 {
-        let touches = self.touches(Record::accesses, |key| key.size);
-        let mut by_thread: Vec<(Tid, u64)> = touches.iter().map(|t| (t.tid, t.accesses)).collect();
-        by_thread.sort_unstable_by_key(|(tid, _)| *tid);
-        let sums = by_thread
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|one| one.iter().map(|(_, n)| n).sum::<u64>());
-        let (all, most) = sums.fold((0, 0), |(all, most), n| (all + n, n.max(most)));
-        (all - most) as f64
-    }
-
-    /// How the accesses conflict; and how, if each of unknown size reached to the end of its word.
-    fn kinds(&self, count: fn(&Record) -> u64, line_size: LineSize) -> Option<Kinds> {
-        let certain = conflicts(&self.touches(count, |key| key.size), line_size)?;
-        let unknown = |(key, _): &(SiteKey, Record)| key.widest() != key.size;
-        let widest = if self.sites.iter().any(unknown) {
-            conflicts(&self.touches(count, SiteKey::widest), line_size)?
-        } else {
-            certain
-        };
-        Some(Kinds { certain, widest })
-    }
-
-    fn touches(&self, count: fn(&Record) -> u64, size: fn(SiteKey) -> u8) -> Vec<Touch> {
-        let counted = |(key, record): &(SiteKey, Record)| {
-            let accesses = count(record);
-            (accesses > 0 && key.op().touches()).then(|| Touch {
-                tid: key.tid,
-                offset: key.offset,
-                size: size(*key),
-                stores: key.op().stores(),
-                accesses,
-            })
-        };
-        self.sites.iter().filter_map(counted).collect()
-    }
-
-    /// Whether, in the open window, a stalled or decoded store meets such an access of another thread.
-    fn conflicts_without_harvest(&self) -> bool {
-        let exact =
-            |(key, record): &&(SiteKey, Record)| record.window_exact > 0 && key.op().touches();
-        let mut stored = false;
-        let mut first = None;
-        let mut several = false;
-        for (key, _) in self.sites.iter().filter(exact) {
-            stored |= key.op().stores();
-            several |= *first.get_or_insert(key.tid) != key.tid;
-        }
-        stored && several
-    }
-
     /// Whether a load of it was served by another CPU's cache: others use it, sampled or not.
     pub fn taken(&self) -> bool {
         (self.measured.as_ref()).is_some_and(|measured| measured.loads.taken() > 0)
@@ -283,6 +178,7 @@ impl Line {
             stores: self.stores,
             samples: self.samples,
             cost_ns: self.cost_ns,
+            several_store: self.several_store(),
             one_cpu: cpus.len() == 1,
             folded: self.folded,
             pmu_loads: measured(|m| m.loads),
@@ -290,6 +186,13 @@ impl Line {
             unknown_sizes: self.sites.iter().any(|(key, _)| !key.size_known()),
             sharing,
         }
+    }
+
+    fn several_store(&self) -> bool {
+        let storing = self.sites.iter().filter(|(key, _)| key.op().stores());
+        let mut threads = storing.map(|(key, _)| key.tid);
+        let first = threads.next();
+        threads.any(|tid| Some(tid) != first)
     }
 
     /// Its sites with their counts over the run, costliest first.
@@ -330,29 +233,6 @@ impl Line {
         let sharing = (self.sharing.as_ref()).filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
         Some((sharing.cost_ns + sharing.weight + sharing.unmet_cost_ns + sharing.unmet) as u64)
     }
-}
-
-/// How the accesses of a window conflict, by the bytes that are certain and by those that are possible.
-struct Kinds {
-    certain: Conflicts,
-    widest: Conflicts,
-}
-
-impl Sharing {
-    fn weigh(&mut self, kinds: &Kinds, weight: f64) {
-        self.weight += weight;
-        self.true_weight += weight * kinds.certain.true_share;
-        self.false_weight += weight * kinds.certain.false_share;
-        self.widest_true_weight += weight * kinds.widest.true_share;
-        self.widest_false_weight += weight * kinds.widest.false_share;
-    }
-}
-
-/// What the order shows, or what the loads show that another CPU's cache served: these prove turns, however few
-/// the samples are and in whatever order.
-fn interleaving(turns: &Turns, taken: Taken) -> f64 {
-    let seen = taken.loads as f64 / turns.samples.max(1.0);
-    turns.interleaving.max(seen.min(1.0))
 }
 
 #[cfg(test)]
@@ -451,6 +331,57 @@ mod tests {
         let mut sampled = Sampled::new();
         sampled.samples(&[0, 1], [0, 8], 1000, 120);
         assert_eq!(sampled.sharing(), Sharing::default());
+    }
+
+    #[test]
+    fn what_was_measured_stays_with_its_site_when_others_are_forgotten() {
+        let mut line = Line::new(0);
+        for n in 0..3 * MAX_SITES as u32 {
+            // Thread 1 comes every second time, with a latency of its own; the others once.
+            let tid = if n % 2 == 0 { 1 } else { 1000 + n };
+            let access = Access {
+                time_ns: u64::from(n),
+                addr: 0x1000,
+                ip: 0x401000,
+                cost_ns: 0,
+                pid: Pid(1),
+                tid: Tid(tid),
+                cpu: Cpu(0),
+                size: 8,
+                op: Op::Load,
+                basis: if n % 4 == 3 {
+                    Basis::Stalled
+                } else {
+                    Basis::Sampled
+                },
+                locked: false,
+                kernel: false,
+                measured: Measured {
+                    latency_cycles: std::num::NonZeroU32::new(tid),
+                    ..Measured::default()
+                },
+            };
+            let piece = Piece {
+                offset: 0,
+                size: 8,
+                cost_ns: 0,
+            };
+            let key = SiteKey::new(&access, SpaceId(0), 0, 8);
+            line.observe(&access, piece, key, 0, LineSize::B64);
+        }
+        let sites = line.sites();
+        assert!(sites.len() < MAX_SITES);
+        for site in sites {
+            let (tid, pmu) = (site.site.tid.0, site.pmu);
+            let times = if tid == 1 {
+                3 * MAX_SITES as u64 / 2
+            } else {
+                u64::from((tid - 1000) % 4 != 3)
+            };
+            assert_eq!(pmu.sampled, times, "{tid}");
+            assert_eq!(pmu.latency_cycles, times * u64::from(tid), "{tid}");
+            assert_eq!(site.accesses(), times.max(1), "{tid}");
+        }
     }
 
     #[test]

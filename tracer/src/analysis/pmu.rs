@@ -3,7 +3,7 @@
 use crate::{
     access::{Access, Basis, Op},
     analysis::line::Slice,
-    data_source::Coherence,
+    data_source::{Coherence, DataSource},
 };
 
 /// Sampled accesses by outcome.
@@ -64,7 +64,7 @@ impl PmuCounts {
             Coherence::PeerHit { .. } => self.peer += 1,
             Coherence::None | Coherence::Unknown => {}
         }
-        let available = (access.measured.source).is_some_and(|source| source.is_available());
+        let available = (access.measured.source).is_some_and(DataSource::is_available);
         self.not_available += u64::from(!available);
         if let Some(latency) = access.measured.latency_cycles {
             self.timed += 1;
@@ -91,11 +91,12 @@ fn coherence(access: &Access) -> Coherence {
     }
 }
 
-/// Loads that another CPU's cache served, and their cost.
+/// Loads that another CPU's cache served, their cost, and that of loads which waited for no other CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Taken {
     pub(super) loads: u64,
     pub(super) cost_ns: u64,
+    pub(super) apart_cost_ns: u64,
 }
 
 /// The sums of a line, and of each of its sites; only lines that a PMU sampled have them.
@@ -124,6 +125,8 @@ impl MeasuredLine {
             self.window.loads += 1;
             self.window.cost_ns = self.window.cost_ns.saturating_add(cost_ns);
             stretch(&mut self.taken_in, slice);
+        } else if (access.measured.source).is_some_and(DataSource::waited_for_nobody) {
+            self.window.apart_cost_ns = self.window.apart_cost_ns.saturating_add(cost_ns);
         }
         if access.op.stores() {
             stretch(&mut self.stored_in, slice);

@@ -87,6 +87,8 @@ pub struct Evidence {
     pub samples: u64,
     /// Sampled time spent waiting for the line, nanoseconds.
     pub cost_ns: u64,
+    /// Several threads stored to it.
+    pub several_store: bool,
     /// All of it ran on one CPU.
     pub one_cpu: bool,
     /// Accesses whose site was forgotten because the line has too many.

@@ -284,6 +284,16 @@ mod tests {
     }
 
     #[test]
+    fn an_access_beyond_its_page_touches_no_physical_line_there() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        for (offset, lines) in [(0x1ffc, 1), (0x103c, 3)] {
+            let place = Place::Physical { addr: offset };
+            table.observe(&access(1, 0x7f00_0000 + offset, 1), place, SpaceId(0));
+            assert_eq!(table.len(), lines);
+        }
+    }
+
+    #[test]
     fn an_unknown_size_counts_as_the_one_byte_that_is_certain() {
         let mut table = LineTable::new(AnalysisOptions::default());
         let unknown = Access {

@@ -253,6 +253,27 @@ impl DataSource {
         }
     }
 
+    /// Whether a load surely waited for no other CPU: the CPU's own first or second level, or memory, served it. A line
+    /// that another CPU had invalidated comes from a cache; one from the third level, or one that was on its way, may
+    /// have been invalidated before.
+    pub fn waited_for_nobody(self) -> bool {
+        let level = matches!(
+            self.level(),
+            Some(
+                Level::L0
+                    | Level::L1
+                    | Level::L2
+                    | Level::LocalRam
+                    | Level::RemoteRam(_)
+                    | Level::PersistentMemory
+                    | Level::Cxl
+                    | Level::Io
+                    | Level::Uncached
+            )
+        );
+        level && self.coherence() == Coherence::None
+    }
+
     /// Whether it tells where the access was served; what perf calls an unparsable data source does not.
     pub fn is_available(self) -> bool {
         self.coherence() != Coherence::Unknown
@@ -344,6 +365,24 @@ mod tests {
             Some(Level::L3),
             Coherence::None,
         );
+    }
+
+    #[test]
+    fn own_caches_and_memory_keep_nobody_waiting_and_modified_or_shared_caches_may() {
+        for raw in [0x6a10_0142, 0x6810_0442, 0x1a_4908_1042] {
+            assert!(source(raw).waited_for_nobody(), "{raw:#x}");
+        }
+        let third_level = 0x106_6810_0842;
+        let arm_hitm_in_l1 = 0x2_8880_0142;
+        let in_flight = 0x118_6810_0242;
+        for raw in [
+            third_level,
+            arm_hitm_in_l1,
+            in_flight,
+            DataSource::NOT_AVAILABLE,
+        ] {
+            assert!(!source(raw).waited_for_nobody(), "{raw:#x}");
+        }
     }
 
     #[test]

@@ -65,7 +65,8 @@ fn set(bits: u64, names: &'static [&'static str]) -> impl Iterator<Item = &'stat
     named.filter_map(move |(bit, name)| (bits >> bit & 1 == 1).then_some(*name))
 }
 
-fn joined(names: Vec<&str>) -> String {
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
     if names.is_empty() {
         "N/A".to_owned()
     } else {
@@ -114,7 +115,7 @@ impl DataSource {
         let levels = if levels.is_empty() && !near.is_empty() {
             String::new()
         } else {
-            joined(levels)
+            joined(levels.into_iter())
         };
         format!("{near}{levels}{}", hit_or_miss(bits))
     }
@@ -122,18 +123,13 @@ impl DataSource {
     /// `HitM`, `None or Peer`.
     pub fn snoop_words(self) -> String {
         let snoops = set(self.snoop_bits(), &SNOOPS);
-        joined(
-            snoops
-                .chain(set(self.snoop_extended_bits(), &SNOOPS_EXTENDED))
-                .collect(),
-        )
+        joined(snoops.chain(set(self.snoop_extended_bits(), &SNOOPS_EXTENDED)))
     }
 
     /// `L1 or L2 hit`.
     pub fn tlb_words(self) -> String {
         let bits = self.tlb_bits();
-        let levels = set(bits & !HIT_OR_MISS, &TLBS).collect();
-        joined(levels) + hit_or_miss(bits)
+        joined(set(bits & !HIT_OR_MISS, &TLBS)) + hit_or_miss(bits)
     }
 
     /// `Yes`, `No`, `N/A`.

@@ -151,6 +151,7 @@ mod tests {
             stores: 2000,
             samples: 2000,
             cost_ns: 1_000_000_000,
+            several_store: true,
             one_cpu: false,
             folded: 0,
             pmu_loads: PmuCounts::default(),

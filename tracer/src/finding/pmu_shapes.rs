@@ -109,14 +109,30 @@ fn one_counter_of_all_is_true_sharing_and_with_a_neighbour_mixed() {
 }
 
 #[test]
-fn one_store_sampled_in_thousands_of_steps_still_proves_turns() {
-    // About 20 stores in 0.4 s, so that most windows have the loads of one thread alone.
+fn one_store_sampled_in_thousands_of_steps_still_meets_the_loads_that_prove_turns() {
+    // About 20 stores in 0.4 s.
     let sparse = Pmu {
         stores: 20_000,
         ..PEBS
     };
     let threads = [thread(&[(Load, 0)]), thread(&[(Store, 8)])];
     check(&threads, sparse, &[(0, FalseSharing)]);
+    // So far apart in time that no window has a load and a store.
+    let apart = |keeps_sources: bool| {
+        let mut batch = run(&threads, sparse, STEPS, 1);
+        for (n, access) in (0..).zip(&mut batch.accesses) {
+            access.time_ns = 10_000_000_000 + n * 1_000_000_000;
+            if !keeps_sources {
+                access.measured.source = None;
+            }
+        }
+        let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
+        pipeline.feed(&batch);
+        pipeline.judge().remove(0)
+    };
+    assert_eq!(apart(true).verdict, Some(FalseSharing));
+    assert!(apart(true).is_finding());
+    assert_eq!(apart(false).verdict, None);
 }
 
 #[test]
@@ -161,22 +177,27 @@ fn an_initialisation_that_was_sampled_is_not_the_writer_that_was_not() {
     let mut reader = thread(&[(Load, 0)]);
     reader.during = 200_000..STEPS;
     // The adder's samples are of a thread that the source does not see at all.
-    let threads = [first, reader, unsampled];
-    let seen = |seed| {
-        let mut batch = run(&threads, PEBS, STEPS, seed);
+    let mut threads = [first, reader, unsampled];
+    let seen = |threads: &[Thread], seed| {
+        let mut batch = run(threads, PEBS, STEPS, seed);
         batch.accesses.retain(|access| access.op != Rmw);
         let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
         pipeline.feed(&batch);
         pipeline.judge()
     };
     for seed in 0..SEEDS {
-        let line = &seen(seed)[0];
+        let line = &seen(&threads, seed)[0];
         let expected = Standing::Insignificant(Reason::WriterNotSampled);
         assert_eq!(
             (line.standing, line.verdict),
             (expected, None),
             "seed {seed}"
         );
+    }
+    // The same stores while the reader reads are a writer.
+    threads[0].during = 200_000..240_000;
+    for seed in 0..SEEDS {
+        assert!(seen(&threads, seed)[0].verdict.is_some(), "seed {seed}");
     }
 }
 
@@ -190,6 +211,28 @@ fn a_line_that_all_read_is_nothing_however_hot() {
     check(&[reads(0), reads(1), reads(2)], PEBS, &[]);
     for judgement in judged(&[reads(0), reads(1)], PEBS, 1) {
         assert!(!judgement.standing.moves(), "{judgement:?}");
+    }
+}
+
+#[test]
+fn loads_that_memory_served_waited_for_no_other_cpu_whoever_stores_in_between() {
+    let served_by = |word: u64, seed| {
+        let threads = [thread(&[(Load, 0)]), thread(&[(Store, 8)])];
+        let mut batch = run(&threads, PEBS, STEPS, seed);
+        for access in batch.accesses.iter_mut().filter(|a| a.op == Load) {
+            access.measured.source = crate::data_source::DataSource::new(word);
+        }
+        let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
+        pipeline.feed(&batch);
+        pipeline.judge().remove(0)
+    };
+    for seed in 0..SEEDS {
+        let from_memory = served_by(0x1a_4908_1042, seed);
+        let expected = Standing::Insignificant(Reason::ServedApart);
+        assert_eq!(from_memory.standing, expected, "seed {seed}");
+        // Of a line that was on its way nothing is said, and the order decides.
+        let in_flight = served_by(0x118_6810_0242, seed);
+        assert!(in_flight.is_finding(), "seed {seed}: {in_flight:?}");
     }
 }
 

@@ -44,6 +44,10 @@ pub(super) fn thread(steps: &[(Op, u64)]) -> Thread {
 }
 
 /// What the PMU can do.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a thing that some PMU can and another cannot"
+)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pmu {
     /// One in so many loads of enough latency; 0 for none.

@@ -37,6 +37,8 @@ pub enum Reason {
     FromOtherCaches,
     /// Shared, at a cost that matters, but the sizes of accesses are not known, and they decide its kind.
     SizesUnknown,
+    /// Shared, and costly, but the loads came from the CPUs' own caches or from memory, not from another CPU.
+    ServedApart,
     /// Watch windows saw every access to it for long enough, and no sharing.
     Contradicted,
 }
@@ -115,6 +117,8 @@ fn objection(
         let mostly_phases = sharing.weight < 0.1 * samples;
         return Some(if mostly_phases && !below(evidence.cost_ns as f64) {
             Reason::NotInterleaved
+        } else if evidence.pmu_loads.sampled > 0 && !below(evidence.cost_ns as f64) {
+            Reason::ServedApart
         } else {
             Reason::CostBelowThreshold
         });
@@ -137,10 +141,12 @@ fn without_store(evidence: &Evidence, seen_moving: bool, model: &Model) -> Reaso
 }
 
 /// Whether the line has so much of the stores that come without a latency, that what it costs must not be judged by
-/// its loads: Haswell to Ice Lake measure nothing of a store (`precise_datala_hsw`, arch/x86/events/intel/ds.c).
+/// its loads: Haswell to Ice Lake measure nothing of a store (`precise_datala_hsw`, arch/x86/events/intel/ds.c). Where one
+/// thread stores, the others' loads tell.
 fn stored_often(evidence: &Evidence, model: &Model) -> bool {
     let stores = evidence.untimed_stores() as f64;
-    model.untimed_stores > 0
+    evidence.several_store
+        && model.untimed_stores > 0
         && stores >= model.thresholds.cost_share * model.untimed_stores as f64
         && evidence.sharing.stores >= model.thresholds.store_samples
 }
@@ -161,6 +167,7 @@ mod tests {
             stores: 2000,
             samples: 2000,
             cost_ns: 1_000_000_000,
+            several_store: true,
             one_cpu: false,
             folded: 0,
             pmu_loads: PmuCounts::default(),
@@ -311,6 +318,13 @@ mod tests {
         assert_eq!(untimed(40), Standing::Significant);
         let few = Standing::Insignificant(Reason::CostBelowThreshold);
         assert_eq!(untimed(39), few);
+        let by_one = judged(Some(Verdict::FalseSharing), |e| {
+            e.sharing.cost_ns = 0.0;
+            e.cost_ns = 0;
+            e.pmu_stores.sampled = 40;
+            e.several_store = false;
+        });
+        assert_eq!(by_one, few);
     }
 
     #[test]

@@ -164,7 +164,12 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
         taken_words(row),
         row.latency_cycles
             .map_or_else(String::new, |cycles| grouped(cycles.round() as u64)),
-        percent(row.cost_share),
+        // A PMU that measures no latency there says nothing of the cost.
+        if finding.coherence.is_some() && row.latency_cycles.is_none() {
+            String::new()
+        } else {
+            percent(row.cost_share)
+        },
         function(&row.code),
         source(&row.code),
     ]

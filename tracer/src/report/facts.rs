@@ -54,6 +54,11 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) ->
                 capital(&count(n, "sampled store", "sampled stores")),
                 if n == 1 { "it" } else { "they" }
             )),
+            Fact::UnknownSizes if judgement.verdict.is_none() => out.push(
+                "The sizes of some accesses are not known. Whether they overlap within their aligned 8 bytes decides \
+                 which bytes are shared."
+                    .to_owned(),
+            ),
             Fact::UnknownSizes => out.push(
                 "The sizes of some accesses are not known. The verdict assumes aligned accesses of at most 8 bytes."
                     .to_owned(),
@@ -101,6 +106,7 @@ pub(super) fn reason(reason: Reason, cost_threshold: f64, unit: CostUnit) -> Str
             "came from other CPUs' caches, but no store was sampled".to_owned()
         }
         Reason::SizesUnknown => "the sizes of its accesses decide, and are not known".to_owned(),
+        Reason::ServedApart => "its loads waited for memory, not for other CPUs".to_owned(),
         Reason::Contradicted => "watch windows saw no sharing".to_owned(),
     }
 }
@@ -170,12 +176,15 @@ fn waited(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Option<String
     let shared = share(judgement.shared_cost_ns as f64, whole_ns);
     if unit == CostUnit::LatencyCycles {
         return (judgement.cost_ns > 0).then(|| {
-            format!(
-                "Its loads took {} {}, {} of it in moments when several CPUs used the line.",
-                percent(all),
-                cost_words::of_sampled(unit),
-                percent(shared)
-            )
+            let (all, shared) = (percent(all), percent(shared));
+            let whole = cost_words::of_sampled(unit);
+            if all == shared {
+                format!("Its loads took {all} {whole}, all of it while other CPUs used the line.")
+            } else {
+                format!(
+                    "Its loads took {all} {whole}; {shared} were while other CPUs used the line."
+                )
+            }
         });
     }
     if stalled == 0 {

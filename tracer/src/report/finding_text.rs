@@ -227,6 +227,8 @@ fn users(group: &Group, finding: &Finding, by_name: bool) -> String {
         }
     };
     match (group.writers.is_empty(), group.readers.is_empty()) {
+        // Nobody was sampled writing, and somebody does.
+        (true, _) if finding.moves => format!("read by {}", who(&group.readers)),
         (true, _) => format!("only read, by {}", who(&group.readers)),
         (false, true) => format!("written by {}", who(&group.writers)),
         (false, false) => format!(

@@ -13,7 +13,7 @@ use crate::{
 
 /// The outcomes of sampled accesses as the report has them; `None` where no PMU sampled any.
 pub(super) fn coherence(pmu: &PmuCounts) -> Option<Coherence> {
-    (pmu.sampled > 0).then(|| Coherence {
+    (pmu.sampled > 0).then_some(Coherence {
         sampled: pmu.sampled,
         local_hitm: pmu.local_hitm,
         remote_hitm: pmu.remote_hitm,

@@ -212,8 +212,12 @@ fn headline(out: &mut Lines, report: &Report) {
             let lines = report.insignificant.iter().filter(|line| line.moves);
             let share: f64 = lines.clone().map(|line| line.cost.share).sum();
             let text = format!(
-                "{} between CPUs for {} {}, but the samples do not tell which bytes are fought over.",
-                count(lines.count() as u64, "cache line moves", "cache lines move"),
+                "{} {} {}, but the samples do not tell which bytes are fought over.",
+                count(
+                    lines.count() as u64,
+                    "cache line that moves between CPUs takes",
+                    "cache lines that move between CPUs take"
+                ),
                 percent(share.min(1.0)),
                 cost_words::of_sampled(out.unit)
             );
@@ -245,7 +249,8 @@ fn headline(out: &mut Lines, report: &Report) {
         out.line(&line);
     }
     out.prose("", &looked_at(&report.run));
-    if report.findings.is_empty() && report.run.samples > 0 {
+    let moving = report.insignificant.iter().any(|line| line.moves);
+    if report.findings.is_empty() && report.run.samples > 0 && !moving {
         out.prose("", &how_sure(&report.run, out.unit));
     }
 }

@@ -210,6 +210,7 @@ fn weight(judgement: &Judgement) -> Option<f64> {
             Reason::OneCpu
             | Reason::NotInterleaved
             | Reason::CostBelowThreshold
+            | Reason::ServedApart
             | Reason::Contradicted => None,
         },
     }
