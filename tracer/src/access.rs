@@ -163,14 +163,22 @@ pub enum Place {
         /// Virtual address.
         addr: u64,
     },
+    /// Memory that only a PMU's record places: no mapping of the process is known there, but the physical address.
+    Physical {
+        /// Physical address.
+        addr: u64,
+    },
 }
+
+/// Smallest page of the architectures known here: memory beyond may be anywhere.
+const PAGE: u64 = 4096;
 
 impl Place {
     /// Byte position within the place's own numbering: file offset or virtual address.
     pub fn position(self) -> u64 {
         match self {
             Place::Shared { offset, .. } => offset,
-            Place::Private { addr, .. } | Place::Kernel { addr } => addr,
+            Place::Private { addr, .. } | Place::Kernel { addr } | Place::Physical { addr } => addr,
         }
     }
 
@@ -188,6 +196,16 @@ impl Place {
                 addr: position,
             },
             Place::Kernel { .. } => Place::Kernel { addr: position },
+            Place::Physical { .. } => Place::Physical { addr: position },
+        }
+    }
+
+    /// Whether bytes that follow one another in an address space do so in this numbering, from this place up to
+    /// `position`: physical addresses tell nothing beyond their page.
+    pub fn reaches(self, position: u64) -> bool {
+        match self {
+            Place::Physical { addr } => addr / PAGE == position / PAGE,
+            Place::Shared { .. } | Place::Private { .. } | Place::Kernel { .. } => true,
         }
     }
 
@@ -221,6 +239,7 @@ impl fmt::Display for LineKey {
             }
             Place::Private { space, addr } => write!(f, "private:{}:{addr:#x}", space.0),
             Place::Kernel { addr } => write!(f, "kernel:{addr:#x}"),
+            Place::Physical { addr } => write!(f, "physical:{addr:#x}"),
         }
     }
 }

@@ -63,7 +63,7 @@ impl Pipeline {
             while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
                 self.take_context(due);
             }
-            let (space, place) = self.spaces.place(access.pid, access.addr);
+            let (space, place) = self.spaces.place_of(access);
             if matches!(place, Place::Private { .. }) {
                 self.heap.touch(space, access.addr);
             }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Pid, Place, SpaceId, Tid},
+    access::{Access, Pid, Place, SpaceId, Tid},
     event::{Context, ContextKind, LocalBlock, Mapping},
 };
 
@@ -261,6 +261,20 @@ impl AddressSpaces {
         (id, place)
     }
 
+    /// Resolves an access to the memory it touched. Where no mapping is known, as of a process that was there before
+    /// and told nothing, its physical address, if it has one, still lets two processes meet. With a mapping the
+    /// physical address is not used: the page may have moved between two samples.
+    pub fn place_of(&mut self, access: &Access) -> (SpaceId, Place) {
+        let (space, place) = self.place(access.pid, access.addr);
+        let physical = access.measured.phys_addr.filter(|_| {
+            matches!(place, Place::Private { .. }) && self.mapping(space, access.addr).is_none()
+        });
+        match physical {
+            Some(addr) => (space, Place::Physical { addr: addr.get() }),
+            None => (space, place),
+        }
+    }
+
     /// The mapping of a space at an address.
     pub fn mapping(&self, space: SpaceId, addr: u64) -> Option<&Arc<Mapping>> {
         self.spaces.get(space.0 as usize)?.mappings.find(addr)
@@ -281,7 +295,7 @@ impl AddressSpaces {
 
     /// Where the memory can be reached now: the processes that run and have it mapped, with the address. Of
     /// a shared place, those in whose spaces accesses were resolved. Nobody reaches a kernel place by an
-    /// address of its own.
+    /// address of its own, and of a physical one no virtual address is known.
     pub fn addresses(&self, place: Place) -> Vec<(Pid, u64)> {
         let runs = |space: &&Space| !space.left;
         match place {
@@ -296,7 +310,7 @@ impl AddressSpaces {
                 .filter(runs)
                 .filter_map(|space| Some((space.pid, space.mappings.address(place)?)))
                 .collect(),
-            Place::Kernel { .. } => Vec::new(),
+            Place::Kernel { .. } | Place::Physical { .. } => Vec::new(),
         }
     }
 
@@ -321,7 +335,10 @@ impl AddressSpaces {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
+    use crate::access::{Basis, Cpu, Measured, Op};
 
     fn mapping(start: u64, len: u64, name: &str) -> Mapping {
         Mapping {
@@ -394,6 +411,39 @@ mod tests {
             spaces.place(Pid(1), 0x20_0040).1,
             spaces.place(Pid(2), 0x20_0040).1
         );
+    }
+
+    #[test]
+    fn a_physical_address_places_what_no_mapping_does_and_nothing_else() {
+        let mut spaces = AddressSpaces::default();
+        map(&mut spaces, 1, mapping(0x20_0000, 0x1000, "[heap]"));
+        let mut at = |pid, addr, physical| {
+            let access = Access {
+                time_ns: 1,
+                addr,
+                ip: 0x401000,
+                cost_ns: 0,
+                pid: Pid(pid),
+                tid: Tid(pid),
+                cpu: Cpu(0),
+                size: 8,
+                op: Op::Load,
+                basis: Basis::Sampled,
+                locked: false,
+                kernel: false,
+                measured: Measured {
+                    phys_addr: NonZeroU64::new(physical),
+                    ..Measured::default()
+                },
+            };
+            spaces.place_of(&access).1
+        };
+        let physical = Place::Physical { addr: 0x9000 };
+        assert_eq!(at(2, 0x30_0000, 0x9000), physical);
+        assert_eq!(at(3, 0x70_0000, 0x9000), physical);
+        assert!(matches!(at(2, 0x30_0000, 0), Place::Private { .. }));
+        assert!(matches!(at(1, 0x20_0040, 0x9000), Place::Private { .. }));
+        assert!(matches!(at(2, u64::MAX - 7, 0x9000), Place::Kernel { .. }));
     }
 
     #[test]

@@ -9,12 +9,14 @@
 //! A window is one slice, or up to [`MAX_WINDOW_SLICES`] while the line has had fewer than
 //! [`WINDOW_SAMPLES`] samples in it. Nothing is ever paired across windows.
 
+mod window;
+
 use crate::{
-    access::{Access, LineSize, Tid},
+    access::{Access, Basis, LineSize, Tid},
     analysis::{
-        CpuSet, Evidence, Sharing, SiteCounts,
-        conflict::{Touch, conflicts},
+        CpuSet, Evidence, PmuCounts, Sharing, SiteCounts,
         order::Order,
+        pmu::{MeasuredLine, Taken},
         site::{Record, SiteKey},
         small_map::SmallMap,
     },
@@ -61,6 +63,8 @@ pub struct Line {
     several: bool,
     /// Boxed because few lines are ever shared.
     sharing: Option<Box<Sharing>>,
+    /// Boxed because runs without a PMU have none.
+    measured: Option<Box<MeasuredLine>>,
 }
 
 impl Line {
@@ -79,6 +83,7 @@ impl Line {
             first: None,
             several: false,
             sharing: None,
+            measured: None,
         }
     }
 
@@ -100,11 +105,22 @@ impl Line {
         self.last_slice = self.last_slice.max(slice);
         self.accesses = self.accesses.saturating_add(1);
         self.cost_ns = self.cost_ns.saturating_add(piece.cost_ns);
+        let measured = (access.basis == Basis::Sampled).then(|| {
+            let measured = self.measured.get_or_insert_default();
+            measured.count(access, piece.cost_ns, slice);
+            measured
+        });
         if let Some(record) = self.sites.slot(key, MAX_SITES) {
             record.count(access, piece.cost_ns);
+            if let Some(measured) = measured {
+                measured.count_site(&mut record.measured, access);
+            }
         }
         if self.sites.len() >= MAX_SITES {
             self.folded += self.sites.forget_rare(Record::accesses);
+            if let Some(measured) = &mut self.measured {
+                measured.keep(self.sites.values_mut().map(|record| &mut record.measured));
+            }
         }
         if !access.op.touches() {
             return;
@@ -128,66 +144,14 @@ impl Line {
         }
         self.order.clear();
         self.window_cost_ns = 0;
+        if let Some(measured) = &mut self.measured {
+            measured.window = Taken::default();
+        }
     }
 
-    /// What the open window shows so far; `None` while only one thread is in it.
-    fn open_window(&self, line_size: LineSize) -> Option<Sharing> {
-        let turns = self.order.turns()?;
-        let cost_ns = self.window_cost_ns as f64;
-        let mut window = Sharing {
-            hand_offs: turns.hand_offs,
-            expected_hand_offs: turns.expected,
-            ..Sharing::default()
-        };
-        if turns.stores == 0.0 {
-            window.unstored_cost_ns = cost_ns;
-        }
-        if turns.interleaving == 0.0 {
-            return Some(window);
-        }
-        let Some(conflicts) = conflicts(&self.touches(), line_size) else {
-            return Some(window);
-        };
-        let weight = turns.samples * turns.interleaving;
-        window.weight = weight;
-        window.true_weight = weight * conflicts.true_share;
-        window.false_weight = weight * conflicts.false_share;
-        if self.conflicts_without_harvest() {
-            window.exact_weight = weight;
-        }
-        window.cost_ns = cost_ns * turns.interleaving;
-        window.samples = turns.samples;
-        window.stores = turns.stores;
-        window.minority = turns.minority;
-        Some(window)
-    }
-
-    fn touches(&self) -> Vec<Touch> {
-        let open = |(key, record): &(SiteKey, Record)| {
-            let accesses = record.in_window();
-            (accesses > 0 && key.op().touches()).then(|| Touch {
-                tid: key.tid,
-                offset: key.offset,
-                size: key.size,
-                stores: key.op().stores(),
-                accesses,
-            })
-        };
-        self.sites.iter().filter_map(open).collect()
-    }
-
-    /// Whether, in the open window, a stalled or decoded store meets such an access of another thread.
-    fn conflicts_without_harvest(&self) -> bool {
-        let exact =
-            |(key, record): &&(SiteKey, Record)| record.window_exact > 0 && key.op().touches();
-        let mut stored = false;
-        let mut first = None;
-        let mut several = false;
-        for (key, _) in self.sites.iter().filter(exact) {
-            stored |= key.op().stores();
-            several |= *first.get_or_insert(key.tid) != key.tid;
-        }
-        stored && several
+    /// Whether a load of it was served by another CPU's cache: others use it, sampled or not.
+    pub fn taken(&self) -> bool {
+        (self.measured.as_ref()).is_some_and(|measured| measured.loads.taken() > 0)
     }
 
     /// Whether more than one thread has touched it.
@@ -201,6 +165,10 @@ impl Line {
         if let Some(window) = self.open_window(line_size) {
             sharing.add(&window);
         }
+        self.meet(&mut sharing, line_size);
+        let measured = |of: fn(&MeasuredLine) -> PmuCounts| {
+            (self.measured.as_deref()).map_or_else(PmuCounts::default, of)
+        };
         let mut cpus = CpuSet::default();
         for (_, record) in self.sites.iter() {
             cpus.merge(&record.cpus);
@@ -210,15 +178,30 @@ impl Line {
             stores: self.stores,
             samples: self.samples,
             cost_ns: self.cost_ns,
+            several_store: self.several_store(),
             one_cpu: cpus.len() == 1,
             folded: self.folded,
+            pmu_loads: measured(|m| m.loads),
+            pmu_stores: measured(|m| m.stores),
+            unknown_sizes: self.sites.iter().any(|(key, _)| !key.size_known()),
             sharing,
         }
     }
 
+    fn several_store(&self) -> bool {
+        let storing = self.sites.iter().filter(|(key, _)| key.op().stores());
+        let mut threads = storing.map(|(key, _)| key.tid);
+        let first = threads.next();
+        threads.any(|tid| Some(tid) != first)
+    }
+
     /// Its sites with their counts over the run, costliest first.
     pub fn sites(&self) -> Vec<SiteCounts> {
-        let mut sites: Vec<SiteCounts> = self.sites.iter().map(|(k, r)| r.counts(*k)).collect();
+        let measured = |r: &Record| {
+            (self.measured.as_ref()).map_or_else(PmuCounts::default, |m| m.site(r.measured))
+        };
+        let counts = |(k, r): &(SiteKey, Record)| r.counts(*k, measured(r));
+        let mut sites: Vec<SiteCounts> = self.sites.iter().map(counts).collect();
         sites.sort_by(|a, b| {
             let rank = |s: &SiteCounts| (s.cost_ns, s.accesses());
             rank(b).cmp(&rank(a)).then_with(|| a.site.cmp(&b.site))
@@ -245,10 +228,10 @@ impl Line {
     }
 
     /// Shared cost of the closed windows, nanoseconds, plus one for each interleaved sample; `None`
-    /// when no window was interleaved. Ranks what to keep.
+    /// when no window was interleaved and no load was served by another CPU's cache. Ranks what to keep.
     pub(super) fn shared_rank(&self) -> Option<u64> {
-        let sharing = self.sharing.as_ref().filter(|s| s.weight > 0.0)?;
-        Some((sharing.cost_ns + sharing.weight) as u64)
+        let sharing = (self.sharing.as_ref()).filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
+        Some((sharing.cost_ns + sharing.weight + sharing.unmet_cost_ns + sharing.unmet) as u64)
     }
 }
 
@@ -348,6 +331,57 @@ mod tests {
         let mut sampled = Sampled::new();
         sampled.samples(&[0, 1], [0, 8], 1000, 120);
         assert_eq!(sampled.sharing(), Sharing::default());
+    }
+
+    #[test]
+    fn what_was_measured_stays_with_its_site_when_others_are_forgotten() {
+        let mut line = Line::new(0);
+        for n in 0..3 * MAX_SITES as u32 {
+            // Thread 1 comes every second time, with a latency of its own; the others once.
+            let tid = if n % 2 == 0 { 1 } else { 1000 + n };
+            let access = Access {
+                time_ns: u64::from(n),
+                addr: 0x1000,
+                ip: 0x401000,
+                cost_ns: 0,
+                pid: Pid(1),
+                tid: Tid(tid),
+                cpu: Cpu(0),
+                size: 8,
+                op: Op::Load,
+                basis: if n % 4 == 3 {
+                    Basis::Stalled
+                } else {
+                    Basis::Sampled
+                },
+                locked: false,
+                kernel: false,
+                measured: Measured {
+                    latency_cycles: std::num::NonZeroU32::new(tid),
+                    ..Measured::default()
+                },
+            };
+            let piece = Piece {
+                offset: 0,
+                size: 8,
+                cost_ns: 0,
+            };
+            let key = SiteKey::new(&access, SpaceId(0), 0, 8);
+            line.observe(&access, piece, key, 0, LineSize::B64);
+        }
+        let sites = line.sites();
+        assert!(sites.len() < MAX_SITES);
+        for site in sites {
+            let (tid, pmu) = (site.site.tid.0, site.pmu);
+            let times = if tid == 1 {
+                3 * MAX_SITES as u64 / 2
+            } else {
+                u64::from((tid - 1000) % 4 != 3)
+            };
+            assert_eq!(pmu.sampled, times, "{tid}");
+            assert_eq!(pmu.latency_cycles, times * u64::from(tid), "{tid}");
+            assert_eq!(site.accesses(), times.max(1), "{tid}");
+        }
     }
 
     #[test]

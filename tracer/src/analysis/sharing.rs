@@ -1,5 +1,7 @@
 //! What the windows of a line showed, in sums: the numbers that verdicts are made of.
 
+use crate::analysis::{PmuCounts, pmu::Taken};
+
 /// What the closed windows of a line showed, summed. Shares are of `weight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sharing {
@@ -10,6 +12,10 @@ pub struct Sharing {
     /// The part of `weight` that conflicts with accesses to other bytes. Overlaps with `true_weight`:
     /// lock and data under it are both.
     pub false_weight: f64,
+    /// `true_weight`, if each access of unknown size reached to the end of its aligned word.
+    pub widest_true_weight: f64,
+    /// `false_weight`, likewise.
+    pub widest_false_weight: f64,
     /// The part of `weight` in windows whose stalled and decoded accesses alone show a conflict.
     pub exact_weight: f64,
     /// Stalled time of each window times its interleaving, nanoseconds.
@@ -26,6 +32,14 @@ pub struct Sharing {
     pub stores: f64,
     /// Of those, by threads other than their window's most frequent one.
     pub minority: f64,
+    /// Loads that a PMU saw served by another CPU's cache. Each is a hand-off, and proves that CPUs take turns.
+    pub taken: f64,
+    /// Their cost.
+    pub taken_cost_ns: f64,
+    /// Of those, the ones in windows without a store by another thread: whose bytes they met is not known there.
+    pub unmet: f64,
+    /// Their cost.
+    pub unmet_cost_ns: f64,
 }
 
 impl Sharing {
@@ -33,6 +47,8 @@ impl Sharing {
         self.weight += window.weight;
         self.true_weight += window.true_weight;
         self.false_weight += window.false_weight;
+        self.widest_true_weight += window.widest_true_weight;
+        self.widest_false_weight += window.widest_false_weight;
         self.exact_weight += window.exact_weight;
         self.cost_ns += window.cost_ns;
         self.unstored_cost_ns += window.unstored_cost_ns;
@@ -41,6 +57,22 @@ impl Sharing {
         self.samples += window.samples;
         self.stores += window.stores;
         self.minority += window.minority;
+        self.taken += window.taken;
+        self.taken_cost_ns += window.taken_cost_ns;
+        self.unmet += window.unmet;
+        self.unmet_cost_ns += window.unmet_cost_ns;
+    }
+
+    /// A window without a store that its loads could have met.
+    pub(super) fn unmet(taken: Taken) -> Sharing {
+        let (loads, cost_ns) = (taken.loads as f64, taken.cost_ns as f64);
+        Sharing {
+            taken: loads,
+            taken_cost_ns: cost_ns,
+            unmet: loads,
+            unmet_cost_ns: cost_ns,
+            ..Sharing::default()
+        }
     }
 }
 
@@ -55,10 +87,41 @@ pub struct Evidence {
     pub samples: u64,
     /// Sampled time spent waiting for the line, nanoseconds.
     pub cost_ns: u64,
+    /// Several threads stored to it.
+    pub several_store: bool,
     /// All of it ran on one CPU.
     pub one_cpu: bool,
     /// Accesses whose site was forgotten because the line has too many.
     pub folded: u64,
+    /// What a PMU measured of its loads.
+    pub pmu_loads: PmuCounts,
+    /// What a PMU measured of its stores.
+    pub pmu_stores: PmuCounts,
+    /// Whether some access has an unknown size.
+    pub unknown_sizes: bool,
     /// What the windows showed.
     pub sharing: Sharing,
+}
+
+impl Evidence {
+    /// The same, if each access of unknown size reached to the end of its aligned word.
+    #[must_use]
+    pub fn widest(&self) -> Evidence {
+        let mut widest = *self;
+        widest.sharing.true_weight = self.sharing.widest_true_weight;
+        widest.sharing.false_weight = self.sharing.widest_false_weight;
+        widest
+    }
+
+    /// Loads that another CPU had modified or had, and stores, as a PMU measured them.
+    pub fn pmu(&self) -> PmuCounts {
+        let mut all = self.pmu_loads;
+        all.add(&self.pmu_stores);
+        all
+    }
+
+    /// Stores sampled without a latency: what they waited is in no cost.
+    pub fn untimed_stores(&self) -> u64 {
+        self.pmu_stores.sampled - self.pmu_stores.timed
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     access::{Access, Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid},
-    analysis::CpuSet,
+    analysis::{CpuSet, PmuCounts},
 };
 
 /// What tells two sites of a line apart.
@@ -26,7 +26,13 @@ pub struct Site {
     pub locked: bool,
     /// Executed in kernel mode.
     pub kernel: bool,
+    /// Whether `size` is known; else it is the one byte that is certain.
+    pub size_known: bool,
 }
+
+/// Bytes of the widest access that has an unknown size: such sizes come from PMUs' records, and of the instructions
+/// that wait for other CPUs few are wider.
+const WORD: u8 = 8;
 
 impl Site {
     /// The bytes of the line that the site touches.
@@ -48,7 +54,9 @@ pub struct SiteCounts {
     pub harvested: u32,
     /// Accesses trapped in watch windows; no samples, so never added to the others.
     pub trapped: u64,
-    /// Sampled time spent waiting here, nanoseconds.
+    /// Accesses by basis: sampled by a PMU, with what it measured.
+    pub pmu: PmuCounts,
+    /// Sampled time spent waiting here, nanoseconds, or the latency of loads, cycles.
     pub cost_ns: u64,
     /// Where it ran.
     pub cpus: CpuSet,
@@ -57,7 +65,9 @@ pub struct SiteCounts {
 impl SiteCounts {
     /// Sampled accesses of any basis.
     pub fn accesses(&self) -> u64 {
-        u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested)
+        let by_timer =
+            u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested);
+        by_timer + self.pmu.sampled
     }
 }
 
@@ -70,7 +80,7 @@ pub(super) struct SiteKey {
     pub(super) tid: Tid,
     pub(super) offset: u8,
     pub(super) size: u8,
-    /// Bits 0-2 the [`Op`], bit 3 locked, bit 4 kernel.
+    /// Bits 0-2 the [`Op`], bit 3 locked, bit 4 kernel, bit 5 size unknown.
     kind: u8,
 }
 
@@ -90,7 +100,24 @@ impl SiteKey {
             tid: access.tid,
             offset,
             size,
-            kind: op | u8::from(access.locked) << 3 | u8::from(access.kernel) << 4,
+            kind: op
+                | u8::from(access.locked) << 3
+                | u8::from(access.kernel) << 4
+                | u8::from(access.size == 0) << 5,
+        }
+    }
+
+    pub(super) fn size_known(self) -> bool {
+        self.kind & 32 == 0
+    }
+
+    /// The bytes that the access may touch at most: where its size is not known, up to the end of the aligned word
+    /// that it begins in, since an aligned access of a word or less ends there.
+    pub(super) fn widest(self) -> u8 {
+        if self.size_known() {
+            self.size
+        } else {
+            WORD - self.offset % WORD
         }
     }
 
@@ -115,6 +142,7 @@ impl SiteKey {
             op: self.op(),
             locked: self.kind & 8 != 0,
             kernel: self.kind & 16 != 0,
+            size_known: self.size_known(),
         }
     }
 }
@@ -122,9 +150,12 @@ impl SiteKey {
 /// The counts of one site, and of the open window apart.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
+    /// Those that a PMU sampled included.
     stalled: u32,
     decoded: u32,
     harvested: u32,
+    /// Number of the site among those that a PMU sampled; see [`MeasuredLine`](super::pmu::MeasuredLine).
+    pub(super) measured: u32,
     /// Stalled and decoded accesses in the open window.
     pub(super) window_exact: u32,
     /// Harvested accesses in the open window.
@@ -164,13 +195,15 @@ impl Record {
         u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested)
     }
 
-    pub(super) fn counts(&self, key: SiteKey) -> SiteCounts {
+    pub(super) fn counts(&self, key: SiteKey, pmu: PmuCounts) -> SiteCounts {
+        let sampled = u32::try_from(pmu.sampled).unwrap_or(u32::MAX);
         SiteCounts {
             site: key.site(),
-            stalled: self.stalled,
+            stalled: self.stalled.saturating_sub(sampled),
             decoded: self.decoded,
             harvested: self.harvested,
             trapped: 0,
+            pmu,
             cost_ns: self.cost_ns,
             cpus: self.cpus.clone(),
         }
@@ -212,10 +245,37 @@ mod tests {
                     op,
                     locked,
                     kernel,
+                    size_known: true,
                 };
                 assert_eq!(site, expected);
             }
         }
+    }
+
+    #[test]
+    fn an_access_of_unknown_size_may_reach_to_the_end_of_its_word() {
+        let widest = |offset, size| {
+            let access = Access {
+                time_ns: 1,
+                addr: 0x1000 + u64::from(offset),
+                ip: 0x401000,
+                cost_ns: 0,
+                pid: Pid(1),
+                tid: Tid(2),
+                cpu: Cpu(3),
+                size,
+                op: Op::Load,
+                basis: Basis::Sampled,
+                locked: false,
+                kernel: false,
+                measured: Measured::default(),
+            };
+            let key = SiteKey::new(&access, SpaceId(0), offset, size.max(1) as u8);
+            assert_eq!(key.site().size_known, size > 0);
+            key.widest()
+        };
+        assert_eq!((widest(0, 0), widest(4, 0), widest(63, 0)), (8, 4, 1));
+        assert_eq!((widest(4, 4), widest(0, 16)), (4, 16));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Sites for tests.
 
-use super::{CpuSet, Site, SiteCounts};
+use super::{CpuSet, PmuCounts, Site, SiteCounts};
 use crate::access::{Op, Pid, SpaceId, Tid};
 
 /// A site of process 1 that samples decoded this often.
@@ -16,11 +16,13 @@ pub(crate) fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> Site
             op,
             locked: false,
             kernel: false,
+            size_known: true,
         },
         stalled: 0,
         decoded,
         harvested: 0,
         trapped: 0,
+        pmu: PmuCounts::default(),
         cost_ns: 0,
         cpus: CpuSet::default(),
     }

@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::{Access, LineKey, LineSize, Place, SpaceId},
     analysis::{
-        AnalysisOptions,
+        AnalysisOptions, PmuCounts,
         line::{Line, MAX_WINDOW_SLICES, Piece, Slice},
+        pmu::is_store_sample,
         site::SiteKey,
     },
 };
@@ -29,6 +30,25 @@ pub struct Totals {
     pub evicted_cost_ns: u64,
     /// Of the dropped lines, those that several threads had touched: their sharing is lost.
     pub evicted_shared_lines: u64,
+    /// What a PMU measured of all loads.
+    pub pmu_loads: PmuCounts,
+    /// What a PMU measured of all stores.
+    pub pmu_stores: PmuCounts,
+}
+
+impl Totals {
+    /// Stores sampled without a latency.
+    pub fn untimed_stores(&self) -> u64 {
+        self.pmu_stores.sampled - self.pmu_stores.timed
+    }
+
+    fn count_pmu(&mut self, access: &Access) {
+        if is_store_sample(access) {
+            self.pmu_stores.count(access);
+        } else {
+            self.pmu_loads.count(access);
+        }
+    }
 }
 
 /// Per-line tables of a run. Feed it accesses in order of time; look at any time.
@@ -66,6 +86,7 @@ impl LineTable {
         let slice = Slice::try_from(access.time_ns / self.slice_ns).unwrap_or(Slice::MAX);
         self.newest_slice = self.newest_slice.max(slice);
         self.totals.accesses += 1;
+        self.totals.count_pmu(access);
         let mut cost_ns = u64::from(access.cost_ns);
         self.totals.cost_ns = self.totals.cost_ns.saturating_add(cost_ns);
         let mut position = place.position();
@@ -83,7 +104,7 @@ impl LineTable {
             cost_ns = 0;
             remaining -= size;
             match position.checked_add(size) {
-                Some(next) if remaining > 0 => position = next,
+                Some(next) if remaining > 0 && place.reaches(next) => position = next,
                 _ => break,
             }
         }
@@ -260,6 +281,16 @@ mod tests {
         observe(&mut table, &last);
         assert_eq!(table.len(), 10);
         accounted(&table);
+    }
+
+    #[test]
+    fn an_access_beyond_its_page_touches_no_physical_line_there() {
+        let mut table = LineTable::new(AnalysisOptions::default());
+        for (offset, lines) in [(0x1ffc, 1), (0x103c, 3)] {
+            let place = Place::Physical { addr: offset };
+            table.observe(&access(1, 0x7f00_0000 + offset, 1), place, SpaceId(0));
+            assert_eq!(table.len(), lines);
+        }
     }
 
     #[test]

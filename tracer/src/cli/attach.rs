@@ -12,6 +12,7 @@ use super::{
     report::{RunDescription, analysis_options, make, thresholds},
 };
 use crate::{
+    access::CostUnit,
     finding::{Confidence, Verdict},
     module::ModuleStore,
     names::{Names, Resolver},
@@ -64,6 +65,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         frequency_hz: Some(args.sampling.frequency),
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
+        cost_unit: CostUnit::SampledTime,
         watch: observation.watch_facts(),
         heap: observation.heap_facts(),
         caveats,

@@ -9,7 +9,7 @@ use super::{
     heap_options, output, watch_options,
 };
 use crate::{
-    access::LineSize,
+    access::{CostUnit, LineSize},
     analysis::AnalysisOptions,
     event::Batch,
     finding::{PairThresholds, Thresholds},
@@ -34,6 +34,8 @@ pub struct RunDescription {
     pub targets: Vec<model::Target>,
     /// CPUs sampled.
     pub cpus: u32,
+    /// What costs are in.
+    pub cost_unit: CostUnit,
     /// What watching could cost; `None` when nothing was watched.
     pub watch: Option<WatchFacts>,
     /// What following the heap costs; `None` when it was not followed.
@@ -129,6 +131,7 @@ fn describe(meta: &Meta) -> RunDescription {
         frequency_hz: meta.frequency_hz,
         targets,
         cpus: meta.machine.online_cpus.unwrap_or(0),
+        cost_unit: CostUnit::from_name(&meta.cost_unit).unwrap_or_default(),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
         // Of the reader, which has those of the recording too.
@@ -167,6 +170,7 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
         lines: Some(pipeline.lines()),
         shared_lines: Some(pipeline.shared_lines()),
         thresholds: *pipeline.thresholds(),
+        cost_unit: run.cost_unit,
     }
 }
 

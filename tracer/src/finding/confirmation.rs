@@ -56,7 +56,12 @@ impl Opinion {
             verdict,
             standing,
             confidence: Confidence::Sampled,
-            shared_cost_ns: evidence.sharing.cost_ns,
+            shared_cost_ns: if standing.moves() {
+                // Of which bytes is not known; that it moved is.
+                evidence.sharing.cost_ns.max(evidence.sharing.taken_cost_ns)
+            } else {
+                evidence.sharing.cost_ns
+            },
             change: None,
         }
     }
@@ -86,12 +91,18 @@ impl Opinion {
         match self.standing {
             Standing::Significant => confirmed,
             Standing::Insignificant(
-                Reason::NoStoreSeen | Reason::TooFewStores | Reason::TooFewSamples,
+                Reason::NoStoreSeen
+                | Reason::TooFewStores
+                | Reason::TooFewSamples
+                | Reason::WriterNotSampled
+                | Reason::FromOtherCaches
+                | Reason::SizesUnknown,
             ) => {
                 // What was waited for while several threads used the line: that one of them stores is now known.
                 let sharing = &evidence.sharing;
                 let cost_ns =
                     (sharing.cost_ns + sharing.unstored_cost_ns).min(evidence.cost_ns as f64);
+                let cost_ns = cost_ns.max(sharing.taken_cost_ns);
                 let enough = (model.share(cost_ns))
                     .is_some_and(|share| share >= model.thresholds.cost_share);
                 if !enough {
@@ -129,7 +140,7 @@ mod tests {
     use super::*;
     use crate::{
         access::LineSize,
-        analysis::{HandOffs, Sharing},
+        analysis::{HandOffs, PmuCounts, Sharing},
         finding::Thresholds,
     };
 
@@ -140,8 +151,12 @@ mod tests {
             stores: 2000,
             samples: 2000,
             cost_ns: 1_000_000_000,
+            several_store: true,
             one_cpu: false,
             folded: 0,
+            pmu_loads: PmuCounts::default(),
+            pmu_stores: PmuCounts::default(),
+            unknown_sizes: false,
             sharing: Sharing {
                 cost_ns: stored_ns,
                 unstored_cost_ns: unstored_ns,
@@ -186,6 +201,7 @@ mod tests {
     ) -> Opinion {
         let model = Model {
             sampled_ns: 10_000_000_000,
+            untimed_stores: 0,
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
         };

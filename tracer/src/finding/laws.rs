@@ -1,5 +1,7 @@
 //! What must hold for every stream, tested with random programs and random accesses.
 
+use std::num::NonZeroU32;
+
 use proptest::prelude::*;
 
 use super::{
@@ -9,6 +11,7 @@ use super::{
 use crate::{
     access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
+    data_source::DataSource,
 };
 
 /// A random program of two to four threads on up to three lines.
@@ -150,16 +153,22 @@ proptest! {
                 tid: Tid(if crowded { tid % 5 } else { tid }),
                 cpu: Cpu(if crowded { cpu % 3 } else { cpu }),
                 size: if crowded { size % 70 } else { size },
-                op: [Op::Load, Op::Store, Op::Rmw, Op::Prefetch][usize::from(kind % 4)],
-                basis: [Basis::Stalled, Basis::Decoded, Basis::Harvested][usize::from(kind % 3)],
+                op: [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown][usize::from(kind % 5)],
+                basis: [Basis::Stalled, Basis::Decoded, Basis::Sampled, Basis::Harvested]
+                    [usize::from(kind / 5 % 4)],
                 locked: kind & 64 != 0,
                 kernel: kind & 128 != 0,
-                measured: Measured::default(),
+                measured: Measured {
+                    source: DataSource::new(u64::from(tid).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                    latency_cycles: NonZeroU32::new(cpu),
+                    phys_addr: None,
+                },
             };
             let space = SpaceId(u32::from(space % 2));
-            let place = match space.0 {
-                0 => Place::Private { space, addr },
-                _ => Place::Kernel { addr },
+            let place = match (space.0, crowded) {
+                (0, _) => Place::Private { space, addr },
+                (_, false) => Place::Kernel { addr },
+                (_, true) => Place::Physical { addr },
             };
             table.observe(&access, place, space);
         }
@@ -169,7 +178,14 @@ proptest! {
         prop_assert_eq!(totals.touches, totals.evicted_touches + held);
         prop_assert_eq!(totals.cost_ns, totals.evicted_cost_ns + cost);
         for sampled_ns in [0, 1, u64::MAX] {
-            judge_all(&table, &WatchedLines::default(), sampled_ns, &Thresholds::default());
+            let judgements =
+                judge_all(&table, &WatchedLines::default(), sampled_ns, &Thresholds::default());
+            for j in judgements {
+                prop_assert!(j.shared_cost_ns <= j.cost_ns);
+                prop_assert!((0.0..=1.0 + 1e-9).contains(&j.interleaving), "{j:?}");
+                prop_assert!(!j.is_finding() || j.threads.iter().any(|t| t.stores > 0));
+                prop_assert!(!j.standing.moves() || j.pmu.is_some());
+            }
         }
     }
 }
@@ -184,6 +200,7 @@ fn every_line_is_claimed_by_at_most_one_finder_and_by_one_when_it_is_shared() {
     let thresholds = Thresholds::default();
     let model = Model {
         sampled_ns: stream.sampled_ns,
+        untimed_stores: 0,
         line_size: LineSize::B64,
         thresholds: &thresholds,
     };

@@ -6,6 +6,7 @@
 //! watch windows, [`hint`] a load by the store that follows it.
 
 mod confirmation;
+mod facts;
 mod false_sharing;
 mod judged_pairs;
 mod mixed_sharing;
@@ -18,6 +19,10 @@ mod watched;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod pmu_shapes;
+#[cfg(test)]
+mod pmu_simulation;
+#[cfg(test)]
 mod shapes;
 #[cfg(test)]
 mod simulation;
@@ -29,6 +34,7 @@ mod watched_pairs;
 mod watched_shapes;
 
 pub use confirmation::Confidence;
+pub use facts::Fact;
 pub use judged_pairs::{JudgedPair, judge_pairs};
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};
@@ -36,9 +42,10 @@ pub use thresholds::Thresholds;
 pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 
 use crate::{
-    access::{ByteSet, LineKey, LineSize, Pid, Tid},
+    access::{LineKey, LineSize, Pid, Tid},
     analysis::{
-        CpuSet, Evidence, Line, LineTable, SiteCounts, WatchedCounts, WatchedLine, WatchedLines,
+        CpuSet, Evidence, Line, LineTable, PmuCounts, SiteCounts, WatchedCounts, WatchedLine,
+        WatchedLines,
     },
 };
 use confirmation::Opinion;
@@ -57,8 +64,11 @@ pub enum Verdict {
 /// What a finder may look at besides the line.
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
-    /// Target time that all samples of the run stand for, nanoseconds.
+    /// Target time that all samples of the run stand for, nanoseconds, or their latency, cycles
+    /// ([`CostUnit`](crate::access::CostUnit)).
     pub sampled_ns: u64,
+    /// Stores of the run that a PMU sampled without a latency.
+    pub untimed_stores: u64,
     /// Granule.
     pub line_size: LineSize,
     /// Limits.
@@ -77,7 +87,7 @@ pub struct Watched {
 }
 
 impl Model<'_> {
-    /// Share of the sampled time, 0..=1; `None` when no time was sampled.
+    /// Share of the sampled cost, 0..=1; `None` when none was sampled.
     pub fn share(&self, cost_ns: f64) -> Option<f64> {
         (self.sampled_ns > 0).then(|| cost_ns / self.sampled_ns as f64)
     }
@@ -99,37 +109,6 @@ pub static FINDERS: &[&dyn Finder] = &[
     &true_sharing::TrueSharing,
     &mixed_sharing::MixedSharing,
 ];
-
-/// Something worth saying about a judged line; the words are the report's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fact {
-    /// How often neighbouring samples were a hand-off, and how often they would be by chance.
-    HandOffs {
-        /// Seen.
-        seen: f64,
-        /// Of a random order.
-        expected: f64,
-    },
-    /// Bytes that one thread stores and another touches, over the whole run.
-    CommonBytes(ByteSet),
-    /// Bytes that a thread stores and no other touches, over the whole run.
-    PrivateBytes(ByteSet),
-    /// The part of the shared cost, 0..=1, that giving each field its own line would remove.
-    Separable(f64),
-    /// Without harvested accesses, which are weaker evidence, there would be no conflict.
-    HarvestedOnly,
-    /// No store was sampled. That is not "read-only": the writer may not have been sampled.
-    NoStoreSeen,
-    /// Time stalled in windows of several threads in which no store was sampled, nanoseconds; not part
-    /// of the shared cost.
-    StalledWithoutStore(f64),
-    /// Accesses that are counted but no longer listed by site.
-    Folded(u64),
-    /// Samples alone would have said this; the windows show another kind.
-    SampledAs(Verdict),
-    /// Samples alone would have made it a finding; the windows show this.
-    ShownInstead(Shown),
-}
 
 /// One thread's part in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +132,7 @@ pub struct ThreadCounts {
 pub struct Judgement {
     /// Which line.
     pub key: LineKey,
-    /// How it is shared; `None` when no conflict was seen within any window.
+    /// How it is shared; `None` when no conflict was seen within any window, or its kind could not be told.
     pub verdict: Option<Verdict>,
     /// Whether it is a finding.
     pub standing: Standing,
@@ -167,6 +146,8 @@ pub struct Judgement {
     pub shared_cost_ns: u64,
     /// `shared_cost_ns` as a share of the sampled time, 0..=1; `None` when no time was sampled.
     pub shared_share: Option<f64>,
+    /// What a PMU measured of it; `None` where none sampled it.
+    pub pmu: Option<PmuCounts>,
     /// Samples with an access to the line.
     pub samples: u64,
     /// Accesses, one per instruction and sample.
@@ -203,8 +184,8 @@ struct Candidate<'a> {
     watched: Option<(&'a WatchedLine, WatchVerdict)>,
 }
 
-/// Judges every line: findings first, highest shared cost first; then at most
-/// [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
+/// Judges every line: findings first, highest shared cost first; then those that other CPUs' caches served, whose
+/// writer is not known; then at most [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
 /// windows count as if they ended now.
 pub fn judge_all(
     table: &LineTable,
@@ -214,29 +195,37 @@ pub fn judge_all(
 ) -> Vec<Judgement> {
     let model = Model {
         sampled_ns,
+        untimed_stores: table.totals().untimed_stores(),
         line_size: table.line_size(),
         thresholds,
     };
     let mut findings = Vec::new();
+    let mut moving = Vec::new();
     let mut others = Vec::new();
     for (key, line) in table.lines() {
-        if !line.several_threads() {
+        if !line.several_threads() && !line.taken() {
             continue;
         }
         let candidate = judge(key, line, watched.get(key), &model);
         if candidate.opinion.standing == Standing::Significant {
             findings.push(candidate);
+        } else if candidate.opinion.standing.moves() {
+            moving.push(candidate);
+        } else if !line.several_threads() {
+            // A line that only one thread was seen to use, and that hardly moves.
         } else if worth_listing(&candidate.evidence, &model) {
             others.push(candidate);
         }
     }
-    findings.sort_by(|a, b| {
+    let by_shared_cost = |a: &Candidate, b: &Candidate| {
         let cost = |c: &Candidate| c.opinion.shared_cost_ns;
         let weight = |c: &Candidate| c.evidence.sharing.weight;
         (cost(b).total_cmp(&cost(a)))
             .then_with(|| weight(b).total_cmp(&weight(a)))
             .then_with(|| a.key.cmp(&b.key))
-    });
+    };
+    findings.sort_by(by_shared_cost);
+    moving.sort_by(by_shared_cost);
     others.sort_by_key(|c| {
         let evidence = &c.evidence;
         (
@@ -245,7 +234,7 @@ pub fn judge_all(
         )
     });
     others.truncate(thresholds.insignificant_listed);
-    let candidates = findings.into_iter().chain(others);
+    let candidates = findings.into_iter().chain(moving).chain(others);
     candidates.map(|c| c.into_judgement(&model)).collect()
 }
 
@@ -256,8 +245,12 @@ fn judge<'a>(
     model: &Model,
 ) -> Candidate<'a> {
     let evidence = line.evidence(model.line_size);
-    let verdict = FINDERS.iter().find_map(|f| f.judge(&evidence, model));
-    let standing = standing::standing(&evidence, verdict, model);
+    let kind = |evidence: &Evidence| FINDERS.iter().find_map(|f| f.judge(evidence, model));
+    let certain = kind(&evidence);
+    // What holds only if an access of unknown size is small, or only if it is large, is no verdict.
+    let verdict = certain.filter(|verdict| kind(&evidence.widest()) == Some(*verdict));
+    let undecided = certain.is_some() && verdict.is_none();
+    let standing = standing::standing(&evidence, verdict, undecided, model);
     let sampled = Opinion::sampled(verdict, standing, &evidence);
     let watched = watched.map(|line| (line, shown(line, &model.thresholds.watch)));
     let opinion = match &watched {
@@ -278,7 +271,8 @@ fn judge<'a>(
 fn worth_listing(evidence: &Evidence, model: &Model) -> bool {
     let cost_ns = evidence.sharing.unstored_cost_ns;
     let share = model.share(cost_ns).unwrap_or(0.0);
-    evidence.stores > 0 || share >= model.thresholds.suspect_cost_share
+    let taken = evidence.pmu_loads.taken() > 0;
+    evidence.stores > 0 || taken || share >= model.thresholds.suspect_cost_share
 }
 
 impl Candidate<'_> {
@@ -288,10 +282,15 @@ impl Candidate<'_> {
             stores: _,
             samples,
             cost_ns,
+            several_store: _,
             one_cpu: _,
             folded: _,
+            pmu_loads: _,
+            pmu_stores: _,
+            unknown_sizes: _,
             sharing,
         } = self.evidence;
+        let pmu = self.evidence.pmu();
         let of_weight = |part: f64| {
             if sharing.weight > 0.0 {
                 part / sharing.weight
@@ -313,7 +312,7 @@ impl Candidate<'_> {
         let weak = confidence == Confidence::Sampled
             && sharing.weight > 0.0
             && of_weight(sharing.exact_weight) < model.thresholds.exact_share;
-        let mut facts = facts(&self.evidence, &sites, weak, model.line_size);
+        let mut facts = facts::facts(&self.evidence, &sites, weak, model.line_size);
         facts.extend(change);
         Judgement {
             key: self.key,
@@ -328,6 +327,7 @@ impl Candidate<'_> {
             cost_ns,
             shared_cost_ns: shared_cost_ns.round() as u64,
             shared_share: model.share(shared_cost_ns),
+            pmu: (pmu.sampled > 0).then_some(pmu),
             samples,
             accesses,
             interleaving: sharing.weight / (samples as f64).max(1.0),
@@ -355,6 +355,7 @@ fn add_trapped(sites: &mut Vec<SiteCounts>, watched: &WatchedLine) {
                 decoded: 0,
                 harvested: 0,
                 trapped: trapped.trapped,
+                pmu: PmuCounts::default(),
                 cost_ns: 0,
                 cpus: trapped.cpus,
             }),
@@ -385,57 +386,4 @@ fn threads(sites: &[SiteCounts]) -> Vec<ThreadCounts> {
         .collect();
     threads.sort_by_key(|t| (std::cmp::Reverse((t.cost_ns, t.accesses)), t.tid));
     threads
-}
-
-fn facts(evidence: &Evidence, sites: &[SiteCounts], weak: bool, line_size: LineSize) -> Vec<Fact> {
-    let sharing = &evidence.sharing;
-    let mut facts = Vec::new();
-    if sharing.expected_hand_offs > 0.0 {
-        facts.push(Fact::HandOffs {
-            seen: sharing.hand_offs,
-            expected: sharing.expected_hand_offs,
-        });
-    }
-    let (common, private) = stored_bytes(sites, line_size);
-    if !common.is_empty() {
-        facts.push(Fact::CommonBytes(common));
-    }
-    if !private.is_empty() {
-        facts.push(Fact::PrivateBytes(private));
-    }
-    if sharing.weight > 0.0 {
-        facts.push(Fact::Separable(1.0 - sharing.true_weight / sharing.weight));
-    }
-    if weak {
-        facts.push(Fact::HarvestedOnly);
-    }
-    if evidence.stores == 0 {
-        facts.push(Fact::NoStoreSeen);
-    }
-    if sharing.unstored_cost_ns > 0.0 {
-        facts.push(Fact::StalledWithoutStore(sharing.unstored_cost_ns));
-    }
-    if evidence.folded > 0 {
-        facts.push(Fact::Folded(evidence.folded));
-    }
-    facts
-}
-
-/// Stored bytes that several threads touch, and stored bytes of one thread alone.
-fn stored_bytes(sites: &[SiteCounts], line_size: LineSize) -> (ByteSet, ByteSet) {
-    let mut stored = 0;
-    let mut by_several = 0;
-    let mut toucher: [Option<Tid>; 128] = [None; 128];
-    for site in sites.iter().filter(|s| s.site.op.touches()) {
-        let bytes = site.site.bytes(line_size).0;
-        if site.site.op.stores() {
-            stored |= bytes;
-        }
-        for (n, first) in toucher.iter_mut().enumerate() {
-            if bytes >> n & 1 == 1 && *first.get_or_insert(site.site.tid) != site.site.tid {
-                by_several |= 1 << n;
-            }
-        }
-    }
-    (ByteSet(stored & by_several), ByteSet(stored & !by_several))
 }

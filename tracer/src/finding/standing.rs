@@ -29,30 +29,70 @@ pub enum Reason {
     TooFewStores,
     /// Shared, but the time lost is below the threshold.
     CostBelowThreshold,
+    /// Loads found it modified by another CPU, at a cost that matters, but the stores that did it were not sampled, or
+    /// too few of them: whether the sharing is false or true cannot be told.
+    WriterNotSampled,
+    /// Loads of it were served by another CPU's cache, at a cost that matters, and no store was sampled: with or
+    /// without a writer, it moves.
+    FromOtherCaches,
+    /// Shared, at a cost that matters, but the sizes of accesses are not known, and they decide its kind.
+    SizesUnknown,
+    /// Shared, and costly, but the loads came from the CPUs' own caches or from memory, not from another CPU.
+    ServedApart,
     /// Watch windows saw every access to it for long enough, and no sharing.
     Contradicted,
 }
 
-/// The standing of a line that several threads touched.
-pub(super) fn standing(evidence: &Evidence, verdict: Option<Verdict>, model: &Model) -> Standing {
-    match objection(evidence, verdict, model) {
+impl Standing {
+    /// No finding, since its kind cannot be told, but a line that was seen to move between CPUs at a cost that matters.
+    pub fn moves(self) -> bool {
+        matches!(
+            self,
+            Standing::Insignificant(
+                Reason::WriterNotSampled | Reason::FromOtherCaches | Reason::SizesUnknown
+            )
+        )
+    }
+}
+
+/// The standing of a line that several threads touched, or whose loads another CPU's cache served. `undecided` when
+/// it is shared but unknown sizes hide how.
+pub(super) fn standing(
+    evidence: &Evidence,
+    verdict: Option<Verdict>,
+    undecided: bool,
+    model: &Model,
+) -> Standing {
+    match objection(evidence, verdict, undecided, model) {
         Some(reason) => Standing::Insignificant(reason),
         None => Standing::Significant,
     }
 }
 
-fn objection(evidence: &Evidence, verdict: Option<Verdict>, model: &Model) -> Option<Reason> {
+fn objection(
+    evidence: &Evidence,
+    verdict: Option<Verdict>,
+    undecided: bool,
+    model: &Model,
+) -> Option<Reason> {
     let limits = model.thresholds;
     let sharing = &evidence.sharing;
     let samples = evidence.samples as f64;
     let below = |cost_ns| model.share(cost_ns).is_some_and(|s| s < limits.cost_share);
+    // A load that another CPU's cache served proves by itself that CPUs take turns; as many of them as the
+    // hand-offs that samples in order would have to show leave nothing to chance.
+    let seen_moving = sharing.taken >= limits.hand_offs;
     if evidence.stores == 0 {
-        return Some(Reason::NoStoreSeen);
+        return Some(without_store(evidence, seen_moving, model));
     }
-    if evidence.one_cpu {
+    if evidence.one_cpu && !seen_moving {
         return Some(Reason::OneCpu);
     }
-    if verdict.is_none() {
+    let few_stores = sharing.stores < limits.store_samples;
+    if seen_moving && ((verdict.is_none() && !undecided) || few_stores) {
+        return Some(without_store(evidence, seen_moving, model));
+    }
+    if verdict.is_none() && !undecided {
         // Half of them by each of two threads would be enough to see turns.
         let could_tell = samples >= 2.0 * limits.minority_samples;
         return Some(if could_tell {
@@ -61,33 +101,64 @@ fn objection(evidence: &Evidence, verdict: Option<Verdict>, model: &Model) -> Op
             Reason::TooFewSamples
         });
     }
-    if sharing.stores < limits.store_samples
-        || sharing.stores < limits.store_share * sharing.samples
-    {
-        return Some(Reason::TooFewStores);
+    if !seen_moving {
+        if few_stores || sharing.stores < limits.store_share * sharing.samples {
+            return Some(Reason::TooFewStores);
+        }
+        if sharing.minority < limits.minority_samples
+            || sharing.minority < limits.minority_share * samples
+            || sharing.hand_offs < limits.hand_offs
+        {
+            return Some(Reason::TooFewSamples);
+        }
     }
-    if sharing.minority < limits.minority_samples
-        || sharing.minority < limits.minority_share * samples
-        || sharing.hand_offs < limits.hand_offs
-    {
-        return Some(Reason::TooFewSamples);
-    }
-    if below(sharing.cost_ns) {
+    if below(sharing.cost_ns) && !stored_often(evidence, model) {
         // Costly enough as a whole, mostly outside interleaved windows: the order is what clears it.
         let mostly_phases = sharing.weight < 0.1 * samples;
         return Some(if mostly_phases && !below(evidence.cost_ns as f64) {
             Reason::NotInterleaved
+        } else if evidence.pmu_loads.sampled > 0 && !below(evidence.cost_ns as f64) {
+            Reason::ServedApart
         } else {
             Reason::CostBelowThreshold
         });
     }
-    None
+    undecided.then_some(Reason::SizesUnknown)
+}
+
+/// A line whose loads met stores that were not sampled, or none.
+fn without_store(evidence: &Evidence, seen_moving: bool, model: &Model) -> Reason {
+    let modified = evidence.pmu_loads.hitm() > 0;
+    let cost_ns = evidence.sharing.taken_cost_ns;
+    let below = (model.share(cost_ns)).is_some_and(|s| s < model.thresholds.cost_share);
+    match (seen_moving, below) {
+        (false, _) if modified => Reason::TooFewSamples,
+        (false, _) => Reason::NoStoreSeen,
+        (true, true) => Reason::CostBelowThreshold,
+        (true, false) if modified => Reason::WriterNotSampled,
+        (true, false) => Reason::FromOtherCaches,
+    }
+}
+
+/// Whether the line has so much of the stores that come without a latency, that what it costs must not be judged by
+/// its loads: Haswell to Ice Lake measure nothing of a store (`precise_datala_hsw`, arch/x86/events/intel/ds.c). Where one
+/// thread stores, the others' loads tell.
+fn stored_often(evidence: &Evidence, model: &Model) -> bool {
+    let stores = evidence.untimed_stores() as f64;
+    evidence.several_store
+        && model.untimed_stores > 0
+        && stores >= model.thresholds.cost_share * model.untimed_stores as f64
+        && evidence.sharing.stores >= model.thresholds.store_samples
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{access::LineSize, analysis::Sharing, finding::Thresholds};
+    use crate::{
+        access::LineSize,
+        analysis::{PmuCounts, Sharing},
+        finding::Thresholds,
+    };
 
     /// 1 s of 10 s stalled on a line of two threads, all of it shared.
     fn shared() -> Evidence {
@@ -96,8 +167,12 @@ mod tests {
             stores: 2000,
             samples: 2000,
             cost_ns: 1_000_000_000,
+            several_store: true,
             one_cpu: false,
             folded: 0,
+            pmu_loads: PmuCounts::default(),
+            pmu_stores: PmuCounts::default(),
+            unknown_sizes: false,
             sharing: Sharing {
                 weight: 2000.0,
                 true_weight: 0.0,
@@ -110,6 +185,7 @@ mod tests {
                 samples: 2000.0,
                 stores: 2000.0,
                 minority: 1000.0,
+                ..Sharing::default()
             },
         }
     }
@@ -119,10 +195,11 @@ mod tests {
         change(&mut evidence);
         let model = Model {
             sampled_ns: 10_000_000_000,
+            untimed_stores: 4000,
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
         };
-        standing(&evidence, verdict, &model)
+        standing(&evidence, verdict, false, &model)
     }
 
     fn check(reason: Reason, change: impl FnOnce(&mut Evidence)) {
@@ -172,6 +249,82 @@ mod tests {
             few(e);
             e.sharing.minority = 7.0;
         });
+    }
+
+    /// 500 of the loads found it modified, for 8 % of the cost.
+    fn modified(evidence: &mut Evidence) {
+        evidence.pmu_loads = PmuCounts {
+            sampled: 1000,
+            local_hitm: 500,
+            ..PmuCounts::default()
+        };
+        evidence.sharing.taken = 500.0;
+        evidence.sharing.taken_cost_ns = 8e8;
+    }
+
+    #[test]
+    fn loads_that_found_it_modified_stand_for_the_turns_and_the_cpus() {
+        let sparse = |e: &mut Evidence| {
+            e.one_cpu = true;
+            e.sharing.hand_offs = 0.0;
+            e.sharing.minority = 6.0;
+            e.sharing.stores = 6.0;
+        };
+        check(Reason::OneCpu, sparse);
+        let found = judged(Some(Verdict::FalseSharing), |e| {
+            sparse(e);
+            modified(e);
+        });
+        assert_eq!(found, Standing::Significant);
+    }
+
+    #[test]
+    fn a_modified_line_without_stores_is_never_called_read_only() {
+        let unseen = |e: &mut Evidence| {
+            modified(e);
+            e.stores = 0;
+        };
+        let reason = |change: &dyn Fn(&mut Evidence)| {
+            let found = judged(None, |e| {
+                unseen(e);
+                change(e);
+            });
+            let Standing::Insignificant(reason) = found else {
+                panic!("without a store it is no finding");
+            };
+            assert_eq!(found.moves(), reason == Reason::WriterNotSampled);
+            reason
+        };
+        assert_eq!(reason(&|_| {}), Reason::WriterNotSampled);
+        assert_eq!(reason(&|e| e.sharing.taken = 7.0), Reason::TooFewSamples);
+        let cheap = reason(&|e| e.sharing.taken_cost_ns = 0.9e8);
+        assert_eq!(cheap, Reason::CostBelowThreshold);
+        // Four stores in thousands of loads tell too little of the bytes that are written.
+        check(Reason::WriterNotSampled, |e| {
+            modified(e);
+            e.sharing.stores = 4.0;
+        });
+    }
+
+    #[test]
+    fn stores_without_a_latency_are_judged_by_their_number() {
+        let untimed = |stores: u64| {
+            judged(Some(Verdict::FalseSharing), |e| {
+                e.sharing.cost_ns = 0.0;
+                e.cost_ns = 0;
+                e.pmu_stores.sampled = stores;
+            })
+        };
+        assert_eq!(untimed(40), Standing::Significant);
+        let few = Standing::Insignificant(Reason::CostBelowThreshold);
+        assert_eq!(untimed(39), few);
+        let by_one = judged(Some(Verdict::FalseSharing), |e| {
+            e.sharing.cost_ns = 0.0;
+            e.cost_ns = 0;
+            e.pmu_stores.sampled = 40;
+            e.several_store = false;
+        });
+        assert_eq!(by_one, few);
     }
 
     #[test]

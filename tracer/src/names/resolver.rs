@@ -96,7 +96,7 @@ impl<'a> Resolver<'a> {
         match place {
             Place::Private { space, addr } => Some((space, addr)),
             Place::Shared { .. } => self.spaces.find_shared(place),
-            Place::Kernel { .. } => None,
+            Place::Kernel { .. } | Place::Physical { .. } => None,
         }
     }
 
@@ -314,6 +314,7 @@ impl<'a> Resolver<'a> {
         let (space, addr) = match place {
             Place::Kernel { .. } => return ObjectKind::Kernel,
             Place::Shared { .. } => return ObjectKind::Mapping,
+            Place::Physical { .. } => return ObjectKind::Unknown,
             Place::Private { space, addr } => (space, addr),
         };
         if data.is_some_and(|(module, svma)| module.elf.memory().contains(svma)) {

@@ -1,7 +1,7 @@
 //! The table of one finding: which bytes, by whom, from where in the code, costliest first.
 
 use super::{
-    bytemap,
+    bytemap, cost_words,
     model::{AccessRow, Code, Finding, Thread},
     number::{count, grouped, percent, ranges},
     printable::columns,
@@ -19,6 +19,9 @@ const WHAT: usize = 24;
 
 /// Position of the name among the columns.
 const WHAT_COLUMN: usize = 2;
+
+/// Positions of the columns that only a PMU fills.
+const MEASURED: std::ops::Range<usize> = 7..9;
 
 /// Spaces before the table; the letters of the groups stand in the last two.
 const INDENT: &str = "     ";
@@ -55,7 +58,13 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
             row[WHAT_COLUMN].clear();
         }
     }
-    let table = [
+    let measured = finding.coherence.is_some();
+    if !measured {
+        for row in &mut rows {
+            row.drain(MEASURED);
+        }
+    }
+    let mut table = vec![
         Column::left("", 1, shorten::end),
         Column::left("bytes", 7, shorten::end),
         Column::left("what", 10, shorten::middle),
@@ -63,10 +72,20 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
         Column::left("thread", 10, shorten::middle),
         Column::left("cpu", 3, shorten::end),
         Column::right("seen", 4, shorten::end),
-        Column::right("time", 6, shorten::end),
+        Column::right("hitm", 4, shorten::end),
+        Column::right("cycles", 6, shorten::end),
+        Column::right(cost_words::column(out.unit), 6, shorten::end),
         Column::left("function", 14, shorten_function),
         Column::left("source", 14, shorten_source),
     ];
+    if !measured {
+        table.drain(MEASURED);
+    } else if finding
+        .coherence
+        .is_some_and(|c| c.local_hitm + c.remote_hitm == 0 && c.peer > 0)
+    {
+        table[MEASURED.start] = Column::right("peer", 4, shorten::end);
+    }
     let indent = if lettered { "   " } else { INDENT };
     let width = WIDTH - indent.len();
     // Where it is tight, the object's name gives way first: the title has it.
@@ -97,9 +116,10 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
         out.prose(
             INDENT,
             &format!(
-                "and {} with {} of the time; all of them are in the JSON form (--json).",
+                "and {} with {} {}; all of them are in the JSON form (--json).",
                 count(hidden.len() as u64, "more row", "more rows"),
-                percent(share)
+                percent(share),
+                cost_words::of(out.unit)
             ),
         );
     }
@@ -118,7 +138,9 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
 
 fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<String> {
     let last = u32::from(row.offset) + u32::from(row.size.max(1)) - 1;
-    let bytes = if row.size <= 1 {
+    let bytes = if !row.size_known {
+        format!("{}-?", row.offset)
+    } else if row.size <= 1 {
         row.offset.to_string()
     } else {
         format!("{}-{last}", row.offset)
@@ -135,14 +157,33 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
         letter,
         bytes,
         what(finding, row),
-        row.op.clone(),
+        row.op.clone().unwrap_or_else(|| "?".to_owned()),
         threads_words(&row.threads),
         ranges(&cpus),
         format!("{weak}{}", grouped(row.count)),
-        percent(row.cost_share),
+        taken_words(row),
+        row.latency_cycles
+            .map_or_else(String::new, |cycles| grouped(cycles.round() as u64)),
+        // A PMU that measures no latency there says nothing of the cost.
+        if finding.coherence.is_some() && row.latency_cycles.is_none() {
+            String::new()
+        } else {
+            percent(row.cost_share)
+        },
         function(&row.code),
         source(&row.code),
     ]
+}
+
+/// Loads that found the line modified elsewhere; where none did, those that another CPU's cache served.
+fn taken_words(row: &AccessRow) -> String {
+    match row.coherence {
+        Some(seen) if seen.local_hitm + seen.remote_hitm > 0 => {
+            grouped(seen.local_hitm + seen.remote_hitm)
+        }
+        Some(seen) if seen.peer > 0 => grouped(seen.peer),
+        _ => String::new(),
+    }
 }
 
 /// The row's bytes by name; of an object with a long name only the part, which the title completes.

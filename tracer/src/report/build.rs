@@ -6,13 +6,13 @@ use super::{
     model::{
         Advice, Cost, Finding, Handoffs, Line, Report, Run, SCHEMA, Target, Tool, Typing, Watch,
     },
-    pairs, parts, rows,
+    pairs, parts, pmu, rows,
     rows::share,
     subject::Subject,
 };
 use crate::{
-    access::{LineSize, Pid, Place},
-    analysis::Totals,
+    access::{CostUnit, LineSize, Pid, Place},
+    analysis::{PmuCounts, Totals},
     event::{Breadth, Tally, WatchTally},
     finding::{Confidence, JudgedPair, Judgement, Standing, Thresholds, Verdict, Watched},
     hint::{self, Scene, Sharing},
@@ -50,6 +50,8 @@ pub struct RunFacts {
     pub shared_lines: Option<u64>,
     /// The limits that the judgements were made with.
     pub thresholds: Thresholds,
+    /// What costs are in.
+    pub cost_unit: CostUnit,
 }
 
 /// What was available for watching, and what it may cost.
@@ -99,6 +101,19 @@ pub fn build(
         .collect();
     let pairs = pairs::pairs(pairs, names, facts);
     let mut caveats = caveats::of_run(tally, facts);
+    caveats.extend(pmu::caveats(facts));
+    let physical: Vec<String> = findings
+        .iter()
+        .chain(&insignificant)
+        .filter(|finding| finding.line.key.starts_with("physical:"))
+        .map(|finding| finding.id.clone())
+        .collect();
+    if !physical.is_empty() {
+        caveats.push(format!(
+            "Of the memory of {} only the physical address is known: no mapping of the processes was there to name it.",
+            super::number::list(&physical, 8)
+        ));
+    }
     caveats.extend(allocation::caveats(&tally.heap, facts));
     if !weak.is_empty() {
         caveats.push(format!(
@@ -161,6 +176,8 @@ fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
         heap: (facts.heap.as_ref())
             .map(|heap| allocation::run(heap, &tally.heap, facts.duration_ns)),
         threshold: facts.thresholds.cost_share,
+        cost_unit: facts.cost_unit.name().to_owned(),
+        coherence: pmu::coherence(&all_pmu(facts)),
         typing: Typing {
             named: typing.named,
             untraced: (typing.untraced.into_iter())
@@ -168,6 +185,12 @@ fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
                 .collect(),
         },
     }
+}
+
+fn all_pmu(facts: &RunFacts) -> PmuCounts {
+    let mut all = facts.totals.pmu_loads;
+    all.add(&facts.totals.pmu_stores);
+    all
 }
 
 fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
@@ -266,7 +289,7 @@ pub(super) fn finding(
     let whole_ns = tally.sampled_ns;
     let sites = &judgement.sites;
     let evidence = Evidence::of(judgement, names, tally, run);
-    let mut facts = facts::sentences(judgement, whole_ns);
+    let mut facts = facts::sentences(judgement, whole_ns, run.cost_unit);
     let advised = evidence.with_scene(judgement, run, |scene| {
         if scene.processes > 1 && matches!(judgement.key.0, Place::Shared { .. }) {
             facts.push(format!(
@@ -282,7 +305,9 @@ pub(super) fn finding(
         fields: Vec::new(),
         bytes: None,
     });
-    let stalled: u64 = sites.iter().map(|site| u64::from(site.stalled)).sum();
+    let stalled: u64 = (sites.iter())
+        .map(|site| u64::from(site.stalled) + site.pmu.timed)
+        .sum();
     Finding {
         id,
         kind: kind(judgement.verdict).to_owned(),
@@ -295,9 +320,11 @@ pub(super) fn finding(
         insignificant_because: match judgement.standing {
             Standing::Significant => None,
             Standing::Insignificant(reason) => {
-                Some(facts::reason(reason, run.thresholds.cost_share))
+                let share = run.thresholds.cost_share;
+                Some(facts::reason(reason, share, run.cost_unit))
             }
         },
+        moves: judgement.standing.moves(),
         line: Line {
             key: judgement.key.to_string(),
             address: names
@@ -312,7 +339,10 @@ pub(super) fn finding(
             stalled_share: share(judgement.cost_ns as f64, whole_ns),
             samples: stalled,
         },
-        handoffs: judgement.watched.as_ref().map(hand_offs),
+        handoffs: (judgement.watched.as_ref().map(hand_offs))
+            .or_else(|| judgement.pmu.as_ref().and_then(taken)),
+        coherence: judgement.pmu.as_ref().and_then(pmu::coherence),
+        load_latency_cycles: pmu::loads(sites).mean_latency(),
         groups: parts::groups_of(&evidence.parts),
         accesses: evidence.rows.rows,
         advice,
@@ -324,11 +354,22 @@ fn hand_offs(watched: &Watched) -> Handoffs {
     let counts = &watched.counts;
     Handoffs {
         observed: counts.hand_offs.total(),
-        truly: counts.hand_offs.truly,
-        falsely: counts.hand_offs.falsely,
+        truly: Some(counts.hand_offs.truly),
+        falsely: Some(counts.hand_offs.falsely),
         per_s: counts.native_hand_offs_per_s(),
         at_least_per_s: counts.hand_offs_per_s(),
     }
+}
+
+/// Hand-offs that a PMU saw, where its sources can tell; for which value nobody knows.
+fn taken(pmu: &PmuCounts) -> Option<Handoffs> {
+    (pmu.sampled > pmu.not_available).then(|| Handoffs {
+        observed: pmu.taken(),
+        truly: None,
+        falsely: None,
+        per_s: None,
+        at_least_per_s: None,
+    })
 }
 
 fn confirmed_after_s(judgement: &Judgement, run: &RunFacts) -> Option<f64> {

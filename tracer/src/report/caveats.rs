@@ -51,7 +51,8 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
     }
     if run.watched.windows > 0 {
         out.extend(windows(run));
-    } else if tally.samples > 0 {
+    } else if tally.samples > 0 && run.totals.pmu_loads.sampled + run.totals.pmu_stores.sampled == 0
+    {
         out.push(
             "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line \
              between CPUs: shares of time are estimates, and no hand-offs are counted."

@@ -1,24 +1,27 @@
 //! Why a line was judged as it was, in sentences with their numbers.
 
 use super::{
+    cost_words,
     number::{count, grouped, percent},
+    pmu,
     rows::share,
 };
 use crate::{
-    access::ByteSet,
+    access::{ByteSet, CostUnit},
     finding::{Confidence, Fact, Judgement, Reason, Shown, Verdict},
 };
 
-/// Sentences for one judged line. `whole_ns` is the sampled time.
-pub(super) fn sentences(judgement: &Judgement, whole_ns: u64) -> Vec<String> {
+/// Sentences for one judged line. `whole_ns` is the sum of all costs.
+pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(watched(judgement));
-    out.extend(waited(judgement, whole_ns));
+    out.extend(pmu::seen(judgement));
+    out.extend(waited(judgement, whole_ns, unit));
     out.extend(turns(judgement));
     out.extend(bytes(judgement));
     for fact in &judgement.facts {
         match *fact {
-            Fact::Separable(part) => out.extend(separable(judgement, part)),
+            Fact::Separable(part) => out.extend(separable(judgement, part, unit)),
             Fact::HarvestedOnly => out.push(
                 "The evidence is weak: the conflict shows only in accesses that were inferred from the loops around \
                  the sampled instructions, not in the sampled instructions themselves."
@@ -30,10 +33,36 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64) -> Vec<String> {
                     .to_owned(),
             ),
             Fact::StalledWithoutStore(ns) if whole_ns > 0 => out.push(format!(
-                "Another {} of the time was spent here while several threads used the line but none was seen to \
+                "Another {} {} was spent here while several threads used the line but none was seen to \
                  store; that is not part of the cost.",
-                percent(ns / whole_ns as f64)
+                percent(ns / whole_ns as f64),
+                cost_words::of(unit)
             )),
+            Fact::WriterUnknown => out.push(
+                "Somebody writes to it: a load finds a line modified in another CPU's cache only after that CPU's store. But \
+                 no such store was sampled, so which bytes are written is not known, and whether the sharing is \
+                 false or true cannot be said. Sample for longer, or let watch windows see each access."
+                    .to_owned(),
+            ),
+            Fact::LoadedApart => out.push(
+                "Loads of different threads that found it modified are of different bytes. That would fit false sharing; it \
+                 proves nothing without the writer."
+                    .to_owned(),
+            ),
+            Fact::UntimedStores(n) => out.push(format!(
+                "{} have no latency here: what {} waited is in no cost.",
+                capital(&count(n, "sampled store", "sampled stores")),
+                if n == 1 { "it" } else { "they" }
+            )),
+            Fact::UnknownSizes if judgement.verdict.is_none() => out.push(
+                "The sizes of some accesses are not known. Whether they overlap within their aligned 8 bytes decides \
+                 which bytes are shared."
+                    .to_owned(),
+            ),
+            Fact::UnknownSizes => out.push(
+                "The sizes of some accesses are not known. The verdict assumes aligned accesses of at most 8 bytes."
+                    .to_owned(),
+            ),
             Fact::Folded(n) => out.push(format!(
                 "{} of rarely sampled instructions are counted but not listed, because the line has too many.",
                 count(n, "access", "accesses")
@@ -56,7 +85,7 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64) -> Vec<String> {
 }
 
 /// Why a line is not a finding, in a few words.
-pub(super) fn reason(reason: Reason, cost_threshold: f64) -> String {
+pub(super) fn reason(reason: Reason, cost_threshold: f64, unit: CostUnit) -> String {
     match reason {
         Reason::NoStoreSeen => "no store seen: read-only, or missed".to_owned(),
         Reason::OneCpu => "all of it ran on one CPU".to_owned(),
@@ -64,8 +93,20 @@ pub(super) fn reason(reason: Reason, cost_threshold: f64) -> String {
         Reason::TooFewSamples => "too few samples to tell it from chance".to_owned(),
         Reason::TooFewStores => "stores are rare: set once, then read?".to_owned(),
         Reason::CostBelowThreshold => {
-            format!("costs less than {} of the time", percent(cost_threshold))
+            format!(
+                "costs less than {} {}",
+                percent(cost_threshold),
+                cost_words::of(unit)
+            )
         }
+        Reason::WriterNotSampled => {
+            "modified by others, but their stores were not sampled".to_owned()
+        }
+        Reason::FromOtherCaches => {
+            "came from other CPUs' caches, but no store was sampled".to_owned()
+        }
+        Reason::SizesUnknown => "the sizes of its accesses decide, and are not known".to_owned(),
+        Reason::ServedApart => "its loads waited for memory, not for other CPUs".to_owned(),
         Reason::Contradicted => "watch windows saw no sharing".to_owned(),
     }
 }
@@ -125,12 +166,27 @@ fn shown_words(shown: Shown) -> &'static str {
     }
 }
 
-fn waited(judgement: &Judgement, whole_ns: u64) -> Option<String> {
+fn waited(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Option<String> {
     let stalled: u64 = judgement
         .sites
         .iter()
         .map(|site| u64::from(site.stalled))
         .sum();
+    let all = share(judgement.cost_ns as f64, whole_ns);
+    let shared = share(judgement.shared_cost_ns as f64, whole_ns);
+    if unit == CostUnit::LatencyCycles {
+        return (judgement.cost_ns > 0).then(|| {
+            let (all, shared) = (percent(all), percent(shared));
+            let whole = cost_words::of_sampled(unit);
+            if all == shared {
+                format!("Its loads took {all} {whole}, all of it while other CPUs used the line.")
+            } else {
+                format!(
+                    "Its loads took {all} {whole}; {shared} were while other CPUs used the line."
+                )
+            }
+        });
+    }
     if stalled == 0 {
         return None;
     }
@@ -140,8 +196,6 @@ fn waited(judgement: &Judgement, whole_ns: u64) -> Option<String> {
         count(judgement.samples, "sample", "samples"),
         count(judgement.threads.len() as u64, "thread", "threads")
     );
-    let all = share(judgement.cost_ns as f64, whole_ns);
-    let shared = share(judgement.shared_cost_ns as f64, whole_ns);
     if percent(all) != percent(shared) {
         text.push_str(&format!(
             " That is {} of the time, of which {} fell into moments when several threads used it by turns.",
@@ -215,19 +269,21 @@ fn bytes(judgement: &Judgement) -> Option<String> {
 }
 
 /// What a change of the layout can gain, at most.
-fn separable(judgement: &Judgement, part: f64) -> Option<String> {
+fn separable(judgement: &Judgement, part: f64, unit: CostUnit) -> Option<String> {
     let share = judgement.shared_share?;
     let part = part.clamp(0.0, 1.0);
     let gain = percent(part * share);
+    if unit == CostUnit::LatencyCycles && share <= 0.0 {
+        return None;
+    }
+    let of = cost_words::of(unit);
     match judgement.verdict? {
         Verdict::TrueSharing if part < 0.005 => {
             Some("Another layout would save nothing.".to_owned())
         }
-        Verdict::TrueSharing => Some(format!(
-            "Another layout would save at most {gain} of the time."
-        )),
+        Verdict::TrueSharing => Some(format!("Another layout would save at most {gain} {of}.")),
         Verdict::FalseSharing | Verdict::MixedSharing => Some(format!(
-            "Giving each part a line of its own would save at most {gain} of the time: {} of that wait.",
+            "Giving each part a line of its own would save at most {gain} {of}: {} of that wait.",
             if part >= 0.995 {
                 "all".to_owned()
             } else {

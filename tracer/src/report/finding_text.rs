@@ -1,7 +1,7 @@
 //! One finding as text: what, where, a map of the line, who does what where in the code, why, the fix.
 
 use super::{
-    access_text, allocation, bytemap,
+    access_text, allocation, bytemap, cost_words,
     model::{Finding, Group, Thread},
     number::{count, grouped, list, percent},
     printable::columns,
@@ -9,6 +9,7 @@ use super::{
     style::Role,
     text::{Lines, WIDTH},
 };
+use crate::access::CostUnit;
 
 /// Up to this many groups are described one by one, with their threads' ids.
 const NAMED_GROUPS: usize = 4;
@@ -54,7 +55,11 @@ fn title(out: &mut Lines, finding: &Finding) {
     if finding.confidence == "confirmed" {
         kind.push_str(", confirmed");
     }
-    let right = format!("{} of the time", percent(finding.cost.share));
+    let right = match (out.unit, finding.cost.share) {
+        // Stores that nobody measured.
+        (CostUnit::LatencyCycles, 0.0) => "cost not measured".to_owned(),
+        (unit, share) => format!("{} {}", percent(share), cost_words::of(unit)),
+    };
     let used = columns(&finding.id) + 2 + columns(&kind) + 2;
     let subject = out.options.name(&subject(finding));
     let subject = shorten::middle(&subject, WIDTH.saturating_sub(used + columns(&right) + 2));
@@ -105,7 +110,10 @@ pub(super) fn subject(finding: &Finding) -> String {
     match (&object.name, &finding.line.address) {
         (Some(name), _) => name.clone() + &of_thread,
         (None, Some(address)) => format!("{} at {address}", kind_words(&object.kind)),
-        (None, None) => kind_words(&object.kind).to_owned(),
+        (None, None) => match finding.line.key.strip_prefix("physical:") {
+            Some(address) => format!("memory at the physical address {address}"),
+            None => kind_words(&object.kind).to_owned(),
+        },
     }
 }
 
@@ -219,6 +227,8 @@ fn users(group: &Group, finding: &Finding, by_name: bool) -> String {
         }
     };
     match (group.writers.is_empty(), group.readers.is_empty()) {
+        // Nobody was sampled writing, and somebody does.
+        (true, _) if finding.moves => format!("read by {}", who(&group.readers)),
         (true, _) => format!("only read, by {}", who(&group.readers)),
         (false, true) => format!("written by {}", who(&group.writers)),
         (false, false) => format!(

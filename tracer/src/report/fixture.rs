@@ -7,8 +7,8 @@ use super::{
     model::{Report, Target},
 };
 use crate::{
-    access::{ByteSet, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{CpuSet, Site, SiteCounts, Totals},
+    access::{ByteSet, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
+    analysis::{CpuSet, PmuCounts, Site, SiteCounts, Totals},
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
     names::{
@@ -166,11 +166,13 @@ pub fn site(
             op,
             locked: false,
             kernel: false,
+            size_known: true,
         },
         stalled,
         decoded,
         harvested: 0,
         trapped: 0,
+        pmu: PmuCounts::default(),
         cost_ns: u64::from(stalled) * 1_000_000,
         cpus,
     }
@@ -206,6 +208,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
         cost_ns,
         shared_cost_ns: cost_ns / 10 * 9,
         shared_share: Some((cost_ns / 10 * 9) as f64 / WHOLE_NS as f64),
+        pmu: None,
         samples,
         accesses: samples,
         interleaving: 0.9,
@@ -258,6 +261,7 @@ pub fn facts() -> RunFacts {
         lines: Some(120),
         shared_lines: Some(3),
         thresholds: Thresholds::default(),
+        cost_unit: CostUnit::SampledTime,
     }
 }
 

@@ -22,7 +22,8 @@ pub struct Report {
     pub run: Run,
     /// Ranked by cost.
     pub findings: Vec<Finding>,
-    /// Lines that several threads share but below a threshold; the same shape, with the reason.
+    /// Lines that several threads share but below a threshold, after those that move between CPUs but not for
+    /// bytes that are known ([`Finding::moves`]); the same shape, with the reason.
     pub insignificant: Vec<Finding>,
     /// Read-then-write pairs, those with a hint first; empty where no line was watched.
     pub pairs: Vec<Pair>,
@@ -80,8 +81,13 @@ pub struct Run {
     pub unresolved: BTreeMap<String, u64>,
     /// Operands of sampled code whose address could not be computed.
     pub operands_unknown: u64,
-    /// Significance threshold: share of the sampled time.
+    /// Significance threshold: share of the cost.
     pub threshold: f64,
+    /// What costs are in: `sampled_ns`, nanoseconds of the targets' sampled time, or `latency_cycles`, cycles that
+    /// sampled loads took. Shares called "of the sampled time" are of the sum of it.
+    pub cost_unit: String,
+    /// Where all sampled loads were served; `None` where no PMU sampled any.
+    pub coherence: Option<Coherence>,
     /// What instructions told of memory that has no name.
     pub typing: Typing,
     /// Watch windows; `None` when nothing could be watched, or was to be.
@@ -143,7 +149,7 @@ pub struct Finding {
     /// `F1`, `F2`, .. by rank (`I1`.. for insignificant ones).
     pub id: String,
     /// `false-sharing`, `true-sharing`, `mixed-sharing`; among the insignificant also `undecided`,
-    /// where no conflict was seen.
+    /// where no conflict was seen or its kind could not be told.
     pub kind: String,
     /// `sampled` or `confirmed`.
     pub confidence: String,
@@ -153,6 +159,9 @@ pub struct Finding {
     pub windows: u64,
     /// Why it is not a finding; `None` for findings.
     pub insignificant_because: Option<String>,
+    /// Not a finding, because the samples do not tell who writes which bytes; but it was seen to move between CPUs, at a
+    /// cost above the threshold.
+    pub moves: bool,
     /// Which line.
     pub line: Line,
     /// Whose memory.
@@ -163,6 +172,10 @@ pub struct Finding {
     pub cost: Cost,
     /// Ownership moves; `None` where the source cannot count them.
     pub handoffs: Option<Handoffs>,
+    /// Where its sampled accesses were served; `None` where no PMU sampled any.
+    pub coherence: Option<Coherence>,
+    /// Mean latency of its sampled loads, cycles; `None` where none was measured.
+    pub load_latency_cycles: Option<f64>,
     /// Who touches which bytes, costliest first.
     pub accesses: Vec<AccessRow>,
     /// The touched bytes, grouped by the threads that use them, by first byte. Bytes of different
@@ -233,15 +246,30 @@ pub struct Cost {
     pub samples: u64,
 }
 
+/// Sampled accesses, by how they met other CPUs' caches.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct Coherence {
+    /// All that a PMU sampled.
+    pub sampled: u64,
+    /// Of those, loads that found the line modified in another cache of the own node.
+    pub local_hitm: u64,
+    /// Of those, loads that found the line modified in a cache of another node.
+    pub remote_hitm: u64,
+    /// Of those, loads that another CPU's cache served, modified or not: the PMU does not say.
+    pub peer: u64,
+    /// Of those, without a data source that tells where they were served.
+    pub not_available: u64,
+}
+
 /// Ownership moves.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Handoffs {
-    /// Seen in windows.
+    /// Seen in windows; where there was none, loads that a PMU saw served by another CPU's cache.
     pub observed: u64,
-    /// Of those, hand-offs of a value that the taker used.
-    pub truly: u64,
-    /// Of those, hand-offs of nothing that the taker used.
-    pub falsely: u64,
+    /// Of those, hand-offs of a value that the taker used; `None` where no window saw it.
+    pub truly: Option<u64>,
+    /// Of those, hand-offs of nothing that the taker used; `None` where no window saw it.
+    pub falsely: Option<u64>,
     /// Per second of the time in which the threads ran freely; `None` where traps fill most of the windows.
     pub per_s: Option<f64>,
     /// Per second of the windows' time, traps included: there are at least as many at full speed.
@@ -255,18 +283,25 @@ pub struct AccessRow {
     pub offset: u8,
     /// Bytes.
     pub size: u16,
+    /// Whether the size is known; else it is the one byte that is certain.
+    pub size_known: bool,
     /// `.hits`, `[3]`, or the variable's name where the line holds several.
     pub field: Option<String>,
-    /// `load`, `store`, `rmw`.
-    pub op: String,
+    /// `load`, `store`, `rmw`; `None` where the source does not say.
+    pub op: Option<String>,
     /// Times seen in samples.
     pub count: u64,
     /// Times trapped in watch windows.
     pub trapped: u64,
     /// Share of the targets' sampled time, 0..1.
     pub cost_share: f64,
-    /// How samples know it: `stalled`, `decoded`, `harvested` (strongest first); `trapped` when only windows do.
+    /// How samples know it: `stalled`, `decoded`, `sampled` (by a PMU), `harvested` (strongest first); `trapped` when
+    /// only windows do.
     pub basis: String,
+    /// Where its sampled accesses were served; `None` where no PMU sampled any.
+    pub coherence: Option<Coherence>,
+    /// Their mean latency, cycles; `None` where none was measured.
+    pub latency_cycles: Option<f64>,
     /// Who.
     pub threads: Vec<Thread>,
     /// Where in the program.
@@ -376,8 +411,8 @@ pub struct Pair {
 pub struct PairSide {
     /// The instruction.
     pub code: Code,
-    /// `load`, `store` or `rmw`.
-    pub op: String,
+    /// `load`, `store` or `rmw`; `None` where it is not known.
+    pub op: Option<String>,
     /// Bytes from the line's start.
     pub offset: u8,
     /// Bytes.

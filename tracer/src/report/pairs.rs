@@ -83,7 +83,7 @@ fn side(side: &analysis::PairSide, subject: &Subject, names: &dyn Names) -> Pair
     let at = &side.instruction;
     PairSide {
         code: rows::code(names.code(Some(at.space), at.ip, at.kernel)),
-        op: rows::op_name(side.op).to_owned(),
+        op: rows::op_name(side.op).map(str::to_owned),
         offset: side.offset,
         size: u16::from(side.size),
         field: subject.label(side.offset, u16::from(side.size)).1,
@@ -102,11 +102,13 @@ fn site(side: &analysis::PairSide) -> SiteCounts {
             op: side.op,
             locked: false,
             kernel: side.instruction.kernel,
+            size_known: true,
         },
         stalled: 0,
         decoded: 1,
         harvested: 0,
         trapped: 0,
+        pmu: analysis::PmuCounts::default(),
         cost_ns: 0,
         cpus: CpuSet::default(),
     }

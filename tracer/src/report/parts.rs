@@ -230,7 +230,7 @@ pub(super) fn traffic(
     let by_row = rows.iter().filter(here).any(|row| {
         let mut code = row.code.symbol.iter().chain(&row.code.inlined);
         // A function's name tells of the lock only where it is the one that takes it.
-        let takes = row.op == "rmw" && code.any(|name| names_a_lock(name));
+        let takes = row.op.as_deref() == Some("rmw") && code.any(|name| names_a_lock(name));
         takes || row.field.as_deref().is_some_and(names_a_lock)
     });
     let by_object = traffic.locked > 0 && names.iter().flatten().any(|name| names_a_lock(name));

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     model::{AccessRow, Code, Thread},
+    pmu,
     subject::Subject,
 };
 use crate::{
     access::{Op, Pid, SpaceId, Tid},
-    analysis::SiteCounts,
+    analysis::{PmuCounts, SiteCounts},
     names::{CodeName, Language, Names},
 };
 
@@ -24,6 +25,7 @@ pub(super) struct Rows {
 struct RowKey {
     offset: u8,
     size: u8,
+    size_known: bool,
     op: Op,
     label: Option<String>,
     module: Option<String>,
@@ -38,6 +40,7 @@ struct Sum {
     stalled: u64,
     decoded: u64,
     harvested: u64,
+    pmu: PmuCounts,
     trapped: u64,
     cost_ns: u64,
     threads: BTreeMap<(Pid, Tid), BTreeSet<u32>>,
@@ -95,6 +98,7 @@ fn key(site: &SiteCounts, subject: &Subject, code: &CodeName) -> RowKey {
     RowKey {
         offset: at.offset,
         size: at.size,
+        size_known: at.size_known,
         op: at.op,
         label: subject.label(at.offset, u16::from(at.size)).1,
         module: code.module.clone(),
@@ -110,6 +114,7 @@ impl Sum {
         self.stalled += u64::from(site.stalled);
         self.decoded += u64::from(site.decoded);
         self.harvested += u64::from(site.harvested);
+        self.pmu.add(&site.pmu);
         self.trapped = self.trapped.saturating_add(site.trapped);
         self.cost_ns = self.cost_ns.saturating_add(site.cost_ns);
         let cpus = self
@@ -126,10 +131,11 @@ impl Sum {
 }
 
 fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
-    let basis = match (sum.stalled, sum.decoded, sum.harvested) {
-        (0, 0, 0) => "trapped",
-        (0, 0, _) => "harvested",
-        (0, _, _) => "decoded",
+    let basis = match (sum.stalled, sum.decoded, sum.pmu.sampled, sum.harvested) {
+        (0, 0, 0, 0) => "trapped",
+        (0, 0, 0, _) => "harvested",
+        (0, 0, _, _) => "sampled",
+        (0, _, _, _) => "decoded",
         _ => "stalled",
     };
     let threads = sum.threads.into_iter().map(|((pid, tid), cpus)| Thread {
@@ -141,12 +147,15 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
     AccessRow {
         offset: key.offset,
         size: u16::from(key.size),
+        size_known: key.size_known,
         field: key.label,
-        op: op_name(key.op).to_owned(),
-        count: sum.stalled + sum.decoded + sum.harvested,
+        op: op_name(key.op).map(str::to_owned),
+        count: sum.stalled + sum.decoded + sum.pmu.sampled + sum.harvested,
         trapped: sum.trapped,
         cost_share: share(sum.cost_ns as f64, whole_ns),
         basis: basis.to_owned(),
+        coherence: pmu::coherence(&sum.pmu),
+        latency_cycles: sum.pmu.mean_latency(),
         threads: threads.collect(),
         code: code(sum.code),
     }
@@ -166,13 +175,14 @@ pub(super) fn code(name: CodeName) -> Code {
     }
 }
 
-pub(super) fn op_name(op: Op) -> &'static str {
+/// A direction as the report has it; `None` where it is not known.
+pub(super) fn op_name(op: Op) -> Option<&'static str> {
     match op {
-        Op::Load => "load",
-        Op::Store => "store",
-        Op::Rmw => "rmw",
-        Op::Prefetch => "prefetch",
-        Op::Unknown => "unknown",
+        Op::Load => Some("load"),
+        Op::Store => Some("store"),
+        Op::Rmw => Some("rmw"),
+        Op::Prefetch => Some("prefetch"),
+        Op::Unknown => None,
     }
 }
 

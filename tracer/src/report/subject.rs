@@ -115,7 +115,7 @@ impl Subject {
             let kind = match self.key.0 {
                 Place::Kernel { .. } => ObjectKind::Kernel,
                 Place::Shared { .. } => ObjectKind::Mapping,
-                Place::Private { .. } => ObjectKind::Unknown,
+                Place::Private { .. } | Place::Physical { .. } => ObjectKind::Unknown,
             };
             return Object {
                 kind: kind.name().to_owned(),

@@ -4,7 +4,7 @@
 //! on a terminal.
 
 use super::{
-    access_text, finding_text,
+    access_text, cost_words, finding_text,
     model::{Finding, Pair, Report, Run},
     number::{count, grouped, list, percent, seconds},
     pairs_text,
@@ -16,6 +16,8 @@ use super::{
 };
 
 pub use super::style::TextOptions;
+
+use crate::access::CostUnit;
 
 /// Columns of the widest line.
 pub const WIDTH: usize = 100;
@@ -29,6 +31,9 @@ const HINTS: usize = 5;
 /// Findings listed at the top; the others are counted.
 const OVERVIEW: usize = 20;
 
+/// Lines printed in full that move for unknown bytes.
+const MOVING: usize = 5;
+
 /// Findings printed in full; the others are in the overview only.
 const IN_FULL: usize = 10;
 
@@ -41,6 +46,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     let mut out = Lines {
         text: String::new(),
         options,
+        unit: unit(&report.run),
     };
     headline(&mut out, report);
     if report.findings.len() > 1 {
@@ -48,7 +54,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         let place = |finding: &Finding| access_text::first_place(finding);
         one_line_each(
             &mut out,
-            &report.findings,
+            &report.findings.iter().collect::<Vec<_>>(),
             OVERVIEW,
             &|f| f.cost.share,
             &place,
@@ -74,6 +80,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         );
         out.prose("", &text);
     }
+    moving(&mut out, report);
     hints(&mut out, report);
     suspects(&mut out, report);
     caveats(&mut out, report);
@@ -84,6 +91,12 @@ pub fn render(report: &Report, options: TextOptions) -> String {
 pub(super) struct Lines {
     pub(super) text: String,
     pub(super) options: TextOptions,
+    /// What shares are of.
+    pub(super) unit: CostUnit,
+}
+
+fn unit(run: &Run) -> CostUnit {
+    CostUnit::from_name(&run.cost_unit).unwrap_or_default()
 }
 
 impl Lines {
@@ -165,6 +178,7 @@ pub fn render_pairs(report: &Report, options: TextOptions) -> String {
     let mut out = Lines {
         text: String::new(),
         options,
+        unit: unit(&report.run),
     };
     out.prose("", &looked_at(&report.run));
     if report.pairs.is_empty() {
@@ -194,6 +208,21 @@ fn headline(out: &mut Lines, report: &Report) {
             Role::Mixed,
             "No samples were taken, so nothing can be said about sharing.".to_owned(),
         ),
+        (_, 0) if report.insignificant.iter().any(|line| line.moves) => {
+            let lines = report.insignificant.iter().filter(|line| line.moves);
+            let share: f64 = lines.clone().map(|line| line.cost.share).sum();
+            let text = format!(
+                "{} {} {}, but the samples do not tell which bytes are fought over.",
+                count(
+                    lines.count() as u64,
+                    "cache line that moves between CPUs takes",
+                    "cache lines that move between CPUs take"
+                ),
+                percent(share.min(1.0)),
+                cost_words::of_sampled(out.unit)
+            );
+            (Role::Mixed, text)
+        }
         (_, 0) => (
             Role::Good,
             "No sharing of cache lines worth acting on.".to_owned(),
@@ -205,11 +234,12 @@ fn headline(out: &mut Lines, report: &Report) {
                 .map(|finding| finding.cost.share)
                 .sum();
             let text = format!(
-                "Threads fight over {}, {}. {} took {} of the sampled time.",
+                "Threads fight over {}, {}. {} took {} {}.",
                 count(n as u64, "cache line", "cache lines"),
                 kinds(&report.findings),
                 if n == 1 { "It" } else { "Together they" },
-                percent(share.min(1.0))
+                percent(share.min(1.0)),
+                cost_words::of_sampled(out.unit)
             );
             (Role::Strong, text)
         }
@@ -219,8 +249,9 @@ fn headline(out: &mut Lines, report: &Report) {
         out.line(&line);
     }
     out.prose("", &looked_at(&report.run));
-    if report.findings.is_empty() && report.run.samples > 0 {
-        out.prose("", &how_sure(&report.run));
+    let moving = report.insignificant.iter().any(|line| line.moves);
+    if report.findings.is_empty() && report.run.samples > 0 && !moving {
+        out.prose("", &how_sure(&report.run, out.unit));
     }
 }
 
@@ -299,7 +330,7 @@ fn looked_at(run: &Run) -> String {
 }
 
 /// What "none" is worth: how many samples a line at the threshold would have given.
-fn how_sure(run: &Run) -> String {
+fn how_sure(run: &Run, unit: CostUnit) -> String {
     let blind: u64 = run
         .unresolved
         .iter()
@@ -310,8 +341,9 @@ fn how_sure(run: &Run) -> String {
     let seeing = run.samples.saturating_sub(blind) as f64;
     let expected = seeing * run.threshold;
     let line = format!(
-        "A line becomes a finding when it costs {} of the time. Such a line would have shown in about {}",
+        "A line becomes a finding when it costs {} {}. Such a line would have shown in about {}",
         percent(run.threshold),
+        cost_words::of(unit),
         count(expected.round() as u64, "sample", "samples")
     );
     if expected >= ENOUGH_SAMPLES {
@@ -329,12 +361,34 @@ fn how_sure(run: &Run) -> String {
     )
 }
 
-fn suspects(out: &mut Lines, report: &Report) {
-    if report.insignificant.is_empty() {
+/// Lines that move, and that are no findings because nobody knows for which bytes.
+fn moving(out: &mut Lines, report: &Report) {
+    let lines: Vec<&Finding> = report.insignificant.iter().filter(|f| f.moves).collect();
+    if lines.is_empty() {
         return;
     }
     out.blank();
-    let title = if report.findings.is_empty() {
+    let title = "Lines that move between CPUs, without enough samples to say for which bytes:";
+    let title = out.options.paint(Role::Strong, title);
+    out.line(&title);
+    for line in lines.iter().take(MOVING) {
+        out.blank();
+        finding_text::print(out, line, false);
+    }
+    if lines.len() > MOVING {
+        let rest = (lines.len() - MOVING) as u64;
+        let text = format!("{} in the JSON form (--json).", count(rest, "more", "more"));
+        out.prose("", &text);
+    }
+}
+
+fn suspects(out: &mut Lines, report: &Report) {
+    let insignificant: Vec<&Finding> = report.insignificant.iter().filter(|f| !f.moves).collect();
+    if insignificant.is_empty() {
+        return;
+    }
+    out.blank();
+    let title = if report.findings.is_empty() && insignificant.len() == report.insignificant.len() {
         "Closest to a finding:"
     } else {
         "Also shared, but not worth acting on:"
@@ -344,7 +398,7 @@ fn suspects(out: &mut Lines, report: &Report) {
     let reason = |finding: &Finding| finding.insignificant_because.clone().unwrap_or_default();
     one_line_each(
         out,
-        &report.insignificant,
+        &insignificant,
         SUSPECTS,
         &|f| f.cost.stalled_share,
         &reason,
@@ -354,7 +408,7 @@ fn suspects(out: &mut Lines, report: &Report) {
 /// A table with a line per finding: its id, kind, subject, share of the time, and a remark.
 fn one_line_each(
     out: &mut Lines,
-    findings: &[Finding],
+    findings: &[&Finding],
     most: usize,
     share: &dyn Fn(&Finding) -> f64,
     remark: &dyn Fn(&Finding) -> String,

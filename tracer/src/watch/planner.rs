@@ -203,9 +203,14 @@ fn weight(judgement: &Judgement) -> Option<f64> {
         Standing::Insignificant(reason) => match reason {
             // A writer that no sample caught, or too little to tell yet.
             Reason::NoStoreSeen | Reason::TooFewStores | Reason::TooFewSamples => Some(1e-4),
+            // It moves, and windows can tell what for.
+            Reason::WriterNotSampled | Reason::FromOtherCaches | Reason::SizesUnknown => {
+                Some(share.max(1e-3))
+            }
             Reason::OneCpu
             | Reason::NotInterleaved
             | Reason::CostBelowThreshold
+            | Reason::ServedApart
             | Reason::Contradicted => None,
         },
     }
@@ -236,7 +241,10 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         .filter(|word| touched(word) && unsampled(&ranked, word))
         .collect();
     ranked.extend(more);
-    if judgement.standing == Standing::Insignificant(Reason::NoStoreSeen) {
+    if let Standing::Insignificant(
+        Reason::NoStoreSeen | Reason::WriterNotSampled | Reason::FromOtherCaches,
+    ) = judgement.standing
+    {
         let more: Vec<u8> = words.filter(|word| unsampled(&ranked, word)).collect();
         ranked.extend(more);
     }

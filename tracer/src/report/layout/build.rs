@@ -234,6 +234,7 @@ pub fn build(
         kind: finding.kind,
         confidence: finding.confidence,
         cost_share: finding.cost.share,
+        cost_unit: run.cost_unit.name().to_owned(),
         line: finding.line,
         caveats: extra.iter().cloned().chain(names.caveats()).collect(),
     })
@@ -261,6 +262,8 @@ fn same_memory(a: LineKey, b: LineKey) -> bool {
             },
         ) => (a, i) == (b, j),
         (Place::Kernel { .. }, Place::Kernel { .. }) => true,
+        // Neighbouring pages may be of different objects.
+        (Place::Physical { addr: a }, Place::Physical { addr: b }) => a / 4096 == b / 4096,
         _ => false,
     }
 }

@@ -22,6 +22,8 @@ pub struct Layout {
     pub confidence: String,
     /// Share of the targets' sampled time that the line costs, 0..1.
     pub cost_share: f64,
+    /// What it is a share of, as in the report's run.
+    pub cost_unit: String,
     /// The finding's line.
     pub line: Line,
     /// Whose type it is.
@@ -147,7 +149,7 @@ pub struct Member {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Use {
     /// `load`, `store`, `rmw`.
-    pub op: String,
+    pub op: Option<String>,
     /// Who.
     pub threads: Vec<Thread>,
     /// Share of the targets' sampled time, 0..1.

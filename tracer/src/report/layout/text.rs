@@ -1,8 +1,10 @@
 //! A layout as text: the declaration at the left, offsets and sizes in the middle, who uses it at the right.
 
 use super::model::{Hole, Layout, LineRow, Member, Proposal, Row, Use};
+use crate::access::CostUnit;
 use crate::report::{
     access_text::threads_words,
+    cost_words,
     finding_text::kind_words,
     model::Thread,
     number::{count, grouped, percent},
@@ -28,6 +30,7 @@ pub fn render(layout: &Layout, options: TextOptions) -> String {
     let mut out = Lines {
         text: String::new(),
         options,
+        unit: CostUnit::from_name(&layout.cost_unit).unwrap_or_default(),
     };
     title(&mut out, layout);
     out.prose("  at ", &place(layout));
@@ -51,7 +54,11 @@ fn title(out: &mut Lines, layout: &Layout) {
     if layout.confidence == "confirmed" {
         kind.push_str(", confirmed");
     }
-    let right = format!("{} of the time", percent(layout.cost_share));
+    let right = format!(
+        "{} {}",
+        percent(layout.cost_share),
+        cost_words::of(out.unit)
+    );
     let used = columns(&layout.finding) + 2 + columns(&kind) + 2;
     let name = layout
         .object
@@ -384,7 +391,7 @@ fn uses(options: TextOptions, uses: &[Use]) -> Vec<String> {
             let share = percent(one.cost_share);
             options.name(&format!(
                 "{mark} {} {} {share}",
-                one.op,
+                one.op.as_deref().unwrap_or("access"),
                 threads(&one.threads)
             ))
         })

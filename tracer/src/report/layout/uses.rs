@@ -95,7 +95,7 @@ impl Uses {
         let mut threads: Vec<Thread> = Vec::new();
         let mut stored = false;
         for used in self.within(start, end) {
-            stored |= used.row.op != "load";
+            stored |= matches!(used.row.op.as_deref(), Some("store" | "rmw"));
             for thread in &used.row.threads {
                 if !threads
                     .iter()

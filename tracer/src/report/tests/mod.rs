@@ -9,6 +9,7 @@ mod hostile;
 mod layout;
 mod objects;
 mod pipeline;
+mod pmu;
 mod rows;
 mod runs;
 mod schema;

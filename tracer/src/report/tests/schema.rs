@@ -44,6 +44,8 @@ fn the_json_form_has_every_key_of_the_schema() {
             "unresolved": {},
             "operands_unknown": 0,
             "threshold": 0.01,
+            "cost_unit": "sampled_ns",
+            "coherence": null,
             "typing": {
               "named": 0,
               "untraced": {}
@@ -59,6 +61,7 @@ fn the_json_form_has_every_key_of_the_schema() {
               "confirmed_after_s": null,
               "windows": 0,
               "insignificant_because": null,
+              "moves": false,
               "line": {
                 "key": "private:0:0x404040",
                 "address": "0x404040",
@@ -82,16 +85,21 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "samples": 4600
               },
               "handoffs": null,
+              "coherence": null,
+              "load_latency_cycles": null,
               "accesses": [
                 {
                   "offset": 0,
                   "size": 8,
+                  "size_known": true,
                   "field": ".hits",
                   "op": "rmw",
                   "count": 2700,
                   "trapped": 0,
                   "cost_share": 0.24,
                   "basis": "stalled",
+                  "coherence": null,
+                  "latency_cycles": null,
                   "threads": [
                     {
                       "pid": 4000,
@@ -116,12 +124,15 @@ fn the_json_form_has_every_key_of_the_schema() {
                 {
                   "offset": 8,
                   "size": 8,
+                  "size_known": true,
                   "field": ".misses",
                   "op": "rmw",
                   "count": 2300,
                   "trapped": 0,
                   "cost_share": 0.22,
                   "basis": "stalled",
+                  "coherence": null,
+                  "latency_cycles": null,
                   "threads": [
                     {
                       "pid": 4000,

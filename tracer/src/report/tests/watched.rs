@@ -92,7 +92,7 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
     assert_eq!(finding.confidence, "confirmed");
     assert_eq!(finding.confirmed_after_s, Some(0.25));
     let hand_offs = finding.handoffs.as_ref().unwrap();
-    assert_eq!((hand_offs.observed, hand_offs.truly), (304, 3));
+    assert_eq!((hand_offs.observed, hand_offs.truly), (304, Some(3)));
     assert_eq!(hand_offs.at_least_per_s, Some(30_400.0));
     assert_eq!(hand_offs.per_s, None);
     let text = in_one_line(&plain(&report));

@@ -12,6 +12,7 @@ const LINE: u64 = 0x7000;
 
 fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
     Judgement {
+        pmu: None,
         key,
         verdict: Some(Verdict::FalseSharing),
         standing: Standing::Significant,
@@ -106,6 +107,9 @@ fn what_windows_cannot_decide_is_not_watched() {
         (Reason::Contradicted, false),
         (Reason::NoStoreSeen, true),
         (Reason::TooFewStores, true),
+        (Reason::WriterNotSampled, true),
+        (Reason::FromOtherCaches, true),
+        (Reason::SizesUnknown, true),
     ] {
         let mut judgement = judged(private(LINE), 0.1, two_counters());
         judgement.standing = Standing::Insignificant(reason);

@@ -1,6 +1,13 @@
-//! What served a sampled access: `union perf_mem_data_src` of include/uapi/linux/perf_event.h, field by field.
+//! What served a sampled access: `union perf_mem_data_src` of include/uapi/linux/perf_event.h.
+//!
+//! Here the word, field by field; `meaning.rs` says what the fields mean together, `words.rs` says it as perf does.
 
 use std::num::NonZeroU64;
+
+mod meaning;
+mod words;
+
+pub use meaning::{Coherence, Distance, Level};
 
 /// A data source word as the kernel encodes it; bits that no kernel known here sets are kept and not read.
 ///

@@ -1,0 +1,27 @@
+//! What shares are of, in words.
+
+use crate::access::CostUnit;
+
+/// Continues "12 %".
+pub(super) fn of(unit: CostUnit) -> &'static str {
+    match unit {
+        CostUnit::SampledTime => "of the time",
+        CostUnit::LatencyCycles => "of the load latency",
+    }
+}
+
+/// The same where it is said first.
+pub(super) fn of_sampled(unit: CostUnit) -> &'static str {
+    match unit {
+        CostUnit::SampledTime => "of the sampled time",
+        CostUnit::LatencyCycles => "of the sampled load latency",
+    }
+}
+
+/// The same as the head of a column.
+pub(super) fn column(unit: CostUnit) -> &'static str {
+    match unit {
+        CostUnit::SampledTime => "time",
+        CostUnit::LatencyCycles => "latency",
+    }
+}
