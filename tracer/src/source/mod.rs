@@ -13,6 +13,8 @@ pub mod order;
 pub mod perf_record;
 pub mod proc_snapshot;
 pub mod sampled_code;
+mod sampling;
+mod threads;
 pub mod timer;
 pub mod tracked;
 pub mod trapped_code;
