@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    super::{Progress, Watching},
+    super::{MemoryOptions, Progress, Watching},
     *,
 };
 use crate::event::Batch;
@@ -27,6 +27,7 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
         ring_bytes: 1 << 20,
         watch: Watching::Off,
         heap: None,
+        memory: MemoryOptions::default(),
     };
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));
