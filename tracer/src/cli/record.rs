@@ -196,6 +196,6 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     meta.command_line = std::env::args().collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
     meta.frequency_hz = Some(sampling.frequency);
-    meta.cost_unit = kind.cost_unit().name().to_owned();
+    kind.cost_unit().name().clone_into(&mut meta.cost_unit);
     meta
 }

@@ -39,7 +39,7 @@ impl SourceKind for Kind {
         machine: &Machine,
         modules: Arc<ModuleStore>,
     ) -> Result<Box<dyn Source>, SourceError> {
-        let events = plan::ibs(machine, options.frequency_hz, &options.memory)?;
+        let events = plan::ibs(machine, options.frequency_hz, options.memory)?;
         needs_types(machine)?;
         let source = memory::open(target, options, machine, &modules, events)?;
         Ok(Box::new(source))

@@ -38,7 +38,7 @@ impl SourceKind for Kind {
         machine: &Machine,
         modules: Arc<ModuleStore>,
     ) -> Result<Box<dyn Source>, SourceError> {
-        let events = plan::pebs(machine, options.frequency_hz, &options.memory)?;
+        let events = plan::pebs(machine, options.frequency_hz, options.memory)?;
         let source = memory::open(target, options, machine, &modules, events)?;
         Ok(Box::new(source))
     }

@@ -59,7 +59,7 @@ impl SourceKind for Kind {
     ) -> Result<Box<dyn Source>, SourceError> {
         // Without BTF the kernel half does without: later children, no thread pointers.
         let offsets = KernelOffsets::of_running_kernel().unwrap_or_default();
-        let timer = open(target, options, machine, &offsets, modules)?;
+        let timer = open(target, options, machine, &offsets, &modules)?;
         Ok(Box::new(timer))
     }
 }
@@ -69,7 +69,7 @@ fn open(
     options: &SourceOptions,
     machine: &Machine,
     offsets: &KernelOffsets,
-    modules: Arc<ModuleStore>,
+    modules: &Arc<ModuleStore>,
 ) -> Result<Sampling<Timer>, SourceError> {
     let timer = Timer {
         clocks: Vec::new(),
@@ -77,7 +77,7 @@ fn open(
         code: SampledCode::new(modules.clone()),
         touches: Vec::new(),
     };
-    Sampling::open(target, options, machine, offsets, &modules, timer)
+    Sampling::open(target, options, machine, offsets, modules, timer)
 }
 
 /// A cpu-clock on each CPU.

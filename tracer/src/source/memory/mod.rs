@@ -90,7 +90,8 @@ pub(super) struct Memory {
     trusts_ip: bool,
     samples: u64,
     inexact: u64,
-    not_memory: u64,
+    /// Samples of instructions that touch no memory.
+    elsewhere: u64,
 }
 
 impl Memory {
@@ -112,7 +113,7 @@ impl Memory {
             trusts_ip: false,
             samples: 0,
             inexact: 0,
-            not_memory: 0,
+            elsewhere: 0,
         }
     }
 
@@ -243,7 +244,7 @@ impl Sampler for Memory {
     }
 
     fn count(&mut self, not_memory: u64) {
-        self.not_memory += not_memory;
+        self.elsewhere += not_memory;
     }
 
     fn caveats(&self) -> Vec<String> {
@@ -275,11 +276,11 @@ impl Sampler for Memory {
         if self.granted.iter().any(|granted| !granted.kernel) {
             caveats.push("kernel mode was not sampled: this user may not".to_owned());
         }
-        if self.not_memory > 0 {
-            let all = self.not_memory + self.samples;
+        if self.elsewhere > 0 {
+            let all = self.elsewhere + self.samples;
             caveats.push(format!(
                 "{} of {all} samples of the targets were of instructions that touch no memory",
-                self.not_memory
+                self.elsewhere
             ));
         }
         if self.inexact > 0 {

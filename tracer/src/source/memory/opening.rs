@@ -93,7 +93,7 @@ mod tests {
 
     fn loads() -> PlannedEvent {
         let machine = Machine::probe(fixture::intel_sapphire_rapids().root());
-        let planned = plan::pebs(&machine, 1000, &MemoryOptions::default()).unwrap();
+        let planned = plan::pebs(&machine, 1000, MemoryOptions::default()).unwrap();
         planned.into_iter().next().unwrap()
     }
 

@@ -98,7 +98,7 @@ pub enum NoPlan {
 pub fn pebs(
     machine: &Machine,
     frequency_hz: u64,
-    options: &MemoryOptions,
+    options: MemoryOptions,
 ) -> Result<Vec<PlannedEvent>, NoPlan> {
     if options.l3_misses_only {
         return Err(NoPlan::NotOffered {
@@ -184,7 +184,7 @@ fn with_latency(terms: &str, ldlat: u16) -> String {
 pub fn ibs(
     machine: &Machine,
     frequency_hz: u64,
-    options: &MemoryOptions,
+    options: MemoryOptions,
 ) -> Result<Vec<PlannedEvent>, NoPlan> {
     let pmus = units(machine, MemoryUnitKind::AmdIbs)?;
     let mut planned = Vec::new();
@@ -198,7 +198,7 @@ fn ibs_event(
     machine: &Machine,
     pmu: &Pmu,
     frequency_hz: u64,
-    options: &MemoryOptions,
+    options: MemoryOptions,
 ) -> Result<Option<PlannedEvent>, NoPlan> {
     let has = |format: &str| pmu.formats.contains_key(format);
     let mut terms = Vec::new();

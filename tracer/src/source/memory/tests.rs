@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Touches fresh pages by 4-byte stores at offset 24, then by 1-byte loads at offset 9, for ever.
-const PROGRAM: &str = r#"
+const PROGRAM: &str = r"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ int main(void) {
         usleep(100);
     }
 }
-"#;
+";
 
 /// Page faults on every CPU.
 fn page_faults(machine: &Machine) -> PlannedEvent {
@@ -167,7 +167,7 @@ fn an_event_that_does_not_open_says_which_where_and_what_to_do() {
 fn caveats_of(fixture: &fixture::Fixture, offsets: &MemoryOffsets) -> Vec<String> {
     let machine = Machine::probe(fixture.root());
     let modules = Arc::new(ModuleStore::new("/".into(), false));
-    let events = plan::pebs(&machine, 1000, &MemoryOptions::default()).unwrap();
+    let events = plan::pebs(&machine, 1000, MemoryOptions::default()).unwrap();
     let mut memory = Memory::new(&machine, offsets, &modules, events);
     memory.samples = 10;
     memory.inexact = 3;

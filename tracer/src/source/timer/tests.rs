@@ -32,7 +32,7 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));
     let target = Target::Trees(vec![pid]);
-    let mut timer = open(&target, &options, &machine, offsets, modules).unwrap();
+    let mut timer = open(&target, &options, &machine, offsets, &modules).unwrap();
     let (mut batch, start) = (Batch::default(), Instant::now());
     while start.elapsed() < Duration::from_secs(2) {
         timer.poll(&mut batch, Duration::from_millis(20)).unwrap();

@@ -40,7 +40,7 @@ fn cpus(numbers: std::ops::RangeInclusive<u32>) -> Vec<Cpu> {
 
 /// PMU type, config, config1, and the leader's config, of each event by name and first CPU.
 fn codes(name: &str) -> Vec<(String, u32, u32, u64, u64, Option<u64>)> {
-    let planned = pebs(&machine(name), 1000, &STANDARD).unwrap();
+    let planned = pebs(&machine(name), 1000, STANDARD).unwrap();
     planned
         .into_iter()
         .map(|event| {
@@ -77,7 +77,7 @@ fn each_intel_generation_gets_its_own_codes() {
 
 #[test]
 fn each_kind_of_core_of_a_hybrid_has_its_events_on_its_online_cpus() {
-    let planned = pebs(&machine("alder lake"), 1000, &STANDARD).unwrap();
+    let planned = pebs(&machine("alder lake"), 1000, STANDARD).unwrap();
     let got: Vec<_> = planned
         .iter()
         .map(|event| {
@@ -100,7 +100,7 @@ fn each_kind_of_core_of_a_hybrid_has_its_events_on_its_online_cpus() {
 
 #[test]
 fn intels_events_are_adaptive_one_record_at_a_time_and_not_of_guests() {
-    let planned = pebs(&machine("sapphire rapids"), 997, &STANDARD).unwrap();
+    let planned = pebs(&machine("sapphire rapids"), 997, STANDARD).unwrap();
     let loads = &planned[0];
     assert_eq!(loads.attributes.sample_period, 997);
     // disabled, freq, exclude_guest: bits 0, 10, 20 of the header's bit-field.
@@ -121,7 +121,7 @@ fn a_frequency_above_the_kernels_limit_is_lowered_to_it() {
     let mut machine = machine("skylake");
     machine.kernel.perf_event_max_sample_rate = Some(25_000);
     let period = |machine: &Machine| {
-        let planned = pebs(machine, 50_000, &STANDARD).unwrap();
+        let planned = pebs(machine, 50_000, STANDARD).unwrap();
         planned[0].attributes.sample_period
     };
     assert_eq!(period(&machine), 25_000);
@@ -135,14 +135,14 @@ fn the_threshold_is_what_was_asked_for_and_stores_have_none() {
         ldlat: Some(100),
         ..STANDARD
     };
-    let planned = pebs(&machine("skylake"), 1000, &options).unwrap();
+    let planned = pebs(&machine("skylake"), 1000, options).unwrap();
     assert_eq!(planned[0].attributes.config1, 100);
     assert_eq!(planned[1].attributes.config1, 0);
     let least = MemoryOptions {
         ldlat: Some(2),
         ..STANDARD
     };
-    let error = pebs(&machine("skylake"), 1000, &least).unwrap_err();
+    let error = pebs(&machine("skylake"), 1000, least).unwrap_err();
     assert!(
         error.to_string().contains("--ldlat 2: this PMU takes 3 to"),
         "{error}"
@@ -151,7 +151,7 @@ fn the_threshold_is_what_was_asked_for_and_stores_have_none() {
 
 /// The only event's attributes.
 fn ibs_attributes(name: &str, options: MemoryOptions) -> Result<Attributes, String> {
-    let planned = ibs(&machine(name), 1000, &options).map_err(|error| error.to_string())?;
+    let planned = ibs(&machine(name), 1000, options).map_err(|error| error.to_string())?;
     let [event] = planned.as_slice() else {
         panic!("{planned:?}");
     };
@@ -171,10 +171,10 @@ fn ibs_counts_operations_by_multiples_of_16_and_excludes_nothing() {
         assert_eq!(attributes.flags, 1, "{name}: disabled, nothing else");
     }
     for frequency in [1, 7, 997, 1000, 49_999, 50_000] {
-        let planned = ibs(&machine("zen 4"), frequency, &STANDARD).unwrap();
+        let planned = ibs(&machine("zen 4"), frequency, STANDARD).unwrap();
         let period = planned[0].attributes.sample_period;
         assert!(
-            period % 16 == 0 && period >= 10_000,
+            period.is_multiple_of(16) && period >= 10_000,
             "{frequency}: {period}"
         );
     }
@@ -203,13 +203,13 @@ fn options_of_ibs_need_what_offers_them() {
     }
     let refused = ibs_attributes("zen 4", slow(128)).unwrap_err();
     assert!(refused.contains("Zen 5 and Linux 6.15"), "{refused}");
-    let refused = pebs(&machine("skylake"), 1000, &misses).unwrap_err();
+    let refused = pebs(&machine("skylake"), 1000, misses).unwrap_err();
     assert!(refused.to_string().contains("it is AMD's"), "{refused}");
 }
 
 #[test]
 fn kernel_mode_can_be_left_out_of_ibs_only_by_its_software_filter() {
-    let user_only = |name| ibs(&machine(name), 1000, &STANDARD).unwrap()[0].user_only;
+    let user_only = |name| ibs(&machine(name), 1000, STANDARD).unwrap()[0].user_only;
     assert_eq!(user_only("zen 2"), None);
     assert_eq!(user_only("zen 4"), None);
     let attributes = user_only("zen 5").unwrap();
@@ -220,17 +220,17 @@ fn kernel_mode_can_be_left_out_of_ibs_only_by_its_software_filter() {
 fn a_machine_without_says_why_and_what_works() {
     let sentence = |plan: Result<_, NoPlan>| plan.map(|_: Vec<_>| ()).unwrap_err().to_string();
     let guest = machine("guest");
-    let text = sentence(ibs(&guest, 1000, &STANDARD));
+    let text = sentence(ibs(&guest, 1000, STANDARD));
     assert!(text.starts_with("no AMD IBS: "), "{text}");
     assert!(text.ends_with("sample by `--source timer`"), "{text}");
-    let text = sentence(pebs(&machine("zen 4"), 1000, &STANDARD));
+    let text = sentence(pebs(&machine("zen 4"), 1000, STANDARD));
     assert_eq!(
         text,
         "no Intel PEBS for memory: this CPU is of another maker; sample by `--source ibs`"
     );
-    let text = sentence(ibs(&machine("skylake"), 1000, &STANDARD));
+    let text = sentence(ibs(&machine("skylake"), 1000, STANDARD));
     assert!(text.ends_with("`--source pebs`"), "{text}");
-    let text = sentence(pebs(&machine("damaged"), 1000, &STANDARD));
+    let text = sentence(pebs(&machine("damaged"), 1000, STANDARD));
     assert!(
         text.starts_with("the PMU `cpu` lists no memory event"),
         "{text}"
