@@ -66,11 +66,89 @@ pub struct Stats {
     pub filtered: u64,
     /// Samples whose fs base could not be read.
     pub no_fs_base: u64,
-    /// Always 0; keeps the record a multiple of 16 bytes.
-    pub reserved: u64,
+    /// Samples of targets by a PMU whose instruction touched no memory. They are in no other count.
+    pub not_memory: u64,
 }
 
 const _: () = assert!(size_of::<Stats>() == 48);
+
+/// `MemoryRecord::flags`: the ip is the sampled instruction itself (`PERF_EFLAGS_EXACT`,
+/// arch/x86/include/asm/perf_event.h).
+pub const SAMPLE_EXACT_IP: u32 = 1 << 4;
+
+/// `MemoryRecord::fields`: `addr` is valid. These are the bits of `enum perf_event_sample_format`.
+pub const MEMORY_ADDR: u32 = 1 << 3;
+/// `MemoryRecord::fields`: `period` is valid.
+pub const MEMORY_PERIOD: u32 = 1 << 8;
+/// `MemoryRecord::fields`: `weight` is valid.
+pub const MEMORY_WEIGHT: u32 = 1 << 14;
+/// `MemoryRecord::fields`: `data_src` is valid.
+pub const MEMORY_DATA_SRC: u32 = 1 << 15;
+/// `MemoryRecord::fields`: `phys_addr` is valid.
+pub const MEMORY_PHYS_ADDR: u32 = 1 << 19;
+/// In the kernel's own mask, beside [`MEMORY_WEIGHT`], where a weight of three parts was asked for.
+pub const MEMORY_WEIGHT_STRUCT: u32 = 1 << 24;
+
+/// One memory access that a PMU sampled. A field whose bit is not in `fields` is 0 and says nothing.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct MemoryRecord {
+    /// CLOCK_MONOTONIC, nanoseconds, of the interrupt: it brings one record at a time.
+    pub time_ns: u64,
+    /// The sampled instruction, with [`SAMPLE_EXACT_IP`]; otherwise about where.
+    pub ip: u64,
+    /// Data address.
+    pub addr: u64,
+    /// `union perf_mem_data_src`.
+    pub data_src: u64,
+    /// `union perf_sample_weight`: core cycles in the low 32 bits.
+    pub weight: u64,
+    /// Physical address of the data.
+    pub phys_addr: u64,
+    /// Events that the sample stands for.
+    pub period: u64,
+    /// Stack pointer at the interrupt, some instructions later than the ip and maybe the kernel's.
+    pub sp: u64,
+    /// User thread pointer, valid with [`SAMPLE_FS_BASE`].
+    pub fs_base: u64,
+    /// Process id in the initial pid namespace.
+    pub pid: u32,
+    /// Thread id in the initial pid namespace.
+    pub tid: u32,
+    /// CPU the sample was taken on.
+    pub cpu: u32,
+    /// `SAMPLE_*` bits.
+    pub flags: u32,
+    /// `MEMORY_*` bits.
+    pub fields: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+const _: () = assert!(size_of::<MemoryRecord>() == 96);
+
+/// Elements of [`globals::MEMORY_AT`].
+pub mod memory_at {
+    /// `perf_sample_data.sample_flags`.
+    pub const SAMPLE_FLAGS: usize = 0;
+    /// `perf_sample_data.addr`.
+    pub const ADDR: usize = 1;
+    /// `perf_sample_data.data_src`.
+    pub const DATA_SRC: usize = 2;
+    /// `perf_sample_data.weight`.
+    pub const WEIGHT: usize = 3;
+    /// `perf_sample_data.phys_addr`.
+    pub const PHYS_ADDR: usize = 4;
+    /// `perf_sample_data.period`.
+    pub const PERIOD: usize = 5;
+    /// How many.
+    pub const COUNT: usize = 6;
+    /// In the place of an offset: no such field, or not known.
+    pub const ABSENT: u32 = u32::MAX;
+    /// Position of the sample's pointer among those that a program's context is in the kernel
+    /// (`struct bpf_perf_event_data_kern`): registers, sample, event.
+    pub const SAMPLE_POINTER: usize = 1;
+}
 
 /// One hit of a data breakpoint. On x86-64 the trap comes after the access: the ip is that of the next
 /// instruction, and the registers are what the access left.
@@ -254,6 +332,8 @@ pub const TARGET_CHUNK: usize = 64;
 pub mod programs {
     /// perf_event program on the cpu-clock event of each CPU.
     pub const SAMPLE: &str = "sample";
+    /// perf_event program on the memory events of a PMU.
+    pub const MEMORY: &str = "memory";
     /// raw tracepoint `sched_process_fork`: a child is a target when its parent is.
     pub const TASK_FORK: &str = "task_fork";
     /// raw tracepoint, never attached, run on demand with (address, length): copies kernel text into
@@ -295,7 +375,7 @@ pub mod programs {
     pub const HEAP_RETURN: &str = "heap_return";
 }
 
-/// Perf event array: one ring per CPU that carries [`SampleRecord`]s.
+/// Perf event array: one ring per CPU that carries [`SampleRecord`]s or, of PMUs, [`MemoryRecord`]s.
 pub const SAMPLES: &str = "SAMPLES";
 /// Array of byte chunks indexed by pid: non-zero where the thread group is a target. A byte per pid
 /// cannot fill up, needs no lock in interrupt context, and makes pid reuse exact (a fork overwrites).
@@ -330,6 +410,8 @@ pub mod globals {
     pub const TASK_TGID: &str = "TASK_TGID";
     /// u32: byte offset of the user thread pointer in `task_struct`; 0 when unknown.
     pub const TASK_FS_BASE: &str = "TASK_FS_BASE";
+    /// Array of u32, see [`super::memory_at`]: byte offsets in `struct perf_sample_data`.
+    pub const MEMORY_AT: &str = "MEMORY_AT";
     /// u64: allocations of fewer bytes are not recorded, at least 1.
     pub const HEAP_LEAST: &str = "HEAP_LEAST";
 }

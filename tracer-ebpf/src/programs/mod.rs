@@ -1,6 +1,7 @@
 //! The programs, one file per attach point. They copy and filter; every decision is user space's.
 
 mod heap;
+mod memory;
 mod read_kernel;
 mod registers;
 mod sample;

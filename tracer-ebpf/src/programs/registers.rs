@@ -36,7 +36,7 @@ pub fn record_thread(registers: &bpf_user_pt_regs_t, time_ns: u64, record: &mut 
 /// libc sets up the thread; a program that writes the register itself (`wrfsbase`, `msr tpidr_el0`)
 /// shows up there at its next context switch.
 #[inline(always)]
-fn thread_pointer() -> Option<u64> {
+pub fn thread_pointer() -> Option<u64> {
     let offset = TASK_FS_BASE.load();
     if offset == 0 {
         return None;
@@ -88,6 +88,14 @@ pub fn mode(registers: &bpf_user_pt_regs_t) -> u32 {
         selector if selector & 3 == 0 => SAMPLE_KERNEL,
         _ => 0,
     }
+}
+
+/// Whether a PMU's driver says that the ip is the sampled instruction itself: bit 3 of the flags, which no
+/// program can set (`PERF_EFLAGS_EXACT`, arch/x86/include/asm/perf_event.h).
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+pub fn is_exact(registers: &bpf_user_pt_regs_t) -> bool {
+    registers.eflags & 1 << 3 != 0
 }
 
 /// One register at a time: as one array expression, every value is first spilled to the stack, which
@@ -154,6 +162,13 @@ pub fn mode(registers: &bpf_user_pt_regs_t) -> u32 {
         0x10 => SAMPLE_32BIT,
         _ => SAMPLE_KERNEL,
     }
+}
+
+/// No PMU of this architecture gives its samples to programs.
+#[cfg(bpf_target_arch = "aarch64")]
+#[inline(always)]
+pub fn is_exact(_: &bpf_user_pt_regs_t) -> bool {
+    false
 }
 
 #[cfg(bpf_target_arch = "aarch64")]

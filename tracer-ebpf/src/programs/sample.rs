@@ -18,10 +18,10 @@ use super::{registers::record_thread, targets::is_target};
 
 /// No overridden size: the loader makes it as large as the number of possible CPUs.
 #[map]
-static SAMPLES: PerfEventArray<SampleRecord> = PerfEventArray::new(0);
+pub(super) static SAMPLES: PerfEventArray<SampleRecord> = PerfEventArray::new(0);
 
 #[map]
-static STATS: PerCpuArray<Stats> = PerCpuArray::with_max_entries(1, 0);
+pub(super) static STATS: PerCpuArray<Stats> = PerCpuArray::with_max_entries(1, 0);
 
 /// Runs on each cpu-clock overflow. The macro makes the kernel see 0, so that perf itself writes no
 /// record for the event.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
-use super::heap_options::HeapArgs;
+use super::{heap_options::HeapArgs, source_options::SourceArgs};
 use crate::{finding::PairThresholds, report::layout::FindingId};
 
 /// Samples per second and CPU unless asked otherwise.
@@ -132,6 +132,8 @@ pub struct SamplingArgs {
     /// Size of each CPU's sample ring, a power of two; larger rides out longer stalls of this tool.
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_KIB, value_parser = ring_kib)]
     pub ring_kib: usize,
+    #[command(flatten)]
+    pub source: SourceArgs,
     /// No progress on the terminal.
     #[arg(short, long)]
     pub quiet: bool,

@@ -12,6 +12,7 @@ use super::{
     attach,
     heap_options::HeapArgs,
     output,
+    source_options::{SourceArgs, SourceName},
 };
 
 const SOURCE: &str = include_str!("demo.c");
@@ -62,6 +63,11 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
             duration: Some(args.duration),
             frequency: DEFAULT_FREQUENCY_HZ,
             ring_kib: DEFAULT_RING_KIB,
+            // The same report on every machine.
+            source: SourceArgs {
+                source: SourceName::Timer,
+                ..SourceArgs::standard()
+            },
             quiet: false,
         },
         watch: WatchArgs {

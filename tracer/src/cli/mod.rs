@@ -17,6 +17,7 @@ mod progress;
 mod record;
 mod report;
 mod signals;
+mod source_options;
 mod targets;
 mod watch_options;
 mod watching;

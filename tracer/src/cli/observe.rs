@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use super::{
     args::{SamplingArgs, TargetArgs, WatchArgs},
@@ -22,7 +22,7 @@ use crate::{
     module::ModuleStore,
     pipeline::Pipeline,
     report::{HeapFacts, WatchFacts},
-    source::{self, Source, SourceOptions},
+    source::{self, Source, SourceKind, SourceOptions},
     sys::priority::Urgent,
 };
 
@@ -39,9 +39,11 @@ pub struct Observation {
     pub modules: Arc<ModuleStore>,
     /// What is watched.
     pub targets: Targets,
-    /// Which source watches.
-    pub source_name: &'static str,
+    /// Which source samples.
+    pub kind: &'static dyn SourceKind,
     source: Box<dyn Source>,
+    /// Why it is not a better one.
+    choice: Option<String>,
     windows: Windows,
     heap: HeapArgs,
     duration: Option<Duration>,
@@ -68,9 +70,6 @@ impl Observation {
     ) -> Result<Observation> {
         let stop = StopSignal::install()?;
         let machine = Machine::probe(Path::new("/"));
-        let kind = *source::SOURCES
-            .first()
-            .ok_or_else(|| anyhow!("no source was built in"))?;
         let targets = Targets::open(target, output_to_stderr)?;
         let windows = Windows::new(watch, &targets.target)?;
         let modules = Arc::new(ModuleStore::new("/".into(), true));
@@ -79,14 +78,17 @@ impl Observation {
             ring_bytes: sampling.ring_kib * 1024,
             watch: windows.watching(),
             heap: heap.options(target),
+            memory: sampling.source.memory(),
         };
-        let source = kind.open(&targets.target, &options, &machine, modules.clone())?;
+        let name = sampling.source.name();
+        let chosen = source::choice::open(name, &targets.target, &options, &machine, &modules)?;
         Ok(Observation {
             machine,
             modules,
             targets,
-            source_name: kind.name(),
-            source,
+            kind: chosen.kind,
+            source: chosen.source,
+            choice: chosen.caveat,
             windows,
             heap: heap.clone(),
             duration: sampling.duration.map(Duration::from_secs_f64),
@@ -111,7 +113,7 @@ impl Observation {
         let watch = watches.then(|| source::watch::NAME.to_owned());
         let follows = self.source.heap().is_some();
         let heap = follows.then(|| source::heap::NAME.to_owned());
-        std::iter::once(self.source_name.to_owned())
+        std::iter::once(self.kind.name().to_owned())
             .chain(watch)
             .chain(heap)
             .collect()
@@ -196,7 +198,8 @@ impl Observation {
         }
         drop(urgent);
         progress.clear();
-        let mut caveats = self.source.caveats();
+        let mut caveats: Vec<String> = self.choice.take().into_iter().collect();
+        caveats.extend(self.source.caveats());
         match self.windows.finish() {
             Ok(windows) => caveats.extend(windows),
             Err(error) => failed = failed.or(Some(error)),

@@ -23,7 +23,7 @@ use crate::{
     machine::Virtualization,
     pipeline::Pipeline,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
-    source::{self, Target},
+    source::Target,
 };
 
 /// Watches, and keeps everything.
@@ -148,11 +148,7 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
             .ok()
             .map(|text| text.trim().to_owned())
     };
-    let evidence = source::SOURCES
-        .iter()
-        .find(|kind| kind.name() == observation.source_name)
-        .map(|kind| kind.evidence().names())
-        .unwrap_or_default();
+    let kind = observation.kind;
     let pids = match &observation.targets.target {
         Target::Trees(pids) => pids.iter().map(|pid| pid.0).collect(),
         Target::Everything => Vec::new(),
@@ -177,13 +173,17 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
             .map(|found| matches!(found, Virtualization::Guest { .. })),
     };
     meta.sources = vec![SourceRecord {
-        name: observation.source_name.to_owned(),
+        name: kind.name().to_owned(),
         options: [
             ("frequency_hz".to_owned(), sampling.frequency.to_string()),
             ("ring_kib".to_owned(), sampling.ring_kib.to_string()),
         ]
-        .into(),
-        evidence: evidence.into_iter().map(str::to_owned).collect(),
+        .into_iter()
+        .chain(sampling.source.record(kind.cost_unit()))
+        .collect(),
+        evidence: (kind.evidence().names().into_iter())
+            .map(str::to_owned)
+            .collect(),
     }];
     meta.sources
         .extend(watch.as_ref().map(watch_options::record));
@@ -196,5 +196,6 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     meta.command_line = std::env::args().collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
     meta.frequency_hz = Some(sampling.frequency);
+    kind.cost_unit().name().clone_into(&mut meta.cost_unit);
     meta
 }

@@ -16,7 +16,7 @@ mod loops;
 mod operand;
 mod registers;
 mod semantics;
-mod size;
+mod single;
 #[cfg(test)]
 mod tests;
 pub mod trap;
@@ -24,7 +24,7 @@ mod walk;
 mod window;
 
 pub use function::{CallConvention, FunctionCode};
-pub use size::access_size;
+pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};
 pub use window::harvest_window;
 
 use crate::{

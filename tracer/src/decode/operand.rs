@@ -269,7 +269,7 @@ fn is_hint(mnemonic: Mnemonic) -> bool {
 }
 
 /// Which bytes are touched depends on a vector register or a mask that is not in the sample.
-fn is_masked(instruction: &Instruction) -> bool {
+pub(super) fn is_masked(instruction: &Instruction) -> bool {
     instruction.has_op_mask()
         || instruction.is_vsib()
         || matches!(

@@ -63,14 +63,65 @@ impl TaskOffsets {
             thread_pointer: btf.member_offset("task_struct", thread_pointer),
         }
     }
+}
 
+/// Where a PMU's sample lies behind a perf_event program's context, in bytes; each `None` where the kernel has
+/// no such field. The structs were reordered again and again (6.1, 6.3, 6.8), so no table would do.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryOffsets {
+    /// `bpf_perf_event_data_kern.data`: the pointer to the sample. Without it none of the others is of use.
+    pub sample: Option<u32>,
+    /// `perf_sample_data.sample_flags`: which fields hold anything. Since 6.1; the fields were all set before.
+    pub sample_flags: Option<u32>,
+    /// `perf_sample_data.period`.
+    pub period: Option<u32>,
+    /// `perf_sample_data.addr`.
+    pub addr: Option<u32>,
+    /// `perf_sample_data.weight`.
+    pub weight: Option<u32>,
+    /// `perf_sample_data.data_src`.
+    pub data_src: Option<u32>,
+    /// `perf_sample_data.phys_addr`.
+    pub phys_addr: Option<u32>,
+}
+
+impl MemoryOffsets {
+    /// In these types.
+    pub fn of(btf: &Btf<'_>) -> MemoryOffsets {
+        let field = |name| btf.member_offset("perf_sample_data", &[name]);
+        MemoryOffsets {
+            sample: btf.member_offset("bpf_perf_event_data_kern", &["data"]),
+            sample_flags: field("sample_flags"),
+            period: field("period"),
+            addr: field("addr"),
+            weight: field("weight"),
+            data_src: field("data_src"),
+            phys_addr: field("phys_addr"),
+        }
+    }
+}
+
+/// All offsets of one kernel.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct KernelOffsets {
+    /// In its tasks.
+    pub task: TaskOffsets,
+    /// In its PMU samples.
+    pub memory: MemoryOffsets,
+}
+
+impl KernelOffsets {
     /// In the kernel that runs.
-    pub fn of_running_kernel() -> Result<TaskOffsets, BtfError> {
+    pub fn of_running_kernel() -> Result<KernelOffsets, BtfError> {
         let bytes = std::fs::read(VMLINUX).map_err(|error| BtfError::Unreadable {
             path: VMLINUX,
             reason: error.to_string(),
         })?;
-        Ok(TaskOffsets::of(&Btf::parse(&bytes)?))
+        let btf = Btf::parse(&bytes)?;
+        Ok(KernelOffsets {
+            task: TaskOffsets::of(&btf),
+            memory: MemoryOffsets::of(&btf),
+        })
     }
 }
 
@@ -327,203 +378,4 @@ pub(crate) fn sample_types() -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Writes BTF by hand: types in order of their ids, from 1.
-    #[derive(Default)]
-    pub(super) struct Writer {
-        pub(super) types: Vec<u32>,
-        strings: Vec<u8>,
-    }
-
-    impl Writer {
-        pub(super) fn name(&mut self, name: &str) -> u32 {
-            if self.strings.is_empty() {
-                self.strings.push(0);
-            }
-            if name.is_empty() {
-                return 0;
-            }
-            let offset = self.strings.len() as u32;
-            self.strings.extend_from_slice(name.as_bytes());
-            self.strings.push(0);
-            offset
-        }
-
-        pub(super) fn int(&mut self) {
-            let name = self.name("int");
-            self.types.extend([name, KIND_INT << 24, 4, 32]);
-        }
-
-        pub(super) fn modifier(&mut self, kind: u32, name: &str, of: u32) {
-            let name = self.name(name);
-            self.types.extend([name, kind << 24, of]);
-        }
-
-        pub(super) fn composite(&mut self, kind: u32, name: &str, members: &[(&str, u32, u32)]) {
-            let name = self.name(name);
-            let info = kind << 24 | members.len() as u32;
-            self.types.extend([name, info, 64]);
-            for (member, type_id, bits) in members {
-                let member = self.name(member);
-                self.types.extend([member, *type_id, *bits]);
-            }
-        }
-
-        /// An entry with all its words, in the order of the format.
-        pub(super) fn entry(&mut self, name: &str, info: u32, rest: &[u32]) {
-            let name = self.name(name);
-            self.types.extend([name, info]);
-            self.types.extend(rest);
-        }
-
-        /// A struct or union of some bytes: name, type, first bit, and bits of a bit-field.
-        pub(super) fn sized(
-            &mut self,
-            kind: u32,
-            name: &str,
-            size: u32,
-            members: &[(&str, u32, u32, u32)],
-        ) {
-            self.entry(name, 1 << 31 | kind << 24 | members.len() as u32, &[size]);
-            for (member, type_id, bit, bits) in members {
-                let member = self.name(member);
-                self.types.extend([member, *type_id, bits << 24 | bit]);
-            }
-        }
-
-        pub(super) fn array(&mut self, element: u32, count: u32) {
-            self.entry("", KIND_ARRAY << 24, &[0, element, 1, count]);
-        }
-
-        /// A section: variable's type, offset, bytes.
-        pub(super) fn section(&mut self, name: &str, variables: &[[u32; 3]]) {
-            self.entry(name, KIND_DATASEC << 24 | variables.len() as u32, &[0]);
-            self.types.extend(variables.as_flattened());
-        }
-
-        pub(super) fn bytes(&self) -> Vec<u8> {
-            let types: Vec<u8> = self
-                .types
-                .iter()
-                .flat_map(|word| word.to_ne_bytes())
-                .collect();
-            let mut bytes = 0xeb9f_u16.to_ne_bytes().to_vec();
-            bytes.extend([1, 0]);
-            let (types_len, strings_len) = (types.len() as u32, self.strings.len() as u32);
-            for word in [24, 0, types_len, types_len, strings_len] {
-                bytes.extend(u32::to_ne_bytes(word));
-            }
-            bytes.extend(types);
-            bytes.extend(&self.strings);
-            bytes
-        }
-    }
-
-    /// `struct outer { int first; struct { union { int deep; }; }; const wrapped inner; }` with
-    /// `typedef struct { int leaf; int bits: 3; } wrapped`.
-    fn sample() -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.int();
-        writer.composite(KIND_UNION, "", &[("deep", 1, 0)]);
-        writer.composite(KIND_STRUCT, "", &[("pad", 1, 0), ("", 2, 32)]);
-        writer.composite(KIND_STRUCT, "", &[("leaf", 1, 32), ("bits", 1, 67)]);
-        writer.modifier(KIND_TYPEDEF, "wrapped", 4);
-        writer.modifier(KIND_CONST, "", 5);
-        let members = [("first", 1, 0), ("", 3, 64), ("inner", 6, 128)];
-        writer.composite(KIND_STRUCT, "outer", &members);
-        writer.bytes()
-    }
-
-    #[test]
-    fn members_are_found_through_anonymous_and_named_structs() {
-        let bytes = sample();
-        let btf = Btf::parse(&bytes).unwrap();
-        let offset = |path: &[&str]| btf.member_offset("outer", path);
-        assert_eq!(offset(&["first"]), Some(0));
-        assert_eq!(offset(&["deep"]), Some(12));
-        assert_eq!(offset(&["inner"]), Some(16));
-        assert_eq!(offset(&["inner", "leaf"]), Some(20));
-    }
-
-    #[test]
-    fn what_is_not_there_is_none() {
-        let bytes = sample();
-        let btf = Btf::parse(&bytes).unwrap();
-        assert_eq!(btf.member_offset("outer", &["absent"]), None);
-        assert_eq!(btf.member_offset("outer", &["first", "leaf"]), None);
-        assert_eq!(btf.member_offset("outer", &["inner", "bits"]), None);
-        assert_eq!(btf.member_offset("outer", &[]), None);
-        assert_eq!(btf.member_offset("absent", &["first"]), None);
-    }
-
-    #[test]
-    fn a_struct_that_contains_itself_ends() {
-        let mut writer = Writer::default();
-        let members = [("", 1, 0); 200];
-        writer.composite(KIND_STRUCT, "loop", &members);
-        writer.modifier(KIND_CONST, "", 2);
-        writer.composite(KIND_STRUCT, "modifiers", &[("", 2, 0), ("end", 2, 0)]);
-        let bytes = writer.bytes();
-        let btf = Btf::parse(&bytes).unwrap();
-        assert_eq!(btf.member_offset("loop", &["absent"]), None);
-        assert_eq!(btf.member_offset("modifiers", &["end", "further"]), None);
-        assert_eq!(btf.member_offset("modifiers", &["end"]), Some(0));
-    }
-
-    #[test]
-    fn other_formats_and_newer_kinds_are_refused() {
-        assert_eq!(Btf::parse(b"").err(), Some(BtfError::NotBtf));
-        assert_eq!(Btf::parse(b"\x7fELF\x02\x01").err(), Some(BtfError::NotBtf));
-        let mut swapped = sample();
-        swapped.swap(0, 1);
-        assert_eq!(Btf::parse(&swapped).err(), Some(BtfError::NotBtf));
-        let mut writer = Writer::default();
-        writer.modifier(31, "future", 0);
-        let future = writer.bytes();
-        assert_eq!(Btf::parse(&future).err(), Some(BtfError::UnknownKind(31)));
-    }
-
-    #[test]
-    fn every_shorter_prefix_is_refused() {
-        let bytes = sample();
-        for len in 0..bytes.len() {
-            assert!(Btf::parse(&bytes[..len]).is_err(), "{len} bytes");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn damaged_bytes_give_an_answer_or_none(
-            damage in proptest::collection::vec((0usize..400, proptest::num::u8::ANY), 1..6),
-        ) {
-            let mut bytes = sample();
-            for (at, value) in damage {
-                let at = at % bytes.len();
-                bytes[at] = value;
-            }
-            if let Ok(btf) = Btf::parse(&bytes) {
-                for path in [&["deep"][..], &["inner", "leaf"], &["absent"]] {
-                    let _ = btf.member_offset("outer", path);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_running_kernel_has_the_fields_the_sampler_needs() {
-        let offsets = match TaskOffsets::of_running_kernel() {
-            Ok(offsets) => offsets,
-            Err(error) => return println!("NOT RUN: {error}"),
-        };
-        // The first 4 KiB of a struct of some 10 KiB, 4-byte aligned; `thread` is its last member.
-        let tgid = offsets.tgid.unwrap();
-        assert!(tgid % 4 == 0 && tgid > 16 && tgid < 8192, "{tgid}");
-        let thread_pointer = offsets.thread_pointer.unwrap();
-        assert!(
-            thread_pointer % 8 == 0 && thread_pointer > tgid,
-            "{thread_pointer}"
-        );
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What the timer source has on each CPU: the clock, and two rings to read.
+//! The two rings that a live source reads on each CPU.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::{
     event::ContextKind,
     sys::{
         bpf::KernelHalf,
-        perf_event::{self, PerfEvent, Scope},
+        perf_event::{self, Scope},
         ring::Ring,
     },
 };
@@ -17,26 +17,19 @@ use crate::{
 /// 8,000 of them between two polls.
 const SIDEBAND_RING_BYTES: usize = 1 << 20;
 
-/// One CPU's events and rings.
-pub struct CpuEvents {
+/// One CPU's rings.
+pub struct CpuRings {
     /// Which CPU.
     pub cpu: Cpu,
-    /// Takes the samples.
-    pub clock: PerfEvent,
     /// What the kernel half puts out.
     pub samples: Ring,
     /// perf's own records of mappings and tasks.
     pub sideband: Ring,
 }
 
-impl CpuEvents {
-    /// Opens and maps them; samples are taken once the clock is enabled, the side-band runs at once.
-    pub fn open(
-        cpu: Cpu,
-        period_ns: u64,
-        ring_bytes: usize,
-        kernel: &mut KernelHalf,
-    ) -> Result<CpuEvents, SourceError> {
+impl CpuRings {
+    /// Opens and maps them. The side-band runs at once.
+    pub fn open(cpu: Cpu, ring_bytes: usize, kernel: &KernelHalf) -> Result<CpuRings, SourceError> {
         let scope = Scope::Cpu(cpu);
         let map = |attributes, bytes| {
             Ring::map(perf_event::open(&attributes, scope)?, bytes).map_err(|source| {
@@ -47,7 +40,6 @@ impl CpuEvents {
                 }
             })
         };
-        let clock = perf_event::open(&perf_event::cpu_clock(period_ns), scope)?;
         let samples = map(perf_event::bpf_output(ring_bytes as u32 / 2), ring_bytes)?;
         kernel.set_ring(cpu, samples.event())?;
         let sideband = map(
@@ -61,10 +53,8 @@ impl CpuEvents {
                 what: "starting the side-band",
                 source,
             })?;
-        kernel.attach_sample(&clock)?;
-        Ok(CpuEvents {
+        Ok(CpuRings {
             cpu,
-            clock,
             samples,
             sideband,
         })

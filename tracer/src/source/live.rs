@@ -7,7 +7,7 @@ use super::{SourceError, Target, proc_snapshot, tracked::Tracked};
 use crate::{
     access::Pid,
     event::{Batch, Context, ContextKind},
-    machine::{Machine, btf::TaskOffsets},
+    machine::{Machine, btf::KernelOffsets},
     space::AddressSpaces,
     sys::{
         bpf::{self, KernelHalf},
@@ -36,7 +36,7 @@ impl Live {
     pub fn load(
         target: &Target,
         machine: &Machine,
-        offsets: TaskOffsets,
+        offsets: &KernelOffsets,
         heap_least: Option<u64>,
     ) -> Result<Live, SourceError> {
         if machine.privileges.initial_pid_namespace == Some(false) {
@@ -48,8 +48,9 @@ impl Live {
                 .kernel
                 .pid_max
                 .map_or(PID_MAX_LIMIT, |max| max as u32),
-            tgid_offset: offsets.tgid,
-            thread_pointer_offset: offsets.thread_pointer,
+            tgid_offset: offsets.task.tgid,
+            thread_pointer_offset: offsets.task.thread_pointer,
+            memory_offsets: offsets.memory,
             heap_least,
         })?;
         Ok(Live {

@@ -3,24 +3,35 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{access::Pid, event::Batch, machine::Machine, module::ModuleStore};
+use crate::{
+    access::{CostUnit, Pid},
+    event::Batch,
+    machine::Machine,
+    module::ModuleStore,
+};
 
+pub mod choice;
 pub mod cpu_events;
 pub mod heap;
+pub mod ibs;
 pub mod live;
 mod local_storage;
+pub mod memory;
 pub mod order;
+pub mod pebs;
 pub mod perf_data;
 pub mod perf_record;
 pub mod proc_snapshot;
 pub mod sampled_code;
+mod sampling;
+mod threads;
 pub mod timer;
 pub mod tracked;
 pub mod trapped_code;
 pub mod watch;
 
 /// All sources, in order of preference.
-pub static SOURCES: &[&dyn SourceKind] = &[&timer::KIND];
+pub static SOURCES: &[&dyn SourceKind] = &[&pebs::KIND, &ibs::KIND, &timer::KIND];
 
 /// What a source's accesses can prove; a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -90,6 +101,17 @@ pub struct SourceOptions {
     pub watch: Watching,
     /// How to follow the targets' heaps, if they are to be.
     pub heap: Option<heap::HeapOptions>,
+    /// What PMUs leave out.
+    pub memory: MemoryOptions,
+}
+
+/// Which accesses a PMU samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct MemoryOptions {
+    /// Only loads of at least this many cycles. `None`: the source's own choice.
+    pub ldlat: Option<u16>,
+    /// AMD: only accesses that miss the last-level cache.
+    pub l3_misses_only: bool,
 }
 
 /// Whether a source shall be ready for watch windows.
@@ -111,6 +133,10 @@ pub trait SourceKind: Sync {
     fn about(&self) -> &'static str;
     /// What its accesses can prove.
     fn evidence(&self) -> Evidence;
+    /// What its costs count.
+    fn cost_unit(&self) -> CostUnit {
+        CostUnit::SampledTime
+    }
     /// Starts observing. Accesses of targets that run from now on are seen.
     fn open(
         &self,
@@ -165,6 +191,21 @@ pub enum SourceError {
     /// A perf event could not be opened.
     #[error(transparent)]
     PerfEvent(#[from] crate::sys::perf_event::OpenError),
+    /// There is no PMU for it, or an option does not fit it.
+    #[error(transparent)]
+    Plan(#[from] memory::plan::NoPlan),
+    /// A PMU's event could not be opened.
+    #[error(transparent)]
+    MemoryEvent(#[from] memory::refusal::MemoryEventError),
+    /// Samples of no memory access could not be told from others.
+    #[error(
+        "Linux 6.1 and 6.2 need BTF for IBS (/sys/kernel/btf/vmlinux): boot a kernel with \
+         CONFIG_DEBUG_INFO_BTF, or sample by `--source timer`"
+    )]
+    TypesNeeded,
+    /// None of that name.
+    #[error("no such source was built in; `cohtrace doctor` lists them")]
+    NoSource,
     /// A ring could not be mapped.
     #[error(
         "mapping a ring of {kib} KiB for CPU {cpu}: {source}; lower --ring-kib, or raise \

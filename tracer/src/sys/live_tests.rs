@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     access::{Cpu, Pid, Tid},
-    machine::btf::TaskOffsets,
+    machine::btf::KernelOffsets,
     source::perf_record::{self, RecordKind},
 };
 
@@ -47,10 +47,11 @@ pub(super) fn online_cpus() -> Vec<Cpu> {
 }
 
 pub(super) fn options() -> Options {
-    let offsets = TaskOffsets::of_running_kernel().unwrap_or_default();
+    let offsets = KernelOffsets::of_running_kernel().unwrap_or_default();
     Options {
-        tgid_offset: offsets.tgid,
-        thread_pointer_offset: offsets.thread_pointer,
+        tgid_offset: offsets.task.tgid,
+        thread_pointer_offset: offsets.task.thread_pointer,
+        memory_offsets: offsets.memory,
         pid_max: std::fs::read_to_string("/proc/sys/kernel/pid_max")
             .unwrap()
             .trim()

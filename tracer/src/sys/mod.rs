@@ -22,6 +22,8 @@ pub mod launch;
 mod live_tests;
 pub mod map_file;
 pub mod map_memory;
+#[cfg(test)]
+mod memory_live_tests;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;

@@ -12,7 +12,7 @@ use crate::access::Cpu;
 
 /// `struct perf_event_attr` of include/uapi/linux/perf_event.h up to `PERF_ATTR_SIZE_VER5`
 /// (Linux 4.1), which every kernel that can run the sampler accepts. All zero is valid.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Attributes {
     /// `PERF_TYPE_*`.
@@ -29,7 +29,7 @@ pub struct Attributes {
     pub read_format: u64,
     /// [`flag`] bits: the header's bit-field.
     pub flags: u64,
-    /// Bytes in the ring before a poll wakes, with [`flag::WATERMARK`].
+    /// Bytes in the ring before a poll wakes, with [`flag::WATERMARK`]; records without.
     pub wakeup_watermark: u32,
     /// Breakpoint type.
     pub breakpoint_type: u32,
@@ -70,20 +70,30 @@ impl Attributes {
 pub mod flag {
     /// Starts switched off.
     pub const DISABLED: u64 = 1 << 0;
+    /// Not in kernel mode.
+    pub const EXCLUDE_KERNEL: u64 = 1 << 5;
     /// Not while the idle task runs.
     pub const EXCLUDE_IDLE: u64 = 1 << 7;
     /// Records executable mappings.
     pub const MMAP: u64 = 1 << 8;
     /// Records names.
     pub const COMM: u64 = 1 << 9;
+    /// `sample_period` is a number of samples per second, to which the kernel adapts the period.
+    pub const FREQUENCY: u64 = 1 << 10;
     /// Records fork and exit.
     pub const TASK: u64 = 1 << 13;
     /// `wakeup_watermark` counts bytes, not records.
     pub const WATERMARK: u64 = 1 << 14;
+    /// Two bits: how near the ip must be to the sampled instruction; see [`PRECISE_MASK`].
+    pub const PRECISE_SHIFT: u32 = 15;
+    /// 3 is the instruction itself without skew, 2 the instruction itself, 1 near it, 0 anywhere.
+    pub const PRECISE_MASK: u64 = 3 << PRECISE_SHIFT;
     /// Records other mappings too.
     pub const MMAP_DATA: u64 = 1 << 17;
     /// Every record ends with the ids and the time.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
+    /// Not while a virtual machine runs.
+    pub const EXCLUDE_GUEST: u64 = 1 << 20;
     /// Mappings with device, inode and protection.
     pub const MMAP2: u64 = 1 << 23;
     /// Marks the name that an exec sets.
@@ -92,7 +102,6 @@ pub mod flag {
     pub const USE_CLOCKID: u64 = 1 << 25;
 }
 
-const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_TYPE_BREAKPOINT: u32 = 5;
 /// include/uapi/linux/hw_breakpoint.h; x86-64 has no breakpoint on reads alone.
 const HW_BREAKPOINT_RW: u32 = 3;
@@ -100,12 +109,32 @@ const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_COUNT_SW_BPF_OUTPUT: u64 = 10;
 
-const PERF_SAMPLE_IP: u64 = 1 << 0;
-const PERF_SAMPLE_TID: u64 = 1 << 1;
-const PERF_SAMPLE_TIME: u64 = 1 << 2;
-const PERF_SAMPLE_ADDR: u64 = 1 << 3;
-const PERF_SAMPLE_CPU: u64 = 1 << 7;
-const PERF_SAMPLE_RAW: u64 = 1 << 10;
+/// `perf_event_attr.type` of events that the kernel itself counts.
+pub const PERF_TYPE_SOFTWARE: u32 = 1;
+
+/// Bits of [`Attributes::sample_type`]: `enum perf_event_sample_format`.
+pub mod sample {
+    /// Instruction pointer.
+    pub const IP: u64 = 1 << 0;
+    /// Process and thread.
+    pub const TID: u64 = 1 << 1;
+    /// Time.
+    pub const TIME: u64 = 1 << 2;
+    /// Data address.
+    pub const ADDR: u64 = 1 << 3;
+    /// CPU.
+    pub const CPU: u64 = 1 << 7;
+    /// Events that the sample stands for.
+    pub const PERIOD: u64 = 1 << 8;
+    /// What a program puts out.
+    pub const RAW: u64 = 1 << 10;
+    /// Cost: of memory accesses, their latency.
+    pub const WEIGHT: u64 = 1 << 14;
+    /// What served a memory access.
+    pub const DATA_SRC: u64 = 1 << 15;
+    /// Physical data address (Linux 4.14).
+    pub const PHYS_ADDR: u64 = 1 << 19;
+}
 
 /// The timer: a sample every `period_ns` on a CPU, whoever runs there; off at first.
 ///
@@ -118,7 +147,7 @@ pub fn cpu_clock(period_ns: u64) -> Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_CPU_CLOCK,
         sample_period: period_ns,
-        sample_type: PERF_SAMPLE_IP,
+        sample_type: sample::IP,
         flags: flag::DISABLED | flag::EXCLUDE_IDLE,
         ..Attributes::default()
     }
@@ -131,7 +160,7 @@ pub fn sideband(wakeup_bytes: u32) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_DUMMY,
-        sample_type: PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        sample_type: sample::TID | sample::TIME | sample::CPU,
         flags: flag::DISABLED
             | flag::MMAP
             | flag::MMAP2
@@ -154,7 +183,7 @@ pub fn bpf_output(wakeup_bytes: u32) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_BPF_OUTPUT,
-        sample_type: PERF_SAMPLE_RAW,
+        sample_type: sample::RAW,
         sample_period: 1,
         flags: flag::WATERMARK,
         wakeup_watermark: wakeup_bytes,
@@ -170,7 +199,7 @@ pub fn data_breakpoint(addr: u64, len: u8) -> Attributes {
     Attributes {
         kind: PERF_TYPE_BREAKPOINT,
         sample_period: 1,
-        sample_type: PERF_SAMPLE_IP | PERF_SAMPLE_ADDR,
+        sample_type: sample::IP | sample::ADDR,
         flags: flag::DISABLED,
         breakpoint_type: HW_BREAKPOINT_RW,
         config1: addr,
@@ -255,6 +284,16 @@ pub enum Scope {
 
 /// Opens an event. The descriptor is closed on exec.
 pub fn open(attributes: &Attributes, scope: Scope) -> Result<PerfEvent, OpenError> {
+    open_in_group(attributes, scope, None).map_err(|source| open_error(source, scope))
+}
+
+/// The same, behind the leader of a group, with which it is then always scheduled. The error is the kernel's own
+/// answer: what it means depends on the event.
+pub fn open_in_group(
+    attributes: &Attributes,
+    scope: Scope,
+    leader: Option<&PerfEvent>,
+) -> io::Result<PerfEvent> {
     const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
     const NO_GROUP: RawFd = -1;
     let attributes = attributes.sized();
@@ -269,12 +308,12 @@ pub fn open(attributes: &Attributes, scope: Scope) -> Result<PerfEvent, OpenErro
             &raw const attributes,
             pid,
             cpu,
-            NO_GROUP,
+            leader.map_or(NO_GROUP, |leader| leader.0.as_raw_fd()),
             PERF_FLAG_FD_CLOEXEC,
         )
     };
     if fd < 0 {
-        return Err(open_error(io::Error::last_os_error(), scope));
+        return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
     Ok(PerfEvent(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, Op},
-    decode::access_size,
+    decode::single_access,
     event::Context,
     module::{ModuleId, ModuleStore},
     space::AddressSpaces,
@@ -55,7 +55,7 @@ impl Sizes {
         let code = (1..=LONGEST)
             .rev()
             .find_map(|len| module.elf.code(svma, svma.checked_add(len)?))?;
-        let size = access_size(code, access.op).unwrap_or(0);
+        let size = single_access(code, access.op).map_or(0, |found| found.size);
         if self.known.len() >= MOST_KEPT {
             self.known.clear();
         }

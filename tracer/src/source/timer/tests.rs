@@ -3,13 +3,17 @@
 use std::{
     path::Path,
     process::{Command, Stdio},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use super::*;
+use super::{
+    super::{MemoryOptions, Progress, Watching},
+    *,
+};
+use crate::event::Batch;
 
 /// Samples of processes other than `root`, taken with the given knowledge of the kernel.
-fn samples_of_children(offsets: TaskOffsets) -> usize {
+fn samples_of_children(offsets: &KernelOffsets) -> usize {
     // The shell gives us time to attach, then works in children of its own.
     let script = "sleep 0.3; for i in 1 2 3; do (end=$(($(date +%s)+1)); while [ $(date +%s) -lt $end ]; do :; done); done";
     let mut root = Command::new("sh")
@@ -23,11 +27,12 @@ fn samples_of_children(offsets: TaskOffsets) -> usize {
         ring_bytes: 1 << 20,
         watch: Watching::Off,
         heap: None,
+        memory: MemoryOptions::default(),
     };
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));
     let target = Target::Trees(vec![pid]);
-    let mut timer = Timer::open(&target, &options, &machine, offsets, modules).unwrap();
+    let mut timer = open(&target, &options, &machine, offsets, &modules).unwrap();
     let (mut batch, start) = (Batch::default(), Instant::now());
     while start.elapsed() < Duration::from_secs(2) {
         timer.poll(&mut batch, Duration::from_millis(20)).unwrap();
@@ -48,6 +53,6 @@ fn children_are_sampled_with_and_without_type_information_of_the_kernel() {
     if std::fs::read_dir("/proc/1/fd").is_err() {
         return println!("NOT RUN: sampling needs root");
     }
-    assert!(samples_of_children(TaskOffsets::of_running_kernel().unwrap_or_default()) > 0);
-    assert!(samples_of_children(TaskOffsets::default()) > 0);
+    assert!(samples_of_children(&KernelOffsets::of_running_kernel().unwrap_or_default()) > 0);
+    assert!(samples_of_children(&KernelOffsets::default()) > 0);
 }

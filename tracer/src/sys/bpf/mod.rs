@@ -5,6 +5,7 @@
 
 mod error;
 mod heap;
+mod memory;
 mod memory_lock;
 mod watch;
 
@@ -29,6 +30,7 @@ use tracer_ebpf::{
 pub use self::{
     error::BpfError,
     heap::{Heap, HeapEvent, HeapPrograms, HeapRing, HeapStatsMap},
+    memory::OnMemory,
     watch::{OnHit, Watch},
 };
 use self::{
@@ -36,7 +38,10 @@ use self::{
     memory_lock::MemoryLockLimit,
 };
 use super::{perf_event::PerfEvent, target_table::TargetTable};
-use crate::access::{Cpu, Pid};
+use crate::{
+    access::{Cpu, Pid},
+    machine::btf::MemoryOffsets,
+};
 
 #[cfg(target_arch = "x86_64")]
 static OBJECT: &[u8] =
@@ -66,6 +71,8 @@ pub struct Options {
     /// Byte offset of the user thread pointer in `task_struct` (x86-64 `thread.fsbase`, aarch64
     /// `thread.uw.tp_value`); samples come without it when unknown.
     pub thread_pointer_offset: Option<u32>,
+    /// Where a PMU's sample has what, for [`KernelHalf::memory`].
+    pub memory_offsets: MemoryOffsets,
     /// Allocations of fewer bytes are not told. `None`: [`KernelHalf::heap`] will not be asked for, and the
     /// maps it takes stay small.
     pub heap_least: Option<u64>,
@@ -90,6 +97,7 @@ impl KernelHalf {
         let thread_pointer = options.thread_pointer_offset.unwrap_or(0);
         let chunks = options.pid_max.min(PID_MAX_LIMIT) / TARGET_CHUNK as u32 + 1;
         let heap_least = options.heap_least.unwrap_or(1).max(1);
+        let memory_at = memory::offsets(&options.memory_offsets);
         let mut loader = EbpfLoader::new();
         if options.heap_least.is_none() {
             loader
@@ -98,6 +106,7 @@ impl KernelHalf {
         }
         let mut ebpf = loader
             .override_global(globals::HEAP_LEAST, &heap_least, true)
+            .override_global(globals::MEMORY_AT, &memory_at, true)
             .override_global(globals::ALL_PROCESSES, &all_processes, true)
             .override_global(globals::OWN_PID, &own_pid, true)
             .override_global(globals::TASK_TGID, &tgid, true)

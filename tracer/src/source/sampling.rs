@@ -1,0 +1,416 @@
+//! What live sources have in common, whatever takes the samples: targets, side-band, watch windows, heap, and
+//! one order of all of it.
+//!
+//! A perf event per online CPU runs the kernel half, which copies what it sees of targets into that CPU's ring.
+//! A second event per CPU carries perf's own records of mappings, names, forks and exits into a ring of its own,
+//! so that a flood of samples never displaces what gives them meaning.
+
+use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
+
+use rustc_hash::FxHashMap;
+use tracer_ebpf::Stats;
+
+use super::{
+    Progress, Source, SourceError, SourceOptions, Target, Watching,
+    cpu_events::{CpuRings, context_of},
+    heap::{self, HeapTracker},
+    live::Live,
+    order::TimeOrder,
+    perf_record::{self, RecordKind},
+    proc_snapshot,
+    threads::Threads,
+    watch::{Hit, Watcher},
+};
+use crate::{
+    access::{Cpu, Pid},
+    event::{Batch, Context, ContextKind, Tally, Window, WindowEnd},
+    machine::{Machine, btf::KernelOffsets},
+    module::ModuleStore,
+    sys::{bpf::KernelHalf, clock, perf_event, poll},
+};
+
+/// Breakpoint registers left to a debugger that is attached to a target.
+const LEFT_TO_DEBUGGER: usize = 2;
+
+/// What takes samples: opens events on CPUs, and makes accesses of what the kernel half wrote of them.
+pub(super) trait Sampler {
+    /// What the kernel half writes of a sample.
+    type Record;
+
+    /// The CPUs that can be sampled, of those online.
+    fn cpus(&self, machine: &Machine) -> Vec<Cpu> {
+        machine.online_cpus().to_vec()
+    }
+    /// Opens the events of a CPU, off at first, and has the kernel half run on them.
+    fn open_on(&mut self, cpu: Cpu, kernel: &mut KernelHalf) -> Result<(), SourceError>;
+    /// Starts all events.
+    fn start(&self) -> Result<(), SourceError>;
+    /// Ends all events. One whose CPU went offline has nothing left to end.
+    fn stop(&self);
+    /// The record and its time, CLOCK_MONOTONIC nanoseconds; `None` for bytes that are none.
+    fn parse(raw: &[u8]) -> Option<(u64, Self::Record)>;
+    /// Makes accesses of a sample. Everything older has been taken.
+    fn take(&mut self, time_ns: u64, record: &Self::Record, to: &mut Taking<'_>);
+    /// What was counted in the kernel half since the last time on all CPUs, or in all, that no tally has.
+    fn count(&mut self, _not_memory: u64) {}
+    /// What could not be seen, in sentences for the report.
+    fn caveats(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What a sample is held against, and where its accesses go.
+pub(super) struct Taking<'a> {
+    /// Meaning of addresses up to now, and the kernel half.
+    pub live: &'a mut Live,
+    /// What was told of threads.
+    pub threads: &'a mut Threads,
+    /// Takes accesses, context and counts.
+    pub batch: &'a mut Batch,
+}
+
+enum Pending<R> {
+    Context(ContextKind),
+    // Boxed: a sample is ten times a context.
+    Sample(Box<R>),
+    Hit(Box<Hit>),
+    /// A closed window, after its last hit.
+    Window(Box<Window>),
+    Heap(heap::Pending),
+}
+
+/// A running observation by such samples.
+pub(super) struct Sampling<S: Sampler> {
+    live: Live,
+    sampler: S,
+    rings: Vec<CpuRings>,
+    started_ns: u64,
+    stopped: bool,
+    ended: bool,
+    order: TimeOrder<Pending<S::Record>>,
+    threads: Threads,
+    watcher: Option<Watcher>,
+    heap: Option<HeapTracker>,
+    stats: FxHashMap<Cpu, Stats>,
+}
+
+impl<S: Sampler> Sampling<S> {
+    /// Opens everything, and starts.
+    pub(super) fn open(
+        target: &Target,
+        options: &SourceOptions,
+        machine: &Machine,
+        offsets: &KernelOffsets,
+        modules: &Arc<ModuleStore>,
+        mut sampler: S,
+    ) -> Result<Sampling<S>, SourceError> {
+        let heap_least = options.heap.as_ref().map(|heap| heap.least_bytes);
+        let mut live = Live::load(target, machine, offsets, heap_least)?;
+        let mut rings = Vec::new();
+        for cpu in sampler.cpus(machine) {
+            let opened = CpuRings::open(cpu, options.ring_bytes, &live.kernel)
+                .and_then(|opened| sampler.open_on(cpu, &mut live.kernel).map(|()| opened));
+            match opened {
+                Ok(opened) => rings.push(opened),
+                // It went offline since the list was read.
+                Err(SourceError::PerfEvent(perf_event::OpenError::NoCpu { cpu, .. })) => {
+                    live.caveat(format!("CPU {cpu} went offline and was not sampled"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if rings.is_empty() {
+            return Err(SourceError::NoCpus);
+        }
+        let watcher = match options.watch {
+            Watching::Off => None,
+            Watching::IfPossible | Watching::Required => {
+                let online: Vec<Cpu> = rings.iter().map(|rings| rings.cpu).collect();
+                match watcher(&mut live, &online, target, modules) {
+                    Ok(watcher) => Some(watcher),
+                    Err(error) if options.watch == Watching::Required => return Err(error),
+                    Err(error) => {
+                        live.caveat(format!(
+                            "no line was watched, so nothing is confirmed: {error}"
+                        ));
+                        None
+                    }
+                }
+            }
+        };
+        let mut heap = (options.heap.as_ref())
+            .map(|options| HeapTracker::open(&mut live, target, options, modules.clone()))
+            .transpose()?;
+        let mut order = TimeOrder::default();
+        for context in live.find_targets(target)? {
+            if let Some(heap) = &mut heap {
+                heap.notice(&context.kind);
+            }
+            order.push(context.time_ns, Pending::Context(context.kind));
+        }
+        if let Some(heap) = &heap {
+            heap.wait();
+        }
+        let mut sampling = Sampling {
+            live,
+            sampler,
+            rings,
+            started_ns: clock::monotonic_ns(),
+            stopped: false,
+            ended: false,
+            order,
+            threads: Threads::new(modules.clone()),
+            watcher,
+            heap,
+            stats: FxHashMap::default(),
+        };
+        sampling.started_ns = clock::monotonic_ns();
+        sampling.sampler.start()?;
+        Ok(sampling)
+    }
+
+    /// Takes everything out of the rings. Samples first: every mapping that an already taken sample
+    /// needs is then in the side-band rings.
+    fn drain(&mut self, tally: &mut Tally) {
+        let mut samples = Vec::new();
+        for rings in &mut self.rings {
+            rings.samples.drain(|bytes| {
+                if let Ok(record) = perf_record::parse(bytes)
+                    && let RecordKind::Raw(raw) = record.kind
+                    && let Some((time_ns, sample)) = S::parse(raw)
+                {
+                    samples.push((time_ns, Box::new(sample)));
+                }
+            });
+        }
+        let mut hits = Vec::new();
+        if let Some(watcher) = &mut self.watcher {
+            watcher.drain(self.stopped, |time_ns, hit| {
+                hits.push((time_ns, Box::new(hit)));
+            });
+        }
+        for rings in &mut self.rings {
+            rings
+                .sideband
+                .drain(|bytes| match perf_record::parse(bytes) {
+                    Ok(record) => {
+                        if let RecordKind::Lost(count) = record.kind {
+                            tally.lost_context += count;
+                        }
+                        if let Some((id, kind)) = record.id.zip(context_of(record.kind)) {
+                            if let Some(heap) = &mut self.heap
+                                && is_of_target(&self.live, &kind)
+                            {
+                                heap.notice(&kind);
+                            }
+                            self.order.push(id.time_ns, Pending::Context(kind));
+                        }
+                    }
+                    Err(_) => tally.lost_context += 1,
+                });
+        }
+        if let Some(heap) = &mut self.heap {
+            heap.drain(|time_ns, pending| self.order.push(time_ns, Pending::Heap(pending)));
+        }
+        for (time_ns, sample) in samples {
+            self.order.push(time_ns, Pending::Sample(sample));
+        }
+        for (time_ns, hit) in hits {
+            self.order.push(time_ns, Pending::Hit(hit));
+        }
+    }
+
+    fn take(&mut self, time_ns: u64, pending: Pending<S::Record>, batch: &mut Batch) {
+        match pending {
+            Pending::Context(kind) => {
+                self.end_watching_of_the_gone(&kind);
+                self.live.take_context(Context { time_ns, kind }, batch);
+            }
+            Pending::Hit(hit) => {
+                if let Some(watcher) = &mut self.watcher {
+                    watcher.take_hit(time_ns, &hit, &mut self.live, batch);
+                }
+            }
+            Pending::Window(window) => {
+                if let Some(watcher) = &mut self.watcher {
+                    watcher.take_window(*window, batch);
+                }
+            }
+            Pending::Heap(pending) => {
+                if let Some(heap) = &mut self.heap {
+                    heap.take(time_ns, pending, &self.live, batch);
+                }
+            }
+            Pending::Sample(sample) => {
+                let mut to = Taking {
+                    live: &mut self.live,
+                    threads: &mut self.threads,
+                    batch,
+                };
+                self.sampler.take(time_ns, &sample, &mut to);
+            }
+        }
+    }
+
+    /// A process that ended or became another program is not watched on: its address means something else.
+    fn end_watching_of_the_gone(&mut self, kind: &ContextKind) {
+        let gone = match kind {
+            ContextKind::Comm {
+                pid, exec: true, ..
+            } => Some(*pid),
+            ContextKind::Exit { pid, tid } if pid.0 == tid.0 => Some(*pid),
+            _ => None,
+        };
+        if let (Some(pid), Some(watcher)) = (gone, &mut self.watcher)
+            && watcher.watches(pid)
+        {
+            let closed = watcher.close(Some(WindowEnd::Gone));
+            self.window_closed(closed);
+        }
+    }
+
+    /// Puts a closed window behind all of its hits, which are in the rings by now.
+    fn window_closed(&mut self, window: Result<Option<Window>, SourceError>) {
+        match window {
+            Ok(Some(window)) => {
+                let time_ns = clock::monotonic_ns();
+                self.order.push(time_ns, Pending::Window(Box::new(window)));
+            }
+            Ok(None) => {}
+            // What was not disarmed goes with its descriptors. Sampling goes on.
+            Err(error) => {
+                self.watcher = None;
+                self.live.caveat(format!("watching ended early: {error}"));
+            }
+        }
+    }
+
+    fn count(&mut self, tally: &mut Tally) {
+        if let Some(heap) = &mut self.heap {
+            heap.count(&mut tally.heap);
+        }
+        let Ok(stats) = self.live.kernel.stats() else {
+            return;
+        };
+        let mut not_memory = 0;
+        for (cpu, now) in stats {
+            let before = self.stats.insert(cpu, now).unwrap_or_default();
+            tally.produced += now.produced - before.produced;
+            tally.filtered += now.filtered - before.filtered;
+            let dropped = now.dropped - before.dropped;
+            if dropped > 0 {
+                *tally.lost.entry(cpu).or_default() += dropped;
+            }
+            not_memory += now.not_memory - before.not_memory;
+        }
+        self.sampler.count(not_memory);
+    }
+}
+
+impl<S: Sampler> Source for Sampling<S> {
+    fn poll(&mut self, batch: &mut Batch, wait: Duration) -> Result<Progress, SourceError> {
+        if self.ended {
+            return Ok(Progress::End);
+        }
+        if !self.stopped {
+            let rings: Vec<_> = self
+                .rings
+                .iter()
+                .flat_map(|c| [c.samples.event().as_fd(), c.sideband.event().as_fd()])
+                .collect();
+            poll::wait_readable(&rings, wait).map_err(|source| SourceError::System {
+                what: "waiting for samples",
+                source,
+            })?;
+        }
+        let closed = self.watcher.as_mut().map_or(Ok(None), Watcher::settle);
+        self.window_closed(closed);
+        let round_ns = clock::monotonic_ns();
+        let mut tally = Tally::default();
+        self.drain(&mut tally);
+        self.count(&mut tally);
+        batch.tally.add(&tally);
+        let released: Vec<_> = if self.stopped {
+            self.ended = true;
+            self.order.finish().collect()
+        } else {
+            self.order.end_round(round_ns).collect()
+        };
+        for (time_ns, pending) in released {
+            self.take(time_ns, pending, batch);
+        }
+        Ok(if self.ended {
+            Progress::End
+        } else {
+            Progress::Running
+        })
+    }
+
+    fn stop(&mut self) {
+        self.sampler.stop();
+        let closed = (self.watcher.as_mut())
+            .map_or(Ok(None), |watcher| watcher.close(Some(WindowEnd::Asked)));
+        self.window_closed(closed);
+        if let Some(heap) = &mut self.heap {
+            heap.stop();
+        }
+        self.stopped = true;
+    }
+
+    fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    fn cpus(&self) -> u32 {
+        self.rings.len() as u32
+    }
+
+    fn watcher(&mut self) -> Option<&mut Watcher> {
+        self.watcher.as_mut()
+    }
+
+    fn heap(&self) -> Option<&HeapTracker> {
+        self.heap.as_ref()
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        let heap = self.heap.as_ref().and_then(HeapTracker::caveat);
+        let own = self.live.caveats().iter().cloned();
+        own.chain(self.sampler.caveats()).chain(heap).collect()
+    }
+}
+
+/// The watcher, which leaves breakpoint registers to a debugger that holds a target.
+fn watcher(
+    live: &mut Live,
+    cpus: &[Cpu],
+    target: &Target,
+    modules: &Arc<ModuleStore>,
+) -> Result<Watcher, SourceError> {
+    let traced = |pids: &Vec<Pid>| {
+        let proc = Path::new("/proc");
+        pids.iter().any(|pid| proc_snapshot::is_traced(proc, *pid))
+    };
+    let leave = match target {
+        Target::Trees(pids) if traced(pids) => LEFT_TO_DEBUGGER,
+        _ => 0,
+    };
+    if leave > 0 {
+        live.caveat(format!(
+            "a debugger is attached to a target: {leave} of the breakpoint registers were left to it"
+        ));
+    }
+    Watcher::open(live, cpus, leave, modules.clone())
+}
+
+/// Whether what happened concerns a target.
+fn is_of_target(live: &Live, kind: &ContextKind) -> bool {
+    match kind {
+        ContextKind::Fork { parent_pid, .. } => live.is_target(*parent_pid),
+        ContextKind::Mapping { pid, .. }
+        | ContextKind::Comm { pid, .. }
+        | ContextKind::Exit { pid, .. }
+        | ContextKind::Thread { pid, .. }
+        | ContextKind::LocalStorage { pid, .. } => live.is_target(*pid),
+    }
+}
