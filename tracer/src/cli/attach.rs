@@ -17,6 +17,7 @@ use crate::{
     module::ModuleStore,
     names::{Names, Resolver},
     pipeline::Pipeline,
+    report::cost_words,
 };
 
 /// Watches, then prints the report.
@@ -42,6 +43,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         recording,
     );
     let modules = observation.modules.clone();
+    let cost_unit = observation.kind.cost_unit();
     let result = observation.run(
         &mut state,
         |(pipeline, recording), batch| {
@@ -51,7 +53,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
                 .map_or(Ok(()), |recording| recording.append(batch))
         },
         |(pipeline, _)| Some(pipeline),
-        |(pipeline, _), elapsed| progress_line(pipeline, &modules, elapsed),
+        |(pipeline, _), elapsed| progress_line(pipeline, &modules, cost_unit, elapsed),
     );
     let (pipeline, recording) = state;
     if let Some(recording) = recording {
@@ -65,7 +67,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         frequency_hz: Some(args.sampling.frequency),
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
-        cost_unit: CostUnit::SampledTime,
+        cost_unit,
         watch: observation.watch_facts(),
         heap: observation.heap_facts(),
         caveats,
@@ -75,7 +77,12 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
 }
 
 /// Samples so far, and the worst line so far.
-fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) -> String {
+fn progress_line(
+    pipeline: &Pipeline,
+    modules: &ModuleStore,
+    cost_unit: CostUnit,
+    elapsed: Duration,
+) -> String {
     let tally = &pipeline.tally;
     let mut parts = vec![
         format!("{:.1} s", elapsed.as_secs_f64()),
@@ -104,7 +111,8 @@ fn progress_line(pipeline: &Pipeline, modules: &ModuleStore, elapsed: Duration) 
         };
         let share = worst.shared_share.unwrap_or(0.0) * 100.0;
         parts.push(format!(
-            "{findings} hot: {name} {kind}{sure} ({share:.0} % of the time)"
+            "{findings} hot: {name} {kind}{sure} ({share:.0} % {})",
+            cost_words::of(cost_unit)
         ));
     }
     parts.join("  ")

@@ -3,7 +3,7 @@
 use crate::access::CostUnit;
 
 /// Continues "12 %".
-pub(super) fn of(unit: CostUnit) -> &'static str {
+pub fn of(unit: CostUnit) -> &'static str {
     match unit {
         CostUnit::SampledTime => "of the time",
         CostUnit::LatencyCycles => "of the load latency",

@@ -15,7 +15,7 @@ pub mod text;
 mod access_text;
 mod bytemap;
 mod caveats;
-mod cost_words;
+pub mod cost_words;
 mod facts;
 mod finding_text;
 mod number;

@@ -11,6 +11,9 @@ use std::{
     thread::JoinHandle,
 };
 
+/// Exit code of a child that was never released; nobody waits for it.
+const CANCELLED: i32 = 127;
+
 /// A forked child that has not yet become the command.
 pub struct Held {
     pid: u32,
@@ -43,12 +46,13 @@ impl Held {
             let mut byte = 0_u8;
             // SAFETY: one writable byte at a live address; the descriptor is open as above.
             let got = unsafe { libc::read(go_fd, (&raw mut byte).cast(), 1) };
-            // The other end closed without a word: the tracer is gone, and so are we.
-            if got == 1 {
-                Ok(())
-            } else {
-                Err(io::Error::from_raw_os_error(libc::ECANCELED))
+            // The other end closed without a word: the tracer is gone, and so are we. At once, because an error
+            // would be told to the tracer, and the standard library aborts aloud when that cannot be.
+            if got != 1 {
+                // SAFETY: ends the child without running anything of the tracer's.
+                unsafe { libc::_exit(CANCELLED) };
             }
+            Ok(())
         };
         // SAFETY: the closure only makes async-signal-safe calls and does not allocate.
         unsafe { command.pre_exec(wait) };

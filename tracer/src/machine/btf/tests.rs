@@ -185,8 +185,8 @@ proptest::proptest! {
 
 #[test]
 fn the_running_kernel_has_the_fields_the_sampler_needs() {
-    let offsets = match TaskOffsets::of_running_kernel() {
-        Ok(offsets) => offsets,
+    let offsets = match KernelOffsets::of_running_kernel() {
+        Ok(offsets) => offsets.task,
         Err(error) => return println!("NOT RUN: {error}"),
     };
     // The first 4 KiB of a struct of some 10 KiB, 4-byte aligned; `thread` is its last member.
