@@ -3,6 +3,7 @@
 //! Files predict, attempts prove: when every call that a source makes has been seen to work, no setting
 //! is held against it; when one was refused and no setting explains it, the refusal itself is reported.
 
+mod pmu;
 mod watch;
 
 use super::{
@@ -62,16 +63,15 @@ pub fn availability(machine: &Machine, live: &LiveProbe) -> Vec<SourceStatus> {
         _ => Vec::new(),
     };
     let watch = watch::status(&status, live);
-    vec![
-        SourceStatus {
-            name: "timer",
-            about: "cpu-clock samples decoded to memory accesses; needs no PMU",
-            evidence: "address (decoded), load or store; not latency, cache level or order",
-            status,
-            limits,
-        },
-        watch,
-    ]
+    let pmu = pmu::status(&status, machine, live);
+    let timer = SourceStatus {
+        name: "timer",
+        about: "cpu-clock samples decoded to memory accesses; needs no PMU",
+        evidence: "address (decoded), load or store; not latency, cache level or order",
+        status,
+        limits,
+    };
+    [timer, watch].into_iter().chain(pmu).collect()
 }
 
 fn timer_status(machine: &Machine, live: &LiveProbe) -> Status {
