@@ -88,7 +88,6 @@ impl State {
 
     /// Takes in a record.
     pub(super) fn take(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
-        self.counts.records += 1;
         let body = record.body;
         match record.kind {
             kind::FINISHED_ROUND => self.order.end_round(),
@@ -97,8 +96,11 @@ impl State {
             kind::HEADER_FEATURE if self.pipe => {
                 let mut body = body;
                 if let Some(number) = body.u64().and_then(|number| u32::try_from(number).ok()) {
+                    let unnamed = self.features.events.is_empty();
                     self.features.add(number, body);
-                    self.events.name_by(&self.features.events);
+                    if unnamed {
+                        self.events.name_by(&self.features.events);
+                    }
                 }
                 self.features.check()?;
             }
