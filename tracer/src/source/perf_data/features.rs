@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{attr::Attr, fields::Fields, record_type::misc};
+use super::{attr::Attr, fields::Fields, record_type::flag};
 
 /// `HEADER_*`: numbers of the sections that are read.
 pub(super) mod number {
@@ -112,13 +112,13 @@ impl Features {
 
     /// `struct perf_record_header_build_id` after its header.
     pub(super) fn add_build_id(&mut self, misc: u16, mut fields: Fields<'_>) {
-        let mode = misc & misc::CPU_MODE;
-        let guest = matches!(mode, misc::GUEST_KERNEL | misc::GUEST_USER);
+        let mode = misc & flag::CPU_MODE;
+        let guest = matches!(mode, flag::GUEST_KERNEL | flag::GUEST_USER);
         let read = fields.u32().and_then(|_pid| fields.take(24));
         let Some((id, rest)) = read.and_then(|id| id.split_at_checked(20)) else {
             return;
         };
-        let len = if misc & misc::BUILD_ID_SIZE != 0 {
+        let len = if misc & flag::BUILD_ID_SIZE != 0 {
             rest.first().map_or(20, |len| usize::from(*len).min(20))
         } else if id[16..] == [0; 4] {
             // Older ones pad what is shorter.
