@@ -452,14 +452,14 @@ fn a_recording_that_was_cut_is_imported_as_far_as_it_goes_and_the_tool_says_so()
         return;
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let cut = directory.path().join("cut.data");
+    let cut = directory.path().join("cut.perf.data");
     let bytes = fs::read(&file).expect("readable");
     fs::write(&cut, &bytes[..16_600]).expect("room");
-    let mut import = cohtrace(["import", "-q", "cut.data"]);
+    let mut import = cohtrace(["import", "-q", "cut.perf.data"]);
     let ended = run(import.current_dir(directory.path()), GRACE).expect_code(0);
     assert!(ended.stderr.contains("not whole"), "{}", ended.said());
     // Under the name of the file, which is then taken.
-    let session = directory.path().join("cut.coh");
+    let session = directory.path().join("cut.perf.coh");
     let found = accesses(&session).len();
     assert!(found > 0 && found < 14, "{found}");
     run(import.current_dir(directory.path()), GRACE).expect_code(2);

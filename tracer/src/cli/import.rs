@@ -62,7 +62,11 @@ fn session_path(args: &ImportArgs) -> Result<PathBuf> {
         return Ok(path.clone());
     }
     match args.file.file_stem() {
-        Some(stem) if args.file != Path::new("-") => Ok(Path::new(stem).with_extension("coh")),
+        Some(stem) if args.file != Path::new("-") => {
+            let mut name = stem.to_owned();
+            name.push(".coh");
+            Ok(name.into())
+        }
         _ => bail!("standard input has no name to call the session by: give -o NAME.coh"),
     }
 }

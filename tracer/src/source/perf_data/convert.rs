@@ -11,7 +11,7 @@ use super::{
     fields::Fields,
     header::Event,
     order::RoundOrder,
-    record_type::{self as kind, misc},
+    record_type::{self as kind, flag},
     records::RawRecord,
     sample::{RecordId, Sample},
     side_band::{self, Meaning},
@@ -88,7 +88,6 @@ impl State {
 
     /// Takes in a record.
     pub(super) fn take(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
-        self.counts.records += 1;
         let body = record.body;
         match record.kind {
             kind::FINISHED_ROUND => self.order.end_round(),
@@ -97,8 +96,11 @@ impl State {
             kind::HEADER_FEATURE if self.pipe => {
                 let mut body = body;
                 if let Some(number) = body.u64().and_then(|number| u32::try_from(number).ok()) {
+                    let unnamed = self.features.events.is_empty();
                     self.features.add(number, body);
-                    self.events.name_by(&self.features.events);
+                    if unnamed {
+                        self.events.name_by(&self.features.events);
+                    }
                 }
                 self.features.check()?;
             }
@@ -202,7 +204,7 @@ impl State {
             self.counts.malformed += 1;
             return;
         };
-        if samples && record.misc & misc::FILTERED != 0 {
+        if samples && record.misc & flag::FILTERED != 0 {
             self.tally.filtered = self.tally.filtered.saturating_add(n);
             return;
         }
@@ -247,8 +249,8 @@ impl State {
     }
 
     fn take_found(&mut self, misc: u16, found: &Sample) {
-        let mode = misc & misc::CPU_MODE;
-        let kernel = matches!(mode, misc::KERNEL | misc::HYPERVISOR | misc::GUEST_KERNEL);
+        let mode = misc & flag::CPU_MODE;
+        let kernel = matches!(mode, flag::KERNEL | flag::HYPERVISOR | flag::GUEST_KERNEL);
         // Intel counts cycles in 32 bits; what is above them in PERF_SAMPLE_WEIGHT_STRUCT is other figures.
         let latency = found.weight.map_or(0, |weight| weight as u32);
         let time = self.time(found.time);
@@ -258,7 +260,7 @@ impl State {
         self.tally.kernel_samples += u64::from(kernel);
         self.tally.sampled_ns = self.tally.sampled_ns.saturating_add(u64::from(latency));
         self.counts.cover(time_ns);
-        let guest = matches!(mode, misc::GUEST_KERNEL | misc::GUEST_USER);
+        let guest = matches!(mode, flag::GUEST_KERNEL | flag::GUEST_USER);
         self.counts.guests += u64::from(guest);
         // PowerPC has all ones where it knows none (arch/powerpc/perf/core-book3s.c).
         let addr = found.addr.filter(|addr| *addr != 0 && *addr != u64::MAX);
@@ -273,7 +275,7 @@ impl State {
         let op = source.map_or(Op::Unknown, operation);
         let (pid, tid) = found.task.unwrap_or_default();
         self.counts.accesses += 1;
-        let exact = misc & misc::EXACT_IP != 0;
+        let exact = misc & flag::EXACT_IP != 0;
         self.counts.exact += u64::from(exact);
         self.counts.stores += u64::from(op.stores());
         self.counts.no_cpu += u64::from(found.cpu.is_none());

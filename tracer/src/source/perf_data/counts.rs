@@ -7,8 +7,6 @@ use crate::access::Cpu;
 /// Counts over the whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Records of any kind.
-    pub(super) records: u64,
     /// Samples that became accesses.
     pub(super) accesses: u64,
     /// Records too short for what their event says they hold.

@@ -21,6 +21,8 @@ pub(super) struct Events {
     list: Vec<Event>,
     by_id: HashMap<u64, usize>,
     layout: Option<Layout>,
+    /// Those that any event records: a set of [`sample`].
+    fields: u64,
 }
 
 /// Where records have the event's id, the same for all events.
@@ -49,6 +51,7 @@ impl Events {
             return false;
         }
         let index = self.list.len();
+        self.fields |= event.attr.sample_type;
         self.by_id.extend(event.ids.iter().map(|id| (*id, index)));
         self.list.push(event);
         self.layout = None;
@@ -86,7 +89,7 @@ impl Events {
     }
 
     pub(super) fn any_has(&self, fields: u64) -> bool {
-        self.list.iter().any(|event| event.attr.has(fields))
+        self.fields & fields != 0
     }
 
     fn layout(&mut self) -> Result<Layout, PerfDataError> {

@@ -1,9 +1,9 @@
 //! What a perf.data says of the machine and the recording: the sections behind the records
 //! (tools/perf/util/header.c), or the records that carry them in a pipe.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::{attr::Attr, fields::Fields, record_type::misc};
+use super::{attr::Attr, fields::Fields, record_type::flag};
 
 /// `HEADER_*`: numbers of the sections that are read.
 pub(super) mod number {
@@ -21,8 +21,11 @@ pub(super) mod number {
     pub const CLOCK_DATA: u32 = 29;
 }
 
-/// Most strings, events, ids and build-ids that are read of a section; more is damage.
+/// Most strings and events that are read of a section; more is damage.
 const MOST_ITEMS: u32 = 1 << 20;
+/// Files whose build-ids are kept, and the longest name of one, with what pads it.
+const MOST_BUILD_IDS: usize = 1 << 16;
+const LONGEST_NAME: usize = 4096 + 64;
 
 /// What was said; unknown is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub(super) struct Features {
     /// By the file's name.
     pub(super) build_ids: HashMap<String, String>,
     /// Numbers of sections that could not be read.
-    pub(super) unreadable: Vec<u32>,
+    pub(super) unreadable: BTreeSet<u32>,
 }
 
 /// What `EVENT_DESC` says of an event.
@@ -85,7 +88,7 @@ impl Features {
             _ => Some(()),
         };
         if read.is_none() {
-            self.unreadable.push(section);
+            self.unreadable.insert(section);
         }
     }
 
@@ -95,11 +98,13 @@ impl Features {
             let mut frame = fields;
             let (Some(_kind), Some(misc), Some(len)) = (frame.u32(), frame.u16(), frame.u16())
             else {
-                return self.unreadable.push(number::BUILD_ID);
+                self.unreadable.insert(number::BUILD_ID);
+                return;
             };
             let record = fields.take(u64::from(len)).and_then(|bytes| bytes.get(8..));
-            let Some(record) = record.filter(|_| self.build_ids.len() < MOST_ITEMS as usize) else {
-                return self.unreadable.push(number::BUILD_ID);
+            let Some(record) = record else {
+                self.unreadable.insert(number::BUILD_ID);
+                return;
             };
             self.add_build_id(misc, Fields::new(record, fields.order()));
         }
@@ -107,13 +112,13 @@ impl Features {
 
     /// `struct perf_record_header_build_id` after its header.
     pub(super) fn add_build_id(&mut self, misc: u16, mut fields: Fields<'_>) {
-        let mode = misc & misc::CPU_MODE;
-        let guest = matches!(mode, misc::GUEST_KERNEL | misc::GUEST_USER);
+        let mode = misc & flag::CPU_MODE;
+        let guest = matches!(mode, flag::GUEST_KERNEL | flag::GUEST_USER);
         let read = fields.u32().and_then(|_pid| fields.take(24));
         let Some((id, rest)) = read.and_then(|id| id.split_at_checked(20)) else {
             return;
         };
-        let len = if misc & misc::BUILD_ID_SIZE != 0 {
+        let len = if misc & flag::BUILD_ID_SIZE != 0 {
             rest.first().map_or(20, |len| usize::from(*len).min(20))
         } else if id[16..] == [0; 4] {
             // Older ones pad what is shorter.
@@ -121,7 +126,8 @@ impl Features {
         } else {
             20
         };
-        if !guest && id[..len].iter().any(|byte| *byte != 0) {
+        let fits = self.build_ids.len() < MOST_BUILD_IDS && fields.rest().len() <= LONGEST_NAME;
+        if fits && !guest && id[..len].iter().any(|byte| *byte != 0) {
             self.build_ids.insert(fields.string(), hex(&id[..len]));
         }
     }

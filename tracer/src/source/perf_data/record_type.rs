@@ -25,7 +25,7 @@ pub(super) const COMPRESSED: u32 = 81;
 pub(super) const COMPRESSED2: u32 = 83;
 
 /// Bits of `misc`.
-pub(super) mod misc {
+pub(super) mod flag {
     /// Mask of the mode that the CPU was in.
     pub const CPU_MODE: u16 = 7;
     pub const KERNEL: u16 = 1;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, hash::Hasher as _, sync::Arc};
 use super::{
     features::hex,
     fields::Fields,
-    record_type::{self as kind, misc},
+    record_type::{self as kind, flag},
 };
 use crate::{
     access::{Pid, Tid},
@@ -46,10 +46,10 @@ pub(super) fn mapping(
     let Some((pid, mut mapping)) = read else {
         return Meaning::Malformed;
     };
-    let mode = misc & misc::CPU_MODE;
+    let mode = misc & flag::CPU_MODE;
     let elsewhere = matches!(
         mode,
-        misc::KERNEL | misc::HYPERVISOR | misc::GUEST_KERNEL | misc::GUEST_USER
+        flag::KERNEL | flag::HYPERVISOR | flag::GUEST_KERNEL | flag::GUEST_USER
     );
     if elsewhere || pid == NO_PROCESS || mapping.start >= KERNEL_START {
         return Meaning::NoProcess;
@@ -71,7 +71,7 @@ fn mapping_1(misc: u16, mut fields: Fields<'_>) -> Option<(u32, Mapping)> {
     let pid = fields.u32()?;
     let _tid = fields.u32()?;
     let (start, len, file_offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let data = misc & misc::MMAP_DATA != 0;
+    let data = misc & flag::MMAP_DATA != 0;
     let mapping = Mapping {
         start,
         len,
@@ -93,7 +93,7 @@ fn mapping_2(misc: u16, mut fields: Fields<'_>) -> Option<(u32, Mapping)> {
     let (start, len, file_offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let mut identity = Fields::new(fields.take(24)?, fields.order());
     let (mut dev, mut inode, mut build_id) = (0, 0, None);
-    if misc & misc::MMAP_BUILD_ID != 0 {
+    if misc & flag::MMAP_BUILD_ID != 0 {
         let len = u64::from(identity.u8()?.min(20));
         identity.take(3)?;
         let id = identity.take(len)?;
@@ -153,7 +153,7 @@ fn comm(misc: u16, fields: &mut Fields<'_>) -> Option<ContextKind> {
         pid: Pid(fields.u32()?),
         tid: Tid(fields.u32()?),
         comm: fields.string(),
-        exec: misc & misc::COMM_EXEC != 0,
+        exec: misc & flag::COMM_EXEC != 0,
     })
 }
 

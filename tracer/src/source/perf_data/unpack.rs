@@ -71,6 +71,9 @@ impl Unpacker {
         self.more = self.packed_at < self.packed.len() || made == STEP;
         if used == 0 && made == 0 {
             self.more = false;
+            if self.packed_at < self.packed.len() {
+                return Err(io::Error::other("it goes no further"));
+            }
         }
         Ok(made > 0 || self.more)
     }

@@ -3,6 +3,7 @@
 mod damage;
 mod layouts;
 mod side_band;
+mod sizes;
 mod streams;
 mod writer;
 
