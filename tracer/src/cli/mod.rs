@@ -6,6 +6,7 @@ mod args;
 mod attach;
 mod demo;
 mod doctor;
+mod export;
 mod heap_options;
 mod layout;
 mod log;
@@ -49,6 +50,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }
