@@ -334,6 +334,7 @@ mod tests {
             executable: false,
             writable: true,
             name: name.into(),
+            build_id: None,
         }
     }
 

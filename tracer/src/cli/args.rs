@@ -54,6 +54,16 @@ pub enum Command {
     Record(RecordArgs),
     /// Report on a recorded session.
     Report(ReportArgs),
+    /// Make a session of a perf.data: of perf c2c record, perf mem record, or any record with data addresses.
+    ///
+    /// Files and pipes, compressed or not, of either byte order. Every sample with a data address becomes an access, with
+    /// what served it, its latency and its physical address where they were recorded. What is damaged or missing is
+    /// told; what is whole before that is kept. Code and variables are named when the files with the recorded build-ids
+    /// are here.
+    #[command(after_help = "Examples:\n  \
+        perf c2c record -- ./server && cohtrace import perf.data && cohtrace report perf.coh\n  \
+        perf mem record -o - -- ./server | cohtrace import - -o server.coh")]
+    Import(ImportArgs),
     /// Read-then-write pairs of a recorded session: loads that a store to the same line follows.
     ///
     /// Only watch windows see what follows a load. A pair has a hint when fetching the line for ownership at
@@ -266,6 +276,23 @@ pub struct ExportArgs {
     #[arg(long)]
     pub force: bool,
     /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Recording of perf; `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Session directory to write [default: the name of FILE with .coh, in the current directory].
+    #[arg(short, long, value_name = "NAME.coh")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing session.
+    #[arg(long)]
+    pub force: bool,
+    /// No progress on the terminal, no summary.
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -14,7 +14,7 @@ use crate::{
     access::CostUnit,
     event::{Batch, ContextKind},
     export::{BuildIds, Description, Exported, KernelText, MemoryNode, PerfDataWriter},
-    machine::Machine,
+    machine::{Machine, kallsyms::Kallsyms},
     module::ModuleStore,
     session::SessionReader,
 };
@@ -77,7 +77,7 @@ fn write(
     let mut description = Description::of(meta);
     if of_this_boot {
         description.nodes = memory_nodes();
-        let text = modules.kernel().ok().and_then(|kernel| kernel.text());
+        let text = modules.kernel().ok().and_then(Kallsyms::text);
         description.kernel_text = text.map(|address| KernelText {
             symbol: "_stext",
             address,
@@ -92,7 +92,8 @@ fn write(
         }
         for context in &batch.context {
             if let ContextKind::Mapping { pid, mapping } = &context.kind {
-                build_ids.note(mapping, || modules.open(*pid, mapping).ok()?.build_id());
+                let of_file = || modules.open(*pid, mapping).ok()?.build_id();
+                build_ids.note(mapping, || mapping.build_id.clone().or_else(of_file));
             }
         }
         writer.append(&batch)?;
@@ -124,20 +125,18 @@ fn memory_nodes() -> Vec<MemoryNode> {
 }
 
 fn summary(exported: &Exported, caveats: &[String], path: &Path) -> String {
-    let mut text = format!(
-        "exported {} accesses and {} mappings, names, births and ends of threads to {}\n",
+    let mut lines = vec![format!(
+        "exported {} accesses and {} mappings, names, births and ends of threads to {}",
         exported.accesses,
         exported.context,
         path.display()
-    );
+    )];
     if exported.left_out > 0 {
-        text += &format!(
-            "left out {} accesses of CPUs with impossible numbers\n",
+        lines.push(format!(
+            "left out {} accesses of CPUs with impossible numbers",
             exported.left_out
-        );
+        ));
     }
-    for caveat in caveats {
-        text += &format!("note: {caveat}\n");
-    }
-    text
+    lines.extend(caveats.iter().map(|caveat| format!("note: {caveat}")));
+    lines.join("\n") + "\n"
 }

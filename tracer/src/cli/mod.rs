@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod export;
 mod heap_options;
+mod import;
 mod layout;
 mod log;
 mod observe;
@@ -47,6 +48,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Attach(args) => attach::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),

@@ -9,13 +9,12 @@ pub(super) const ATTR_BYTES: u32 = 112;
 const SAMPLE_TYPE: u64 =
     1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 14 | 1 << 15 | 1 << 19;
 
-/// mmap, comm, task, precise_ip 2, mmap_data, sample_id_all, mmap2, comm_exec, use_clockid.
-const FLAGS: u64 =
-    1 << 8 | 1 << 9 | 1 << 13 | 2 << 15 | 1 << 17 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 25;
+/// mmap, comm, task, precise_ip 2, mmap_data, sample_id_all, mmap2, comm_exec.
+const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 13 | 2 << 15 | 1 << 17 | 1 << 18 | 1 << 23 | 1 << 24;
+const USE_CLOCKID: u64 = 1 << 25;
 
 /// `PERF_TYPE_RAW`: perf shows all that such events have.
 const TYPE_RAW: u32 = 4;
-const CLOCK_MONOTONIC: u32 = 1;
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +49,8 @@ impl Event {
         }
     }
 
-    /// Its attribute, [`ATTR_BYTES`] long.
-    pub(super) fn put_attr(self, out: &mut Vec<u8>) {
+    /// Its attribute, [`ATTR_BYTES`] long; times are of this clock, or of perf's own.
+    pub(super) fn put_attr(self, out: &mut Vec<u8>, clock: Option<u32>) {
         let start = out.len();
         out.u32(TYPE_RAW);
         out.u32(ATTR_BYTES);
@@ -59,9 +58,9 @@ impl Event {
         out.u64(1); // sample_period
         out.u64(SAMPLE_TYPE);
         out.u64(0); // read_format
-        out.u64(FLAGS);
+        out.u64(FLAGS | clock.map_or(0, |_| USE_CLOCKID));
         out.resize(start + 92, 0);
-        out.u32(CLOCK_MONOTONIC);
+        out.u32(clock.unwrap_or(0));
         out.resize(start + ATTR_BYTES as usize, 0);
     }
 }

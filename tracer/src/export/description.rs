@@ -1,6 +1,6 @@
 //! What the file says of the run besides its records.
 
-use crate::session::Meta;
+use crate::session::{Meta, SourceRecord};
 
 /// What was recorded, and where. Unknown is left out of the file, or said to be so.
 #[derive(Debug, Clone, Default)]
@@ -19,8 +19,12 @@ pub struct Description {
     pub command_line: Vec<String>,
     /// Names of the sources.
     pub sources: Vec<String>,
-    /// The same moment on the wall clock (nanoseconds since 1970) and on CLOCK_MONOTONIC.
+    /// Clock of all times, by its number in include/uapi/linux/time.h; `None` for perf's own.
+    pub clock: Option<u32>,
+    /// The same moment on the wall clock (nanoseconds since 1970) and on that clock.
     pub clocks_ns: Option<(u64, u64)>,
+    /// The addresses of instructions are those of the accessing ones.
+    pub exact_ip: bool,
     /// Memory nodes and their CPUs. `perf c2c` refuses a file without any, so when it is empty the file has one
     /// node with all CPUs.
     pub nodes: Vec<MemoryNode>,
@@ -57,7 +61,9 @@ impl Description {
             online_cpus: meta.machine.online_cpus,
             command_line: meta.command_line.clone(),
             sources: meta.sources.iter().map(|s| s.name.clone()).collect(),
+            clock: clock(&meta.clock),
             clocks_ns: meta.started_unix_ns.zip(meta.start_ns),
+            exact_ip: exact_ip(meta),
             nodes: Vec::new(),
             kernel_text: None,
         }
@@ -77,4 +83,23 @@ impl Description {
         };
         format!("{pmu}/{event}/")
     }
+}
+
+fn clock(name: &str) -> Option<u32> {
+    const CLOCKS: [(&str, u32); 5] = [
+        ("CLOCK_REALTIME", 0),
+        ("CLOCK_MONOTONIC", 1),
+        ("CLOCK_MONOTONIC_RAW", 4),
+        ("CLOCK_BOOTTIME", 7),
+        ("CLOCK_TAI", 11),
+    ];
+    let found = CLOCKS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, number)| *number)
+}
+
+/// Of the sources that have accesses, all say so.
+fn exact_ip(meta: &Meta) -> bool {
+    let says = |record: &SourceRecord, what: &str| record.evidence.iter().any(|e| e == what);
+    let mut of_accesses = (meta.sources.iter()).filter(|record| says(record, "data_addr"));
+    of_accesses.all(|record| says(record, "exact_ip"))
 }

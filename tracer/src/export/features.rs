@@ -30,7 +30,6 @@ const NAME_ALIGN: usize = 64;
 const MOST_TEXT: usize = 4095;
 /// Arguments of the command line kept.
 const MOST_ARGUMENTS: usize = 1024;
-const CLOCK_MONOTONIC: u32 = 1;
 /// A block of the memory map: with physical addresses of at most 52 bits, 4096 of these are all memory.
 const MEMORY_BLOCK: u64 = 1 << 40;
 const MEMORY_BLOCKS: u64 = 1 << 12;
@@ -45,8 +44,6 @@ pub(super) struct Seen {
     pub(super) last_cpu: Option<u32>,
     /// First and last time of an access, nanoseconds.
     pub(super) times: Option<(u64, u64)>,
-    /// An access has a physical address.
-    pub(super) physical: bool,
 }
 
 /// Numbers and contents of the features, in the order of their numbers.
@@ -86,7 +83,7 @@ pub(super) fn sections(
     add(number::CPUDESC, &text(&description.cpu_model));
     add(number::CMDLINE, &|out| command_line(out, description));
     add(number::EVENT_DESC, &|out| {
-        event_descriptions(out, description)
+        event_descriptions(out, description);
     });
     add(number::NUMA_TOPOLOGY, &|out| numa_topology(out, &nodes));
     if let Some((first, last)) = seen.times {
@@ -95,18 +92,18 @@ pub(super) fn sections(
             out.u64(last);
         });
     }
-    if seen.physical {
-        add(number::MEM_TOPOLOGY, &|out| memory_topology(out, &nodes));
-    }
-    // Nanoseconds per tick of the clock.
-    add(number::CLOCKID, &|out| out.u64(1));
-    if let Some((wall_ns, monotonic_ns)) = description.clocks_ns {
-        add(number::CLOCK_DATA, &|out| {
-            out.u32(1);
-            out.u32(CLOCK_MONOTONIC);
-            out.u64(wall_ns);
-            out.u64(monotonic_ns);
-        });
+    add(number::MEM_TOPOLOGY, &|out| memory_topology(out, &nodes));
+    if let Some(clock) = description.clock {
+        // Nanoseconds per tick.
+        add(number::CLOCKID, &|out| out.u64(1));
+        if let Some((wall_ns, clock_ns)) = description.clocks_ns {
+            add(number::CLOCK_DATA, &|out| {
+                out.u32(1);
+                out.u32(clock);
+                out.u64(wall_ns);
+                out.u64(clock_ns);
+            });
+        }
     }
     all
 }
@@ -164,9 +161,12 @@ fn cpu_list(cpus: &[u32]) -> String {
         }
     }
     let runs: Vec<String> = (runs.iter())
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
+        .map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
         })
         .collect();
     runs.join(",")
@@ -184,7 +184,7 @@ fn event_descriptions(out: &mut Vec<u8>, description: &Description) {
     out.u32(Event::ALL.len() as u32);
     out.u32(ATTR_BYTES);
     for event in Event::ALL {
-        event.put_attr(out);
+        event.put_attr(out, description.clock);
         out.u32(1);
         string(out, &description.event_name(event.name()));
         out.u64(event.id());

@@ -1,5 +1,7 @@
 //! Records of the data section, as `union perf_event` has them.
 
+use std::num::NonZeroU64;
+
 use super::{
     attr::Event,
     bytes::{PutBytes, c_string},
@@ -26,6 +28,8 @@ mod kind {
 /// `PERF_RECORD_MISC_*`.
 const MISC_KERNEL: u16 = 1;
 const MISC_USER: u16 = 2;
+/// Of a sample.
+const MISC_EXACT_IP: u16 = 1 << 14;
 /// Of a mapping that cannot be executed; of a COMM record the same bit says "by exec".
 const MISC_MMAP_DATA: u16 = 1 << 13;
 const MISC_COMM_EXEC: u16 = 1 << 13;
@@ -71,7 +75,7 @@ fn sample_id(out: &mut Vec<u8>, pid: u32, tid: u32, time_ns: u64) {
 }
 
 /// Appends an access.
-pub(super) fn put_access(out: &mut Vec<u8>, access: &Access, period: u64) {
+pub(super) fn put_access(out: &mut Vec<u8>, access: &Access, period: u64, exact_ip: bool) {
     let word = perf_word(access);
     let op = word & (OP_LOAD | OP_STORE);
     let event = if op == OP_STORE {
@@ -79,11 +83,12 @@ pub(super) fn put_access(out: &mut Vec<u8>, access: &Access, period: u64) {
     } else {
         Event::Loads
     };
-    let misc = if access.kernel {
+    let mode = if access.kernel {
         MISC_KERNEL
     } else {
         MISC_USER
     };
+    let misc = mode | if exact_ip { MISC_EXACT_IP } else { 0 };
     let measured = &access.measured;
     header(out, kind::SAMPLE, misc, SAMPLE_BYTES);
     out.u64(access.ip);
@@ -101,7 +106,7 @@ pub(super) fn put_access(out: &mut Vec<u8>, access: &Access, period: u64) {
             .map_or(0, |cycles| u64::from(cycles.get())),
     );
     out.u64(word);
-    out.u64(measured.phys_addr.map_or(0, |addr| addr.get()));
+    out.u64(measured.phys_addr.map_or(0, NonZeroU64::get));
 }
 
 /// Appends what the format knows of a context event; `false` for what it does not.
@@ -159,9 +164,13 @@ fn put_mapping(out: &mut Vec<u8>, pid: u32, mapping: &Mapping, time_ns: u64) {
         out.u64(mapping.start);
         out.u64(mapping.len);
         out.u64(mapping.file_offset);
-        out.u32((mapping.dev >> 32) as u32);
-        out.u32(mapping.dev as u32);
-        out.u64(mapping.inode);
+        let (dev, inode) = match mapping.dev {
+            Mapping::UNKNOWN_DEVICE => (0, 0),
+            dev => (dev, mapping.inode),
+        };
+        out.u32((dev >> 32) as u32);
+        out.u32(dev as u32);
+        out.u64(inode);
         out.u64(0); // generation of the inode
         let may = |allowed: bool, bit: u32| if allowed { bit } else { 0 };
         // Whether it may be read is not recorded; what is accessed may be.

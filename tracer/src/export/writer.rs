@@ -60,9 +60,11 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         let mut head = vec![0; HEADER_BYTES as usize];
         let attrs = HEADER_BYTES + 8 * Event::ALL.len() as u64;
         let data = attrs + FILE_ATTR_BYTES * Event::ALL.len() as u64;
-        Event::ALL.iter().for_each(|event| head.u64(event.id()));
+        for event in Event::ALL {
+            head.u64(event.id());
+        }
         for (n, event) in Event::ALL.iter().enumerate() {
-            event.put_attr(&mut head);
+            event.put_attr(&mut head, description.clock);
             head.u64(HEADER_BYTES + 8 * n as u64);
             head.u64(8);
         }
@@ -96,9 +98,8 @@ impl<W: Write + Seek> PerfDataWriter<W> {
                 CostUnit::SampledTime => u64::from(access.cost_ns).max(1),
                 CostUnit::LatencyCycles => 1,
             };
-            record::put_access(&mut self.buffer, access, period);
+            record::put_access(&mut self.buffer, access, period, self.description.exact_ip);
             self.seen.last_cpu = self.seen.last_cpu.max(Some(access.cpu.0));
-            self.seen.physical |= access.measured.phys_addr.is_some();
             let (first, last) = self.seen.times.unwrap_or((access.time_ns, access.time_ns));
             self.seen.times = Some((first.min(access.time_ns), last.max(access.time_ns)));
             self.counts.accesses += 1;
@@ -165,7 +166,9 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         head.u64(self.data_bytes);
         head.u64(0); // event types: none since 3.10
         head.u64(0);
-        flags.iter().for_each(|word| head.u64(*word));
+        for word in flags {
+            head.u64(word);
+        }
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(&head)?;
         self.out.flush()?;
