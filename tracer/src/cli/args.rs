@@ -259,8 +259,25 @@ pub struct ReportArgs {
     pub analysis: AnalysisArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
+    /// How to print: for people, for programs (schema 1), or as `perf c2c report --stdio` does, with our verdicts,
+    /// variables and fields beside its columns.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text, conflicts_with = "json")]
+    pub format: ReportFormat,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// How to print a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people.
+    Text,
+    /// For programs (schema 1): the same as --json.
+    Json,
+    /// The tables of perf c2c. Their counts are perf's, but: records without a data address are not counted;
+    /// private pages of a file are lines of each process, not of all together; kernel memory is always mapped;
+    /// judged lines are there without HITM too.
+    C2c,
 }
 
 /// `export`.

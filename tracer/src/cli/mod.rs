@@ -4,6 +4,7 @@
 
 mod args;
 mod attach;
+mod c2c;
 mod demo;
 mod doctor;
 mod export;

@@ -1,0 +1,1 @@
+//! The tables held against known samples.
