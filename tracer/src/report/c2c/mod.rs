@@ -2,7 +2,8 @@
 //!
 //! The counts are those of `c2c_decode_stats` in tools/perf/util/mem-events.c (Linux 6.1), so that every row agrees
 //! with what perf says of the same samples, exported or imported. Columns that perf does not have: the line's
-//! verdict and variable, and the field of each row; the peer columns are always there. Where the tables differ
+//! verdict and variable, the field of each row, and the samples of both, which perf's records leave out when no level
+//! is known; the peer columns are always there. Where the tables differ
 //! from perf's on purpose:
 //!
 //! - A record without a data address is no access, so imports keep only its number. perf counts it in "Total

@@ -50,6 +50,7 @@ const LINES: &[Column] = &[
     right("RMT Load Hit", "RmtHitm"),
     right("Load Dram", "Lcl"),
     right("Load Dram", "Rmt"),
+    right("cohtrace", "Samples"),
     left("cohtrace", "Verdict"),
     left("cohtrace", "Variable"),
 ];
@@ -73,6 +74,7 @@ const ROWS: &[Column] = &[
     left("", "Symbol"),
     left("Shared", "Object"),
     left("", "Source:Line"),
+    right("cohtrace", "Samples"),
     left("cohtrace", "Field"),
 ];
 
@@ -227,6 +229,7 @@ fn line_cells(index: usize, line: &NamedLine, totals: &Counts) -> Vec<String> {
         n(Event::RemoteHitm),
         n(Event::LocalDram),
         n(Event::RemoteDram),
+        n(Event::Records),
         word(line.verdict.as_deref()),
         word(line.variable.as_deref()),
     ]
@@ -271,7 +274,8 @@ fn sum_cells(index: usize, line: &NamedLine) -> Vec<String> {
         line.address
             .map_or_else(|| "-".to_owned(), |a| format!("{a:#x}")),
     ];
-    cells.resize(ROWS.len() - 1, String::new());
+    cells.resize(ROWS.len() - 2, String::new());
+    cells.push(n(Event::Records));
     cells.push(word(line.variable.as_deref()));
     cells
 }
@@ -310,6 +314,7 @@ fn row_cells(row: &NamedRow, of: &Counts) -> Vec<String> {
                 .map(|path| path.rsplit('/').next().unwrap_or(path)),
         ),
         word(row.source.as_deref()),
+        counts.get(Event::Records).to_string(),
         word(row.field.as_deref()),
     ]
 }
