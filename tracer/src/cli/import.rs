@@ -14,6 +14,7 @@ use super::{args::ImportArgs, output, progress::Progress, signals::StopSignal};
 use crate::{
     access::CostUnit,
     event::Batch,
+    module::ModuleStore,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, WriterOptions},
     source::perf_data::{self, Description, PerfData},
 };
@@ -75,13 +76,15 @@ struct Imported {
 }
 
 fn import<R: Read>(
-    mut file: PerfData<R>,
+    file: PerfData<R>,
     size: Option<u64>,
     to: &Path,
     args: &ImportArgs,
 ) -> Result<ExitCode> {
     let stop = StopSignal::install()?;
     let name = args.file.display().to_string();
+    let modules = ModuleStore::new("/".into(), false).recorded_elsewhere();
+    let mut file = file.with_modules(modules.into());
     let mut batch = Batch::default();
     // Before there is a session: what cannot be read at all shall leave none.
     let mut more = (file.next_batch(&mut batch)).with_context(|| name.clone())?;

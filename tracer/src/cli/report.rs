@@ -79,9 +79,7 @@ pub fn replay(path: &Path, analysis: &AnalysisArgs, pairs: PairThresholds) -> Re
         batch.clear();
     }
     let mut description = describe(reader.meta());
-    description
-        .caveats
-        .extend(reader.caveats().iter().map(ToString::to_string));
+    description.caveats = reader.caveats().iter().map(ToString::to_string).collect();
     let boot = &reader.meta().boot_id;
     let mut modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
     if boot.is_none() {
@@ -140,7 +138,8 @@ fn describe(meta: &Meta) -> RunDescription {
         cpus: meta.machine.online_cpus.unwrap_or(0),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
-        caveats: meta.caveats.clone(),
+        // Of the reader, which has those of the recording too.
+        caveats: Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ mod loops;
 mod operand;
 mod registers;
 mod semantics;
+mod size;
 #[cfg(test)]
 mod tests;
 pub mod trap;
@@ -23,6 +24,7 @@ mod walk;
 mod window;
 
 pub use function::{CallConvention, FunctionCode};
+pub use size::access_size;
 pub use window::harvest_window;
 
 use crate::{

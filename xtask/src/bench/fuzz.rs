@@ -13,7 +13,7 @@ use crate::root;
 
 pub static BENCH: Bench = Bench {
     name: "fuzz",
-    about: "files made by a fuzzer, read by symbolizer: crashes, hangs and memory (--runs: inputs for each target)",
+    about: "files made by a fuzzer, read by symbolizer and import: crashes, hangs and memory (--runs: inputs for each target)",
     rounds: 1,
     needs_root: false,
     // The slowest target reads some hundred files a second.
@@ -24,7 +24,7 @@ pub static BENCH: Bench = Bench {
 };
 
 /// Of `fuzz/fuzz_targets/`.
-const TARGETS: [&str; 5] = ["elf", "dwarf", "split", "perf_map", "jitdump"];
+const TARGETS: [&str; 6] = ["elf", "dwarf", "split", "perf_map", "jitdump", "perf_data"];
 
 /// What ends a target: ten seconds for one file, and memory far out of proportion to it. The address sanitizer itself
 /// takes several times what the program does.
@@ -120,6 +120,10 @@ fn fuzz(target: &str, inputs: u32) -> Result<Ran> {
         .arg(corpus)
         .arg(fuzz.join("seeds").join(target));
     command.arg("--").args(LIMITS);
+    if target == "perf_data" {
+        // What zstd takes to unpack a stream of perf's highest level; the last one counts.
+        command.arg("-malloc_limit_mb=300");
+    }
     command.args([&format!("-runs={inputs}"), "-print_final_stats=1"]);
     let output = command
         .stdin(Stdio::null())

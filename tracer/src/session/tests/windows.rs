@@ -10,7 +10,7 @@ use crate::session::{
     error::Damage,
     part_reader::read_part,
     part_writer::{ColumnSink, write_part},
-    schema::{ACCESSES, Column, Kind, MAX_SEGMENT_WINDOWS, TABLES, Table, WINDOWS},
+    schema::{ACCESSES, Column, Kind, MAPPINGS, MAX_SEGMENT_WINDOWS, TABLES, Table, WINDOWS},
 };
 
 /// Windows of which the columns in `given` are as given, the others 0 or null.
@@ -272,6 +272,59 @@ fn to_version(version: u32, path: &Path, tables: &[&str]) {
         let bytes = fs::read(&part).expect("a part");
         fs::write(&part, without_counts(bytes, tables)).expect("room");
     }
+    for entry in fs::read_dir(path.join("mappings")).expect("a folder") {
+        let part = entry.expect("an entry").path();
+        let bytes = fs::read(&part).expect("a part");
+        fs::write(&part, without_build_ids(bytes)).expect("room");
+    }
+}
+
+/// The part with the same rows, without what recordings of other machines say of files.
+fn without_build_ids(part: Vec<u8>) -> Vec<u8> {
+    let old_columns = &MAPPINGS.columns[..MAPPINGS.columns.len() - MAPPINGS.added];
+    let mut texts = Vec::new();
+    let (facts, numbers) = read_part(&MAPPINGS, part, |facts, source| {
+        let mut numbers = Vec::new();
+        for column in old_columns {
+            let values = match column.kind {
+                Kind::U64 => source.u64s(column.name)?,
+                Kind::Bool => source
+                    .bools(column.name)?
+                    .into_iter()
+                    .map(u64::from)
+                    .collect(),
+                Kind::Text => {
+                    texts = source.texts(column.name)?;
+                    Vec::new()
+                }
+                _ => source
+                    .u32s(column.name)?
+                    .into_iter()
+                    .map(u64::from)
+                    .collect(),
+            };
+            numbers.push(values);
+        }
+        Ok::<_, Damage>((facts.to_owned(), numbers))
+    })
+    .expect("as written");
+    let table: &'static Table = Box::leak(Box::new(Table {
+        columns: old_columns,
+        ..MAPPINGS
+    }));
+    write_part(table, texts.len(), facts, |sink| {
+        for (column, values) in old_columns.iter().zip(&numbers) {
+            let values = values.iter().copied();
+            match column.kind {
+                Kind::U64 => sink.u64s(column.name, values)?,
+                Kind::Bool => sink.bools(column.name, values.map(|value| value == 1))?,
+                Kind::Text => sink.texts(column.name, texts.iter().map(String::as_str))?,
+                _ => sink.u32s(column.name, values.map(|value| value as u32))?,
+            }
+        }
+        Ok(())
+    })
+    .expect("a part")
 }
 
 /// The part with the same rows, without what PMUs measure, and a footer that does not count rows of these tables, nor anything of heaps.

@@ -15,6 +15,7 @@ use super::{
     records::RawRecord,
     sample::{RecordId, Sample},
     side_band::{self, Meaning},
+    sizes::Sizes,
 };
 use crate::{
     access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
@@ -22,11 +23,17 @@ use crate::{
     event::{Batch, Context, ContextKind, Tally, Unresolved},
 };
 
+/// `type` of an event of the processor's, by its general name.
+const PERF_TYPE_HARDWARE: u32 = 0;
+
 /// Where the CPU is not recorded, threads stand for CPUs: this many.
 const STAND_IN_CPUS: u32 = 1024;
 
 /// Key of losses whose CPU is not recorded. No machine has as many.
 const NO_CPU: Cpu = Cpu(u32::MAX);
+
+/// `type` of an `AUXTRACE_INFO` (tools/perf/util/auxtrace.h).
+const AUXTRACE_ARM_SPE: u32 = 4;
 
 /// `type` of an `EVENT_UPDATE` that has a name.
 const UPDATE_NAME: u64 = 2;
@@ -34,12 +41,18 @@ const UPDATE_NAME: u64 = 2;
 /// An item on its way into the order of time.
 #[derive(Debug)]
 pub(super) enum Item {
-    Access(Access),
+    Access {
+        access: Access,
+        /// The ip is the instruction itself.
+        exact: bool,
+    },
     Context(ContextKind),
 }
 
+/// What tells an access from another: the event, the time, the instruction, the address, the thread, the source.
+type Identity = (usize, [Option<u64>; 4], Option<(u32, u32)>);
+
 /// All that is known of a file so far.
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) events: Events,
     pub(super) features: Features,
@@ -47,7 +60,11 @@ pub(super) struct State {
     pub(super) order: RoundOrder<Item>,
     /// Counts for the next batch.
     pub(super) tally: Tally,
+    /// Where sizes can be looked up.
+    pub(super) sizes: Option<Sizes>,
     pipe: bool,
+    /// The last access of an event that perf made up.
+    synthesized: Option<Identity>,
     /// Stands for the time where none is recorded.
     clock: u64,
 }
@@ -62,7 +79,9 @@ impl State {
             counts: Counts::default(),
             order: RoundOrder::default(),
             tally: Tally::default(),
+            sizes: None,
             pipe,
+            synthesized: None,
             clock: 0,
         }
     }
@@ -82,6 +101,12 @@ impl State {
                     self.events.name_by(&self.features.events);
                 }
                 self.features.check()?;
+            }
+            kind::AUXTRACE_INFO => {
+                let mut body = body;
+                if body.u32() == Some(AUXTRACE_ARM_SPE) {
+                    return Err(PerfDataError::ArmSpe);
+                }
             }
             kind::HEADER_BUILD_ID => self.features.add_build_id(record.misc, body),
             kind::SAMPLE => self.take_sample(record)?,
@@ -193,7 +218,7 @@ impl State {
     }
 
     fn take_sample(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
-        let Some(attr) = self.events.of_sample(record.body)? else {
+        let Some((event, attr)) = self.events.of_sample(record.body)? else {
             self.counts.unknown_event += 1;
             return Ok(());
         };
@@ -201,12 +226,27 @@ impl State {
             self.counts.malformed += 1;
             return Ok(());
         };
-        self.take_found(record.misc, &found);
+        if self.is_repeated(event, &attr, &found) {
+            self.counts.repeated += 1;
+        } else {
+            self.take_found(record.misc, &found);
+        }
         Ok(())
     }
 
-    /// Takes in a sample, whatever it was read from.
-    pub(super) fn take_found(&mut self, misc: u16, found: &Sample) {
+    /// Of one access that Arm SPE traced, `perf inject` makes a sample for each of its events that the access
+    /// counts for, one after the other, all of the hardware's type (tools/perf/util/arm-spe.c, arm_spe_sample).
+    fn is_repeated(&mut self, event: usize, attr: &Attr, found: &Sample) -> bool {
+        if attr.event.0 != PERF_TYPE_HARDWARE || found.addr.is_none_or(|addr| addr == 0) {
+            return false;
+        }
+        let what = [found.time, found.ip, found.addr, found.data_src];
+        let this = (event, what, found.task);
+        let last = self.synthesized.replace(this);
+        last.is_some_and(|last| last.0 != event && (last.1, last.2) == (this.1, this.2))
+    }
+
+    fn take_found(&mut self, misc: u16, found: &Sample) {
         let mode = misc & misc::CPU_MODE;
         let kernel = matches!(mode, misc::KERNEL | misc::HYPERVISOR | misc::GUEST_KERNEL);
         // Intel counts cycles in 32 bits; what is above them in PERF_SAMPLE_WEIGHT_STRUCT is other figures.
@@ -233,7 +273,8 @@ impl State {
         let op = source.map_or(Op::Unknown, operation);
         let (pid, tid) = found.task.unwrap_or_default();
         self.counts.accesses += 1;
-        self.counts.exact += u64::from(misc & misc::EXACT_IP != 0);
+        let exact = misc & misc::EXACT_IP != 0;
+        self.counts.exact += u64::from(exact);
         self.counts.stores += u64::from(op.stores());
         self.counts.no_cpu += u64::from(found.cpu.is_none());
         self.counts.no_thread += u64::from(found.task.is_none());
@@ -257,19 +298,35 @@ impl State {
                 phys_addr: found.phys_addr.and_then(NonZeroU64::new),
             },
         };
-        self.order.push(time, 0, Item::Access(access));
+        self.order.push(time, 0, Item::Access { access, exact });
     }
 
     /// Moves what is due into the batch, until it has `most` items. Whether any was moved.
     pub(super) fn give(&mut self, batch: &mut Batch, most: usize) -> bool {
         let mut given = 0;
+        // Only its instructions can be taken apart.
+        let x86 = self.features.arch.as_deref() == Some("x86_64");
+        let mut sizes = self.sizes.as_mut().filter(|_| x86);
         while given < most
             && let Some((time_ns, item)) = self.order.next()
         {
             given += 1;
             match item {
-                Item::Access(access) => batch.accesses.push(Access { time_ns, ..access }),
-                Item::Context(kind) => batch.context.push(Context { time_ns, kind }),
+                Item::Access { mut access, exact } => {
+                    access.time_ns = time_ns;
+                    if let Some(sizes) = sizes.as_mut().filter(|_| exact) {
+                        access.size = sizes.size(&access);
+                        self.counts.sized += u64::from(access.size > 0);
+                    }
+                    batch.accesses.push(access);
+                }
+                Item::Context(kind) => {
+                    let context = Context { time_ns, kind };
+                    if let Some(sizes) = &mut sizes {
+                        sizes.apply(&context);
+                    }
+                    batch.context.push(context);
+                }
             }
         }
         batch.tally.add(&std::mem::take(&mut self.tally));

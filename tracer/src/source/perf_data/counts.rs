@@ -21,6 +21,10 @@ pub(super) struct Counts {
     pub(super) guests: u64,
     /// Accesses whose instruction is known exactly.
     pub(super) exact: u64,
+    /// Accesses whose size was looked up.
+    pub(super) sized: u64,
+    /// Samples of an access that another event's sample was of.
+    pub(super) repeated: u64,
     /// Accesses known to store.
     pub(super) stores: u64,
     /// Accesses without a CPU, without a thread, without a time.

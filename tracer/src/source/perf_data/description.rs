@@ -218,6 +218,23 @@ fn caveats<R: Read>(file: &PerfData<R>) -> Vec<String> {
         ),
     );
     say(
+        counts.repeated > 0,
+        format!(
+            "{} samples are of accesses that a sample of another event is of too, as perf inject makes them of a trace, \
+             and were left out.",
+            counts.repeated
+        ),
+    );
+    say(
+        counts.accesses > counts.sized,
+        format!(
+            "Of {} of {} accesses the size is not known: perf does not record it, and the file with the instruction is \
+             not here, or the instruction is not known exactly.",
+            counts.accesses - counts.sized,
+            counts.accesses
+        ),
+    );
+    say(
         counts.throttled > 0,
         format!(
             "The kernel held sampling back {} times, because it took too long: there are stretches without samples.",

@@ -115,7 +115,10 @@ impl Events {
     }
 
     /// The event of a sample; `None` when the file does not describe it and it cannot be read without.
-    pub(super) fn of_sample(&mut self, body: Fields<'_>) -> Result<Option<Attr>, PerfDataError> {
+    pub(super) fn of_sample(
+        &mut self,
+        body: Fields<'_>,
+    ) -> Result<Option<(usize, Attr)>, PerfDataError> {
         let layout = self.layout()?;
         let mut ahead = body;
         let id = layout
@@ -123,9 +126,7 @@ impl Events {
             .and_then(|words| ahead.skip_words(words).and_then(|()| ahead.u64()));
         let index = id.and_then(|id| self.by_id.get(&id)).copied();
         let index = index.or_else(|| (layout.alike || self.list.len() == 1).then_some(0));
-        Ok(index
-            .and_then(|index| self.list.get(index))
-            .map(|event| event.attr))
+        Ok(index.and_then(|index| Some((index, self.list.get(index)?.attr))))
     }
 
     /// The event of another record. Those that perf made up at the start have the id 0 and are as the first

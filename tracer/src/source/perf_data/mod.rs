@@ -24,17 +24,24 @@ mod record_type;
 mod records;
 mod sample;
 mod side_band;
+mod sizes;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
-use std::io::{self, Read, Seek};
+use std::{
+    io::{self, Read, Seek},
+    sync::Arc,
+};
 
 use convert::State;
 use header::{Header, Start, start};
 use records::Records;
+use sizes::Sizes;
 
 pub use description::Description;
 
-use crate::event::Batch;
+use crate::{event::Batch, module::ModuleStore};
 
 /// Name of the source in sessions and reports.
 pub const NAME: &str = "perf-data";
@@ -83,6 +90,12 @@ pub enum PerfDataError {
          kernels are read"
     )]
     Kernel32Bit(String),
+    /// Samples are still inside a hardware's trace.
+    #[error(
+        "its accesses are in a trace of Arm SPE, which only perf can take apart: run `perf inject --itrace=M -i \
+         perf.data -o injected.data` on the machine that recorded it and import that"
+    )]
+    ArmSpe,
     /// The system could not read it.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -128,6 +141,14 @@ impl<R: Read> PerfData<R> {
         })
     }
 
+    /// Looks up the sizes of accesses in files of these modules, which are to be those that were
+    /// [recorded elsewhere](ModuleStore::recorded_elsewhere): perf does not record them.
+    #[must_use]
+    pub fn with_modules(mut self, modules: Arc<ModuleStore>) -> PerfData<R> {
+        self.state.sizes = Some(Sizes::new(modules));
+        self
+    }
+
     /// Appends the next stretch to an empty batch; `false` when there is no more.
     pub fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, PerfDataError> {
         loop {
@@ -138,7 +159,10 @@ impl<R: Read> PerfData<R> {
                 return Ok(!batch.is_empty());
             }
             match self.records.next()? {
-                Some(record) => self.state.take(&record)?,
+                Some(record) => {
+                    self.state.take(&record)?;
+                    self.take_trace();
+                }
                 None => {
                     self.ended = true;
                     if self.state.events.list().is_empty() {
@@ -148,6 +172,13 @@ impl<R: Read> PerfData<R> {
                 }
             }
         }
+    }
+
+    /// Counts the bytes of a hardware's trace that follow a record, which the next record passes over.
+    fn take_trace(&mut self) {
+        let len = self.records.trace_len();
+        let counts = &mut self.state.counts;
+        counts.other_trace_bytes = counts.other_trace_bytes.saturating_add(len);
     }
 
     /// Bytes of records read so far.

@@ -9,11 +9,7 @@ pub(super) const THROTTLE: u32 = 5;
 pub(super) const FORK: u32 = 7;
 pub(super) const SAMPLE: u32 = 9;
 pub(super) const MMAP2: u32 = 10;
-pub(super) const AUX: u32 = 11;
-pub(super) const ITRACE_START: u32 = 12;
 pub(super) const LOST_SAMPLES: u32 = 13;
-pub(super) const SWITCH: u32 = 14;
-pub(super) const SWITCH_CPU_WIDE: u32 = 15;
 
 /// The first that perf writes itself; those have no trailer.
 pub(super) const FIRST_OF_PERF: u32 = 64;
@@ -24,7 +20,6 @@ pub(super) const FINISHED_ROUND: u32 = 68;
 pub(super) const AUXTRACE_INFO: u32 = 70;
 pub(super) const AUXTRACE: u32 = 71;
 pub(super) const EVENT_UPDATE: u32 = 78;
-pub(super) const TIME_CONV: u32 = 79;
 pub(super) const HEADER_FEATURE: u32 = 80;
 pub(super) const COMPRESSED: u32 = 81;
 pub(super) const COMPRESSED2: u32 = 83;

@@ -76,10 +76,6 @@ impl<R: Read> Records<R> {
         self.cut_short.as_ref()
     }
 
-    pub(super) fn order(&self) -> ByteOrder {
-        self.order
-    }
-
     /// Bytes read.
     pub(super) fn position(&self) -> u64 {
         self.at
@@ -216,9 +212,14 @@ impl<R: Read> Records<R> {
         Ok(true)
     }
 
-    /// Bytes of the payload that follows the last record.
-    pub(super) fn payload_len(&self) -> u64 {
-        self.payload
+    /// Bytes of a hardware's trace that follow the last record, of which none were read yet.
+    pub(super) fn trace_len(&self) -> u64 {
+        let (kind, ..) = frame(&self.body, self.order);
+        if kind == kind::AUXTRACE {
+            self.payload
+        } else {
+            0
+        }
     }
 
     /// Reads of the payload as much as there is room for; 0 at its end.
