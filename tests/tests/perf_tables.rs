@@ -262,7 +262,9 @@ fn perf_counts_an_exported_session_row_by_row_as_we_do() {
     assert_eq!(global.len(), 13, "{ours}");
     assert_eq!(global, entries(&theirs, GLOBAL));
     // Ours: index, address, then 21 numbers of which two are perf's -d peer. Theirs: a node after the address.
-    let rows = line_rows(&ours, 2, &[5, 6], 22);
+    let mut rows = line_rows(&ours, 2, &[5, 6], 22);
+    // perf leaves out lines without HITM, which we show when they are judged or have peer loads.
+    rows.retain(|row| row[2] != "0");
     assert!(rows.len() > 30, "{ours}");
     assert_eq!(rows, line_rows(&theirs, 3, &[], 20));
 }
