@@ -77,7 +77,7 @@ impl TotalFold {
             line_size: self.line_size,
             lines: Lines {
                 totals: self.totals,
-                lines,
+                counted: lines,
                 rows: 0,
                 incomplete: self.more_lines,
             },
@@ -98,7 +98,7 @@ pub struct Lines {
     /// Of all accesses.
     pub totals: Counts,
     /// Shared and judged lines.
-    pub(super) lines: FxHashMap<LineKey, Line>,
+    pub(super) counted: FxHashMap<LineKey, Line>,
     rows: usize,
     /// Lines or rows are left out.
     pub incomplete: bool,
@@ -183,7 +183,7 @@ impl LineFold {
     pub fn observe(&mut self, seen: &Seen<'_>) {
         let key = seen.place.line(self.line_size);
         let lines = &mut self.lines;
-        let Some(line) = lines.lines.get_mut(&key) else {
+        let Some(line) = lines.counted.get_mut(&key) else {
             return;
         };
         let access = seen.access;

@@ -59,7 +59,11 @@ pub fn name(lines: &Lines, report: &Report, names: &dyn Names, line_size: LineSi
     let mut shared = Counts::default();
     let mut shared_lines = 0;
     let weight = |counts: &Counts| counts.hitm() + counts.peer();
-    for line in lines.lines.values().filter(|line| weight(&line.counts) > 0) {
+    for line in lines
+        .counted
+        .values()
+        .filter(|line| weight(&line.counts) > 0)
+    {
         shared.add(&line.counts);
         shared_lines += 1;
     }
@@ -69,7 +73,7 @@ pub fn name(lines: &Lines, report: &Report, names: &dyn Names, line_size: LineSi
         .iter()
         .chain(&report.insignificant)
         .collect();
-    let mut named: Vec<NamedLine> = (lines.lines.iter())
+    let mut named: Vec<NamedLine> = (lines.counted.iter())
         .filter_map(|(key, line)| {
             let text = key.to_string();
             let rank = judged.iter().position(|finding| finding.line.key == text);
