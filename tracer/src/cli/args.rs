@@ -96,6 +96,16 @@ pub enum Command {
         cohtrace layout server.coh --line-size 128         of F1, with the lines that prefetchers pair\n  \
         cohtrace layout server.coh --format json           each row as data")]
     Layout(LayoutArgs),
+    /// Write a session as a file of another tool.
+    ///
+    /// A perf.data file reads in `perf c2c report`, `perf mem report`, `perf report` and `perf script`. Each access is a
+    /// sample, also those of sessions recorded without a PMU: these say load or store and the lock, and "not
+    /// available" for what served them, so perf counts them and shows no HITM. Sizes of accesses, watch windows,
+    /// allocations and thread-local storage have no place in the format.
+    #[command(after_help = "Examples:\n  \
+        cohtrace export --perf-data perf.data server.coh && perf mem report -i perf.data\n  \
+        cohtrace export --perf-data perf.data server.coh && perf c2c report -i perf.data --stdio --show-all")]
+    Export(ExportArgs),
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
@@ -251,8 +261,42 @@ pub struct ReportArgs {
     pub analysis: AnalysisArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
+    /// How to print: for people, for programs (schema 1), or as `perf c2c report --stdio` does, with our verdicts,
+    /// variables and fields beside its columns.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text, conflicts_with = "json")]
+    pub format: ReportFormat,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// How to print a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people.
+    Text,
+    /// For programs (schema 1): the same as --json.
+    Json,
+    /// The tables of perf c2c. Their counts are perf's, but: records without a data address are not counted;
+    /// private pages of a file are lines of each process, not of all together; kernel memory is always mapped;
+    /// judged lines are there without HITM too.
+    C2c,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Session directory.
+    #[arg(value_name = "NAME.coh")]
+    pub session: PathBuf,
+    /// File to write, in the format of perf record.
+    #[arg(long, value_name = "FILE")]
+    pub perf_data: PathBuf,
+    /// Replace an existing file.
+    #[arg(long)]
+    pub force: bool,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// `import`.

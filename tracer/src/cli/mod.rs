@@ -4,8 +4,10 @@
 
 mod args;
 mod attach;
+mod c2c;
 mod demo;
 mod doctor;
+mod export;
 mod heap_options;
 mod import;
 mod layout;
@@ -52,6 +54,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }

@@ -18,16 +18,26 @@ use crate::report::{
 
 /// Prints the report and gives the exit code that `--check` asks for.
 pub fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
-    let rendered = if args.json {
+    print_as(report, args.json, args)
+}
+
+/// The same, as JSON or as text.
+pub fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCode> {
+    let rendered = if json {
         json::render(report, true)
     } else {
         text::render(report, text_options(args.color, args.output.as_deref()))
     };
+    write(&rendered, report, args)
+}
+
+/// Writes what was rendered of a report to where it shall go; the exit code is that of `--check`.
+pub fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     match &args.output {
         Some(path) => File::create(path)
             .and_then(|mut file| file.write_all(rendered.as_bytes()))
             .with_context(|| format!("writing {}", path.display()))?,
-        None => write_stdout(&rendered)?,
+        None => write_stdout(rendered)?,
     }
     let found = args.check && !report.findings.is_empty();
     Ok(if found {

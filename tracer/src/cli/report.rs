@@ -5,8 +5,8 @@ use std::{path::Path, process::ExitCode, time::Duration};
 use anyhow::{Context as _, Result};
 
 use super::{
-    args::{AnalysisArgs, ReportArgs},
-    heap_options, output, watch_options,
+    args::{AnalysisArgs, ReportArgs, ReportFormat},
+    c2c, heap_options, output, watch_options,
 };
 use crate::{
     access::{CostUnit, LineSize},
@@ -46,8 +46,15 @@ pub struct RunDescription {
 
 /// Prints the report of a session.
 pub fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let report = of_session(&args.session, &args.analysis, args.pairs.thresholds())?;
-    output::print(&report, &args.output).with_context(|| args.session.display().to_string())
+    let pairs = args.pairs.thresholds();
+    let session = || args.session.display().to_string();
+    if args.format == ReportFormat::C2c {
+        let (tables, report) = c2c::of_session(&args.session, &args.analysis, pairs)?;
+        return output::write(&tables, &report, &args.output).with_context(session);
+    }
+    let report = of_session(&args.session, &args.analysis, pairs)?;
+    let json = args.output.json || args.format == ReportFormat::Json;
+    output::print_as(&report, json, &args.output).with_context(session)
 }
 
 /// A session, fed through the pipeline.

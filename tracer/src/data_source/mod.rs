@@ -5,6 +5,7 @@
 use std::num::NonZeroU64;
 
 mod meaning;
+pub mod stated;
 mod words;
 
 pub use meaning::{Coherence, Distance, Level};

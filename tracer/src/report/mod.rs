@@ -6,6 +6,7 @@
 
 pub mod allocation;
 pub mod build;
+pub mod c2c;
 pub mod doctor;
 pub mod json;
 pub mod layout;

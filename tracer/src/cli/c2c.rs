@@ -1,0 +1,115 @@
+//! `report --format c2c`: a session's tables in the form of `perf c2c report`.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::{
+    args::AnalysisArgs,
+    report::{Replayed, make, replay},
+};
+use crate::{
+    access::{LineKey, LineSize},
+    event::Batch,
+    finding::PairThresholds,
+    names::Resolver,
+    report::{
+        c2c::{self, Seen, TotalFold},
+        model::Report,
+    },
+    session::SessionReader,
+    space::{AddressSpaces, KERNEL_START},
+};
+
+/// Lines counted because they were judged.
+const MOST_JUDGED: usize = 1 << 16;
+
+/// The tables, and the report that they take their verdicts from. Reads the session three times.
+pub fn of_session(
+    path: &Path,
+    analysis: &AnalysisArgs,
+    pairs: PairThresholds,
+) -> Result<(String, Report)> {
+    let replayed = replay(path, analysis, pairs)?;
+    let Replayed {
+        pipeline,
+        modules,
+        description,
+    } = &replayed;
+    let report = make(pipeline, modules, description);
+    let line_size = pipeline.line_size();
+    let mut totals = TotalFold::new(line_size);
+    walk(path, |seen| totals.observe(seen))?;
+    let judged: Vec<LineKey> = pipeline
+        .judge()
+        .iter()
+        .map(|judgement| judgement.key)
+        .collect();
+    let mut lines = totals.second(judged.into_iter().take(MOST_JUDGED));
+    walk(path, |seen| lines.observe(seen))?;
+    let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
+    let tables = tables(&lines.finish(), &report, &names, line_size);
+    Ok((tables, report))
+}
+
+fn tables(
+    lines: &c2c::Lines,
+    report: &Report,
+    names: &Resolver<'_>,
+    line_size: LineSize,
+) -> String {
+    c2c::render(&c2c::name(lines, report, names, line_size))
+}
+
+/// Places every access, in the order in which [`Pipeline`](crate::pipeline::Pipeline) does, so that address spaces
+/// have the same numbers.
+fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
+    let mut reader = SessionReader::open(path)?;
+    let mut spaces = AddressSpaces::default();
+    let mut batch = Batch::default();
+    while reader.next_batch(&mut batch)? {
+        let mut context = batch.context.iter().peekable();
+        let mut allocations = batch.allocations.iter().peekable();
+        for access in &batch.accesses {
+            while let Some(due) = allocations.next_if(|a| a.time_ns <= access.time_ns) {
+                while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
+                    spaces.apply(due);
+                }
+                if due.pid.0 != 0 {
+                    spaces.space(due.pid);
+                }
+            }
+            while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
+                spaces.apply(due);
+            }
+            let (space, place) = spaces.place(access.pid, access.addr);
+            let known = |addr: u64| spaces.mapping(space, addr).is_some();
+            let data = if access.kernel {
+                access.addr >= KERNEL_START
+            } else {
+                known(access.addr)
+            };
+            see(&Seen {
+                access,
+                space,
+                place,
+                mapped: data && (access.ip >= KERNEL_START || known(access.ip)),
+            });
+        }
+        for due in allocations {
+            while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
+                spaces.apply(due);
+            }
+            if due.pid.0 != 0 {
+                spaces.space(due.pid);
+            }
+        }
+        context.for_each(|rest| spaces.apply(rest));
+        for window in &batch.windows {
+            for word in &window.words {
+                spaces.place(word.pid, word.addr);
+            }
+        }
+    }
+    Ok(())
+}
