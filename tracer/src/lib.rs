@@ -23,5 +23,6 @@ pub mod report;
 pub mod session;
 pub mod source;
 pub mod space;
+pub mod spill;
 pub mod sys;
 pub mod watch;

@@ -7,6 +7,7 @@
 
 mod conflict;
 mod cpu_set;
+mod cut;
 mod groups;
 mod lifetimes;
 mod line;
@@ -16,6 +17,7 @@ mod pairs;
 mod sharing;
 mod site;
 mod small_map;
+mod sorted;
 mod table;
 mod watched;
 mod watched_line;
@@ -35,6 +37,7 @@ pub use line::Line;
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use sharing::{Evidence, Sharing};
 pub use site::{Site, SiteCounts};
+pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};
 pub use watched::{WatchBounds, WatchedLines, WatchedTotals};
 pub use watched_line::{TrappedSite, WatchedCounts, WatchedLine, WatchedThread};

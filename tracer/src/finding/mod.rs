@@ -9,6 +9,7 @@ mod confirmation;
 mod false_sharing;
 mod judged_pairs;
 mod mixed_sharing;
+mod ranking;
 mod read_then_write;
 mod standing;
 mod thresholds;
@@ -30,6 +31,7 @@ mod watched_shapes;
 
 pub use confirmation::Confidence;
 pub use judged_pairs::{JudgedPair, judge_pairs};
+pub use ranking::Ranking;
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};
 pub use thresholds::Thresholds;

@@ -40,13 +40,11 @@ pub(super) fn encode(
     sink.optional_u64s("phys_addr", rows().map(phys_addr))
 }
 
-/// Reads all columns; `first` is the number that the first access must have. The second part is the batch
-/// number of each.
+/// Reads all columns: the number of the first access, the accesses, and the batch number of each.
 pub(super) fn decode(
     source: &mut ColumnSource<'_>,
-    first: u64,
-) -> Result<(Vec<Access>, Vec<u64>), Damage> {
-    source.check_seq(first)?;
+) -> Result<(u64, Vec<Access>, Vec<u64>), Damage> {
+    let first = source.first_seq()?;
     let batches = source.u64s("batch")?;
     let mut accesses: Vec<Access> = source
         .u64s("time_ns")?
@@ -114,7 +112,7 @@ pub(super) fn decode(
     for (row, value) in accesses.iter_mut().zip(source.optional_u64s("phys_addr")?) {
         row.measured.phys_addr = value.and_then(NonZeroU64::new);
     }
-    Ok((accesses, batches))
+    Ok((first, accesses, batches))
 }
 
 fn op_code(op: Op) -> u32 {

@@ -24,6 +24,7 @@ mod meta;
 mod part_reader;
 mod part_writer;
 mod parts;
+mod read_ahead;
 mod reader;
 pub mod schema;
 mod seal;
