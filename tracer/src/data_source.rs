@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU64;
 
+pub mod stated;
+
 /// A data source word as the kernel encodes it; bits that no kernel known here sets are kept and not read.
 ///
 /// All of its fields have a code for "not available", so a word of 0, which says nothing at all, is none.

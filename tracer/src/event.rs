@@ -167,9 +167,15 @@ pub struct Mapping {
     pub writable: bool,
     /// As the kernel names it: a path, `[heap]`, `[stack]`, `[vdso]`, `//anon`, or empty.
     pub name: String,
+    /// The build of the file, in hexadecimal, where the recording has it. Another build is not the file.
+    pub build_id: Option<String>,
 }
 
 impl Mapping {
+    /// `dev` of a file whose device and inode were not recorded: no device has this number. `inode` is then a
+    /// number by which equal files are equal, and that the file system does not know.
+    pub const UNKNOWN_DEVICE: u64 = u64::MAX;
+
     /// One past the last address.
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.len)

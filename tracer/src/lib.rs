@@ -12,6 +12,7 @@ pub mod coherence;
 pub mod data_source;
 pub mod decode;
 pub mod event;
+pub mod export;
 pub mod finding;
 pub mod heap;
 pub mod hint;

@@ -421,6 +421,7 @@ mod tests {
             executable: false,
             writable: true,
             name: name.into(),
+            build_id: None,
         }
     }
 

@@ -54,6 +54,16 @@ pub enum Command {
     Record(RecordArgs),
     /// Report on a recorded session.
     Report(ReportArgs),
+    /// Make a session of a perf.data: of perf c2c record, perf mem record, or any record with data addresses.
+    ///
+    /// Files and pipes, compressed or not, of either byte order. Every sample with a data address becomes an access, with
+    /// what served it, its latency and its physical address where they were recorded. What is damaged or missing is
+    /// told; what is whole before that is kept. Code and variables are named when the files with the recorded build-ids
+    /// are here.
+    #[command(after_help = "Examples:\n  \
+        perf c2c record -- ./server && cohtrace import perf.data && cohtrace report perf.coh\n  \
+        perf mem record -o - -- ./server | cohtrace import - -o server.coh")]
+    Import(ImportArgs),
     /// Read-then-write pairs of a recorded session: loads that a store to the same line follows.
     ///
     /// Only watch windows see what follows a load. A pair has a hint when fetching the line for ownership at
@@ -86,6 +96,16 @@ pub enum Command {
         cohtrace layout server.coh --line-size 128         of F1, with the lines that prefetchers pair\n  \
         cohtrace layout server.coh --format json           each row as data")]
     Layout(LayoutArgs),
+    /// Write a session as a file of another tool.
+    ///
+    /// A perf.data file reads in `perf c2c report`, `perf mem report`, `perf report` and `perf script`. Each access is a
+    /// sample, also those of sessions recorded without a PMU: these say load or store and the lock, and "not
+    /// available" for what served them, so perf counts them and shows no HITM. Sizes of accesses, watch windows,
+    /// allocations and thread-local storage have no place in the format.
+    #[command(after_help = "Examples:\n  \
+        cohtrace export --perf-data perf.data server.coh && perf mem report -i perf.data\n  \
+        cohtrace export --perf-data perf.data server.coh && perf c2c report -i perf.data --stdio --show-all")]
+    Export(ExportArgs),
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
@@ -252,6 +272,40 @@ pub struct ReportArgs {
     pub pairs: PairArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Session directory.
+    #[arg(value_name = "NAME.coh")]
+    pub session: PathBuf,
+    /// File to write, in the format of perf record.
+    #[arg(long, value_name = "FILE")]
+    pub perf_data: PathBuf,
+    /// Replace an existing file.
+    #[arg(long)]
+    pub force: bool,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Recording of perf; `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Session directory to write [default: the name of FILE with .coh, in the current directory].
+    #[arg(short, long, value_name = "NAME.coh")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing session.
+    #[arg(long)]
+    pub force: bool,
+    /// No progress on the terminal, no summary.
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// When a pair deserves a hint.

@@ -6,7 +6,9 @@ mod args;
 mod attach;
 mod demo;
 mod doctor;
+mod export;
 mod heap_options;
+mod import;
 mod layout;
 mod log;
 mod observe;
@@ -46,9 +48,11 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Attach(args) => attach::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }

@@ -89,7 +89,10 @@ pub fn replay(
         .caveats
         .extend(reader.caveats().iter().map(ToString::to_string));
     let boot = &reader.meta().boot_id;
-    let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
+    let mut modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
+    if boot.is_none() {
+        modules = modules.recorded_elsewhere();
+    }
     Ok(Replayed {
         pipeline,
         modules,

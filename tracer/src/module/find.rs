@@ -50,6 +50,20 @@ pub fn bytes(root: &Path, pid: Pid, mapping: &Mapping) -> Result<Bytes, Unavaila
     })
 }
 
+/// Content of the file of the mapping's name, whichever it is.
+pub fn by_path(root: &Path, mapping: &Mapping) -> Result<Bytes, Unavailable> {
+    if mapping.name == VDSO {
+        return Err(Unavailable::Gone);
+    }
+    let path = mapping.name.trim_end_matches(" (deleted)");
+    let path = root.join(path.trim_start_matches('/'));
+    if path.is_file() {
+        read(&path)
+    } else {
+        Err(Unavailable::Gone)
+    }
+}
+
 fn read(path: &PathBuf) -> Result<Bytes, Unavailable> {
     File::open(path)
         .and_then(|file| sys::map_file::map_file(&file))

@@ -92,6 +92,17 @@ pub enum Unavailable {
     /// The file at the path is another one than was mapped.
     #[error("the file changed since it was mapped")]
     Changed,
+    /// The file at the path is another build than was mapped.
+    #[error("the file here is another build ({found}) than was recorded ({recorded})")]
+    OtherBuild {
+        /// Build-id of the mapping.
+        recorded: String,
+        /// Build-id of the file.
+        found: String,
+    },
+    /// It was recorded on another machine, which did not say of which build it was.
+    #[error("recorded elsewhere without its build-id, so no file here is known to be it")]
+    Unidentified,
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
@@ -101,8 +112,8 @@ pub enum Unavailable {
 }
 
 type Opened = Result<Arc<LoadedModule>, Unavailable>;
-/// By device and inode, then by name.
-type ByFile = HashMap<(u64, u64), Vec<(String, Opened)>>;
+/// By device and inode, then by name and build-id.
+type ByFile = HashMap<(u64, u64), Vec<(String, Option<String>, Opened)>>;
 
 /// Opened modules by identity (device, inode, name).
 pub struct ModuleStore {
@@ -111,6 +122,7 @@ pub struct ModuleStore {
     opened: Mutex<ByFile>,
     loaded: AtomicU32,
     of_this_boot: bool,
+    elsewhere: bool,
     kernel: OnceLock<Result<Kallsyms, KernelMissing>>,
     vmlinux: OnceLock<Option<(Arc<LoadedModule>, u64)>>,
     jit: JitStore,
@@ -126,8 +138,19 @@ impl ModuleStore {
             opened: Mutex::default(),
             loaded: AtomicU32::new(0),
             of_this_boot,
+            elsewhere: false,
             kernel: OnceLock::new(),
             vmlinux: OnceLock::new(),
+        }
+    }
+
+    /// For what another machine recorded: processes here have nothing to do with it, and a file is the one that
+    /// was mapped only by its build-id.
+    #[must_use]
+    pub fn recorded_elsewhere(self) -> ModuleStore {
+        ModuleStore {
+            elsewhere: true,
+            ..self
         }
     }
 
@@ -146,7 +169,9 @@ impl ModuleStore {
         let found =
             fs::metadata(self.root.join(file.trim_start_matches('/'))).map(|file| file.ino());
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let named = |modules: &Vec<(String, Opened)>| modules.iter().any(|(name, _)| name == file);
+        let named = |modules: &Vec<(String, Option<String>, Opened)>| {
+            modules.iter().any(|(name, ..)| name == file)
+        };
         let inodes: Vec<u64> = opened
             .iter()
             .filter(|(_, modules)| named(modules))
@@ -194,26 +219,61 @@ impl ModuleStore {
         }
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let of_file = opened.entry((mapping.dev, mapping.inode)).or_default();
-        if let Some((_, known)) = of_file.iter().find(|(name, _)| *name == mapping.name) {
+        let same = |(name, build_id, _): &&(String, Option<String>, Opened)| {
+            *name == mapping.name && *build_id == mapping.build_id
+        };
+        if let Some((.., known)) = of_file.iter().find(same) {
             return known.clone();
         }
-        let module = find::bytes(&self.root, pid, mapping).and_then(|bytes| {
+        let module = self.find(pid, mapping).and_then(|bytes| {
             let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
             // Of a process in a container, the debug files are there too while it lives.
             let process = self.root.join(format!("proc/{}/root", pid.0));
-            let roots = vec![process, self.root.clone()];
+            let mut roots = vec![process, self.root.clone()];
+            roots.drain(..usize::from(self.elsewhere));
             let debug = debug_files::DebugDirectories::new(roots, &mapping.name);
             let elf = Module::parse(bytes, Box::new(debug))
                 .map_err(|e| Unavailable::Malformed(e.to_string()))?;
-            Ok(Arc::new(LoadedModule {
+            let module = LoadedModule {
                 id,
                 path: mapping.name.clone(),
                 elf,
-            }))
+            };
+            check_build(mapping, &module)?;
+            Ok(Arc::new(module))
         });
-        of_file.push((mapping.name.clone(), module.clone()));
+        of_file.push((
+            mapping.name.clone(),
+            mapping.build_id.clone(),
+            module.clone(),
+        ));
         module
     }
+
+    fn find(&self, pid: Pid, mapping: &Mapping) -> Result<symbolizer::Bytes, Unavailable> {
+        if !self.elsewhere {
+            return find::bytes(&self.root, pid, mapping);
+        }
+        if mapping.build_id.is_none() {
+            return Err(Unavailable::Unidentified);
+        }
+        find::by_path(&self.root, mapping)
+    }
+}
+
+/// Refuses a file that is not the build that was mapped, where the recording knows which that was.
+fn check_build(mapping: &Mapping, module: &LoadedModule) -> Result<(), Unavailable> {
+    let Some(recorded) = &mapping.build_id else {
+        return Ok(());
+    };
+    let found = module.build_id();
+    if found.as_ref() == Some(recorded) {
+        return Ok(());
+    }
+    Err(Unavailable::OtherBuild {
+        recorded: recorded.clone(),
+        found: found.unwrap_or_else(|| "none".to_owned()),
+    })
 }
 
 #[cfg(test)]

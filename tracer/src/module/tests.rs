@@ -26,6 +26,7 @@ fn a_file_that_is_another_one_here_than_in_its_process_has_no_package_of_ours() 
             executable: true,
             writable: false,
             name: "/usr/lib/libfoo.so".into(),
+            build_id: None,
         };
         assert!(
             modules.open(Pid(500), &mapping).is_err(),

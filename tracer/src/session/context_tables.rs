@@ -116,7 +116,9 @@ impl Row<'_> {
 /// Bytes of names in an event.
 pub(super) fn text_bytes(kind: &ContextKind) -> usize {
     match kind {
-        ContextKind::Mapping { mapping, .. } => mapping.name.len(),
+        ContextKind::Mapping { mapping, .. } => {
+            mapping.name.len() + mapping.build_id.as_ref().map_or(0, String::len)
+        }
         ContextKind::Comm { comm, .. } => comm.len(),
         ContextKind::Fork { .. }
         | ContextKind::Exit { .. }
@@ -147,7 +149,8 @@ pub(super) fn encode_mappings(
     sink.bools("shared", mappings().map(|mapping| mapping.shared))?;
     sink.bools("executable", mappings().map(|mapping| mapping.executable))?;
     sink.bools("writable", mappings().map(|mapping| mapping.writable))?;
-    sink.texts("name", mappings().map(|mapping| mapping.name.as_str()))
+    sink.texts("name", mappings().map(|mapping| mapping.name.as_str()))?;
+    sink.optional_texts("build_id", mappings().map(|m| m.build_id.as_deref()))
 }
 
 /// Gives all columns of `tasks`.
@@ -256,6 +259,7 @@ pub(super) fn decode_mappings(
     let mut executable = source.bools("executable")?.into_iter();
     let mut writable = source.bools("writable")?.into_iter();
     let mut name = source.texts("name")?.into_iter();
+    let mut build_id = source.optional_texts("build_id")?.into_iter();
     let mut next = || {
         Some(ContextKind::Mapping {
             pid: Pid(pid.next()?),
@@ -269,6 +273,8 @@ pub(super) fn decode_mappings(
                 executable: executable.next()?,
                 writable: writable.next()?,
                 name: name.next()?,
+                // Older parts do not have the column.
+                build_id: build_id.next().flatten(),
             }),
         })
     };

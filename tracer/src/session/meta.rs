@@ -12,8 +12,8 @@ use crate::access::CostUnit;
 /// Value of [`Meta::format`]: tells our `meta.json` from any other.
 pub(super) const FORMAT: &str = "cohtrace session";
 
-/// The clock of every `time_ns`.
-pub(super) const CLOCK: &str = "CLOCK_MONOTONIC";
+/// The clock of every `time_ns` that this tool takes itself.
+const CLOCK: &str = "CLOCK_MONOTONIC";
 
 /// The whole of `meta.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Meta {
     pub segment_ms: u64,
     /// Wall clock at the start, nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: Option<u64>,
-    /// Clock of all other times: `CLOCK_MONOTONIC`.
+    /// Clock of all other times: `CLOCK_MONOTONIC`, or that of an imported recording.
     pub clock: String,
     /// Start, nanoseconds of that clock.
     pub start_ns: Option<u64>,
@@ -44,7 +44,8 @@ pub struct Meta {
     pub end_ns: Option<u64>,
     /// Name of the host.
     pub host: Option<String>,
-    /// `/proc/sys/kernel/random/boot_id`: times of two sessions compare only when these are equal.
+    /// `/proc/sys/kernel/random/boot_id`: times of two sessions compare only when these are equal. Null for what
+    /// was recorded elsewhere: files here are those of its mappings only by their build-ids.
     pub boot_id: Option<String>,
     /// The machine.
     pub machine: MachineRecord,

@@ -36,10 +36,11 @@
 //! | start | u64 | address | first address |
 //! | len | u64 | bytes | length |
 //! | file_offset | u64 | bytes | offset in the file |
-//! | dev | u64 | | `major << 32 \| minor`, 0 for anonymous private memory |
-//! | inode | u64 | | 0 for anonymous private memory |
+//! | dev | u64 | | `major << 32 \| minor`, 0 for anonymous private memory; all ones where a file's was not recorded, which an import may not have |
+//! | inode | u64 | | 0 for anonymous private memory; with `dev` all ones, a number by which equal files are equal |
 //! | shared, executable, writable | bool | | of the mapping |
 //! | name | text | | path, `[heap]`, `[stack]`, `//anon`, .. or empty |
+//! | build_id | text, null | | of the file, hexadecimal; null where not recorded |
 //!
 //! `tasks`: one row per event of a thread.
 //!
@@ -248,8 +249,9 @@ pub(super) static MAPPINGS: Table = Table {
         column("executable", Kind::Bool, Coding::Plain),
         column("writable", Kind::Bool, Coding::Plain),
         column("name", Kind::Text, Coding::Dictionary),
+        nullable("build_id", Kind::Text, Coding::Dictionary),
     ],
-    added: 0,
+    added: 1,
 };
 
 /// Threads' names, births, ends, stacks.

@@ -15,7 +15,7 @@ use super::{
     context_tables::text_bytes,
     directory::Directory,
     error::SessionError,
-    meta::{CLOCK, FORMAT, Meta},
+    meta::{FORMAT, Meta},
     schema::{
         ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
         MAX_SEGMENT_WINDOWS, SCHEMA_VERSION, TASKS, WINDOWS,
@@ -322,7 +322,6 @@ impl SessionWriter {
 
     fn write_meta(&mut self, complete: bool) -> Result<(), SessionError> {
         FORMAT.clone_into(&mut self.meta.format);
-        CLOCK.clone_into(&mut self.meta.clock);
         self.meta.schema_version = SCHEMA_VERSION;
         self.meta.segment_ms = self.segment_time.as_millis() as u64;
         self.meta.tally = TallyRecord::from(&self.tally);

@@ -179,6 +179,7 @@ impl HeapTracker {
             executable: true,
             writable: false,
             name: path.to_string_lossy().into_owned(),
+            build_id: None,
         };
         for root in roots {
             self.mapped(*root, &mapping);

@@ -10,6 +10,7 @@ pub mod heap;
 pub mod live;
 mod local_storage;
 pub mod order;
+pub mod perf_data;
 pub mod perf_record;
 pub mod proc_snapshot;
 pub mod sampled_code;

@@ -205,6 +205,7 @@ fn mapping<'a>(mut fields: Fields<'_>, misc: u16) -> Result<RecordKind<'a>, Malf
         executable: protection & PROT_EXEC != 0,
         writable: protection & PROT_WRITE != 0,
         name: fields.string(),
+        build_id: None,
     };
     Ok(RecordKind::Mapping { pid, tid, mapping })
 }
@@ -330,6 +331,7 @@ mod tests {
             executable: true,
             writable: false,
             name: "/lib/x.so".to_owned(),
+            build_id: None,
         };
         let kind = RecordKind::Mapping {
             pid: Pid(11),

@@ -112,6 +112,7 @@ fn parse_mapping(line: &str) -> Option<Mapping> {
         executable,
         writable,
         name,
+        build_id: None,
     })
 }
 

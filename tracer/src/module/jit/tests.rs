@@ -148,6 +148,7 @@ fn a_dump_is_found_by_its_executable_mapping_and_gives_lines_and_code() {
             executable,
             writable: false,
             name: name.into(),
+            build_id: None,
         })
     };
     let find = |mapping: Arc<Mapping>, addr| {

@@ -73,9 +73,14 @@ fn any_mapping() -> impl Strategy<Value = Mapping> {
     (
         (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()),
         (any::<u64>(), any::<[bool; 3]>(), any_name()),
+        proptest::option::of("[0-9a-f]{0,40}"),
     )
         .prop_map(
-            |((start, len, file_offset, dev), (inode, [shared, executable, writable], name))| {
+            |(
+                (start, len, file_offset, dev),
+                (inode, [shared, executable, writable], name),
+                build_id,
+            )| {
                 Mapping {
                     start,
                     len,
@@ -86,6 +91,7 @@ fn any_mapping() -> impl Strategy<Value = Mapping> {
                     executable,
                     writable,
                     name,
+                    build_id,
                 }
             },
         )

@@ -53,6 +53,7 @@ fn batch(n: u64) -> Batch {
         executable: true,
         writable: false,
         name: format!("/usr/bin/program-{n}"),
+        build_id: None,
     };
     let context = |kind| Context { time_ns, kind };
     let (pid, tid) = (Pid(100), Tid(101));

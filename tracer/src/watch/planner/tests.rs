@@ -236,6 +236,7 @@ fn shared(first: u64, second: u64) -> (AddressSpaces, LineKey) {
             executable: false,
             writable: true,
             name: "/dev/shm/counters".to_owned(),
+            build_id: None,
         });
         spaces.apply(&Context {
             time_ns: 0,

@@ -1,0 +1,1 @@
+//! The file as its readers see it.

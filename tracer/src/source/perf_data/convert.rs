@@ -1,0 +1,303 @@
+//! Records to accesses, context and counts.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use super::{
+    PerfDataError,
+    attr::{Attr, sample},
+    counts::Counts,
+    events::Events,
+    features::Features,
+    fields::Fields,
+    header::Event,
+    order::RoundOrder,
+    record_type::{self as kind, misc},
+    records::RawRecord,
+    sample::{RecordId, Sample},
+    side_band::{self, Meaning},
+};
+use crate::{
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    data_source::DataSource,
+    event::{Batch, Context, ContextKind, Tally, Unresolved},
+};
+
+/// Where the CPU is not recorded, threads stand for CPUs: this many.
+const STAND_IN_CPUS: u32 = 1024;
+
+/// Key of losses whose CPU is not recorded. No machine has as many.
+const NO_CPU: Cpu = Cpu(u32::MAX);
+
+/// `type` of an `EVENT_UPDATE` that has a name.
+const UPDATE_NAME: u64 = 2;
+
+/// An item on its way into the order of time.
+#[derive(Debug)]
+pub(super) enum Item {
+    Access(Access),
+    Context(ContextKind),
+}
+
+/// All that is known of a file so far.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) events: Events,
+    pub(super) features: Features,
+    pub(super) counts: Counts,
+    pub(super) order: RoundOrder<Item>,
+    /// Counts for the next batch.
+    pub(super) tally: Tally,
+    pipe: bool,
+    /// Stands for the time where none is recorded.
+    clock: u64,
+}
+
+impl State {
+    pub(super) fn new(events: Vec<Event>, features: Features, pipe: bool) -> State {
+        let mut events = Events::new(events);
+        events.name_by(&features.events);
+        State {
+            events,
+            features,
+            counts: Counts::default(),
+            order: RoundOrder::default(),
+            tally: Tally::default(),
+            pipe,
+            clock: 0,
+        }
+    }
+
+    /// Takes in a record.
+    pub(super) fn take(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
+        self.counts.records += 1;
+        let body = record.body;
+        match record.kind {
+            kind::FINISHED_ROUND => self.order.end_round(),
+            kind::HEADER_ATTR if self.pipe => self.take_attr(body)?,
+            kind::EVENT_UPDATE => self.take_update(body),
+            kind::HEADER_FEATURE if self.pipe => {
+                let mut body = body;
+                if let Some(number) = body.u64().and_then(|number| u32::try_from(number).ok()) {
+                    self.features.add(number, body);
+                    self.events.name_by(&self.features.events);
+                }
+                self.features.check()?;
+            }
+            kind::HEADER_BUILD_ID => self.features.add_build_id(record.misc, body),
+            kind::SAMPLE => self.take_sample(record)?,
+            kind::FIRST_OF_PERF.. => {}
+            _ => self.take_side_band(record)?,
+        }
+        Ok(())
+    }
+
+    fn take_attr(&mut self, mut body: Fields<'_>) -> Result<(), PerfDataError> {
+        let attr =
+            Attr::take(&mut body).ok_or(PerfDataError::Header("attributes that cannot be read"))?;
+        let ids = std::iter::from_fn(|| body.u64()).collect();
+        let name = None;
+        if !self.events.add(Event { attr, ids, name }) {
+            return Err(PerfDataError::Header("more events than can be"));
+        }
+        Ok(())
+    }
+
+    fn take_update(&mut self, mut body: Fields<'_>) {
+        if let (Some(UPDATE_NAME), Some(id)) = (body.u64(), body.u64()) {
+            self.events.name(id, body.string());
+        }
+    }
+
+    fn take_side_band(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
+        let Some(attr) = self.events.of_record(record.body)? else {
+            return Ok(());
+        };
+        let Some((body, id)) = RecordId::split(record.body, &attr) else {
+            self.counts.malformed += 1;
+            return Ok(());
+        };
+        let (meaning, time) = match record.kind {
+            kind::MMAP | kind::MMAP2 => {
+                let ids = &self.features.build_ids;
+                (
+                    side_band::mapping(record.kind, record.misc, body, ids),
+                    None,
+                )
+            }
+            kind::COMM | kind::FORK | kind::EXIT => side_band::task(record.kind, record.misc, body),
+            kind::LOST | kind::LOST_SAMPLES => {
+                self.take_lost(record, body, id.cpu);
+                return Ok(());
+            }
+            kind::THROTTLE => {
+                self.counts.throttled += 1;
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        match meaning {
+            Meaning::Context(context) => self.take_context(id.time.or(time), context),
+            Meaning::NoProcess => {}
+            Meaning::Malformed => self.counts.malformed += 1,
+        }
+        Ok(())
+    }
+
+    fn take_context(&mut self, time: Option<u64>, context: ContextKind) {
+        let bytes = match &context {
+            ContextKind::Mapping { mapping, .. } => {
+                let known = mapping.build_id.is_some();
+                self.counts.identified_files += u64::from(known);
+                self.counts.unidentified_files += u64::from(!known && mapping.is_file());
+                mapping.name.len()
+            }
+            ContextKind::Comm { comm, .. } => comm.len(),
+            _ => 0,
+        };
+        let time = self.time(time);
+        self.order.push(time, bytes, Item::Context(context));
+    }
+
+    /// A time to sort by. What perf made up, it gave the time 0 (tools/perf/util/session.c treats that and the
+    /// largest number as none).
+    fn time(&mut self, recorded: Option<u64>) -> Option<u64> {
+        if self.events.any_has(sample::TIME) {
+            return recorded.filter(|time| *time != 0 && *time != u64::MAX);
+        }
+        self.clock += 1;
+        Some(self.clock)
+    }
+
+    fn take_lost(&mut self, record: &RawRecord<'_>, mut body: Fields<'_>, cpu: Option<u32>) {
+        let samples = record.kind == kind::LOST_SAMPLES;
+        if !samples {
+            let _event = body.u64();
+        }
+        let Some(n) = body.u64() else {
+            self.counts.malformed += 1;
+            return;
+        };
+        if samples && record.misc & misc::FILTERED != 0 {
+            self.tally.filtered = self.tally.filtered.saturating_add(n);
+            return;
+        }
+        let counts = if samples {
+            &mut self.counts.lost_samples
+        } else {
+            &mut self.counts.lost
+        };
+        // Damage may name any number of CPUs.
+        let cpu = cpu.map_or(NO_CPU, |cpu| if cpu < 1 << 16 { Cpu(cpu) } else { NO_CPU });
+        let lost = counts.entry(cpu).or_default();
+        *lost = lost.saturating_add(n);
+    }
+
+    fn take_sample(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
+        let Some(attr) = self.events.of_sample(record.body)? else {
+            self.counts.unknown_event += 1;
+            return Ok(());
+        };
+        let Some(found) = Sample::read(record.body, &attr) else {
+            self.counts.malformed += 1;
+            return Ok(());
+        };
+        self.take_found(record.misc, &found);
+        Ok(())
+    }
+
+    /// Takes in a sample, whatever it was read from.
+    pub(super) fn take_found(&mut self, misc: u16, found: &Sample) {
+        let mode = misc & misc::CPU_MODE;
+        let kernel = matches!(mode, misc::KERNEL | misc::HYPERVISOR | misc::GUEST_KERNEL);
+        // Intel counts cycles in 32 bits; what is above them in PERF_SAMPLE_WEIGHT_STRUCT is other figures.
+        let latency = found.weight.map_or(0, |weight| weight as u32);
+        let time = self.time(found.time);
+        let time_ns = time.unwrap_or_else(|| self.order.newest());
+        self.tally.produced += 1;
+        self.tally.samples += 1;
+        self.tally.kernel_samples += u64::from(kernel);
+        self.tally.sampled_ns = self.tally.sampled_ns.saturating_add(u64::from(latency));
+        self.counts.cover(time_ns);
+        let guest = matches!(mode, misc::GUEST_KERNEL | misc::GUEST_USER);
+        self.counts.guests += u64::from(guest);
+        // PowerPC has all ones where it knows none (arch/powerpc/perf/core-book3s.c).
+        let addr = found.addr.filter(|addr| *addr != 0 && *addr != u64::MAX);
+        // A guest's addresses are not those of the process that runs it.
+        let Some(addr) = addr.filter(|_| !guest) else {
+            let unresolved = &mut self.tally.unresolved;
+            *unresolved.entry(Unresolved::NoDataAddress).or_default() += 1;
+            return;
+        };
+        self.tally.attributed += 1;
+        let source = found.data_src.and_then(DataSource::new);
+        let op = source.map_or(Op::Unknown, operation);
+        let (pid, tid) = found.task.unwrap_or_default();
+        self.counts.accesses += 1;
+        self.counts.exact += u64::from(misc & misc::EXACT_IP != 0);
+        self.counts.stores += u64::from(op.stores());
+        self.counts.no_cpu += u64::from(found.cpu.is_none());
+        self.counts.no_thread += u64::from(found.task.is_none());
+        self.counts.no_time += u64::from(found.time.is_none());
+        let access = Access {
+            time_ns,
+            addr,
+            ip: found.ip.unwrap_or_default(),
+            cost_ns: latency,
+            pid: Pid(pid),
+            tid: Tid(tid),
+            cpu: Cpu(found.cpu.unwrap_or(tid % STAND_IN_CPUS)),
+            size: 0,
+            op,
+            basis: Basis::Sampled,
+            locked: source.is_some_and(|source| source.lock_bits() & LOCKED != 0),
+            kernel,
+            measured: Measured {
+                source,
+                latency_cycles: NonZeroU32::new(latency),
+                phys_addr: found.phys_addr.and_then(NonZeroU64::new),
+            },
+        };
+        self.order.push(time, 0, Item::Access(access));
+    }
+
+    /// Moves what is due into the batch, until it has `most` items. Whether any was moved.
+    pub(super) fn give(&mut self, batch: &mut Batch, most: usize) -> bool {
+        let mut given = 0;
+        while given < most
+            && let Some((time_ns, item)) = self.order.next()
+        {
+            given += 1;
+            match item {
+                Item::Access(access) => batch.accesses.push(Access { time_ns, ..access }),
+                Item::Context(kind) => batch.context.push(Context { time_ns, kind }),
+            }
+        }
+        batch.tally.add(&std::mem::take(&mut self.tally));
+        given > 0
+    }
+
+    /// Nothing more comes.
+    pub(super) fn finish(&mut self) {
+        let lost = self.counts.lost_once(self.events.count_losses());
+        self.tally.produced = lost
+            .values()
+            .fold(self.tally.produced, |sum, n| sum.saturating_add(*n));
+        self.tally.lost = lost;
+        self.order.finish();
+    }
+}
+
+/// `PERF_MEM_LOCK_LOCKED`.
+const LOCKED: u64 = 2;
+
+/// What `mem_op` says: a set of `PERF_MEM_OP_*`.
+fn operation(source: DataSource) -> Op {
+    let has = |bit| source.op_bits() & bit != 0;
+    match (has(2), has(4), has(8)) {
+        (true, true, _) => Op::Rmw,
+        (true, false, _) => Op::Load,
+        (false, true, _) => Op::Store,
+        (false, false, true) => Op::Prefetch,
+        (false, false, false) => Op::Unknown,
+    }
+}

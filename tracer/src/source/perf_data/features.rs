@@ -1,0 +1,170 @@
+//! What a perf.data says of the machine and the recording: the sections behind the records
+//! (tools/perf/util/header.c), or the records that carry them in a pipe.
+
+use std::collections::HashMap;
+
+use super::{attr::Attr, fields::Fields, record_type::misc};
+
+/// `HEADER_*`: numbers of the sections that are read.
+pub(super) mod number {
+    pub const BUILD_ID: u32 = 2;
+    pub const HOSTNAME: u32 = 3;
+    pub const OSRELEASE: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const ARCH: u32 = 6;
+    pub const NRCPUS: u32 = 7;
+    pub const CPUDESC: u32 = 8;
+    pub const CMDLINE: u32 = 11;
+    pub const EVENT_DESC: u32 = 12;
+    pub const CLOCKID: u32 = 23;
+    pub const DIR_FORMAT: u32 = 24;
+    pub const CLOCK_DATA: u32 = 29;
+}
+
+/// Most strings, events, ids and build-ids that are read of a section; more is damage.
+const MOST_ITEMS: u32 = 1 << 20;
+
+/// What was said; unknown is `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Features {
+    pub(super) host: Option<String>,
+    pub(super) kernel_release: Option<String>,
+    pub(super) perf_version: Option<String>,
+    pub(super) arch: Option<String>,
+    pub(super) online_cpus: Option<u32>,
+    pub(super) cpu_description: Option<String>,
+    pub(super) command_line: Vec<String>,
+    pub(super) has_clock_id: bool,
+    /// Clock, wall clock in nanoseconds since 1970, and the clock's time at the same moment.
+    pub(super) clock: Option<(u32, u64, u64)>,
+    /// Name and first ids of each event.
+    pub(super) events: Vec<EventName>,
+    pub(super) directory: bool,
+    /// By the file's name.
+    pub(super) build_ids: HashMap<String, String>,
+    /// Numbers of sections that could not be read.
+    pub(super) unreadable: Vec<u32>,
+}
+
+/// What `EVENT_DESC` says of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EventName {
+    pub(super) attr: Attr,
+    pub(super) ids: Vec<u64>,
+    pub(super) name: String,
+}
+
+impl Features {
+    /// Takes in one section. One that is damaged counts as not there.
+    pub(super) fn add(&mut self, section: u32, mut fields: Fields<'_>) {
+        let f = &mut fields;
+        let read = match section {
+            number::HOSTNAME => string(f, &mut self.host),
+            number::OSRELEASE => string(f, &mut self.kernel_release),
+            number::VERSION => string(f, &mut self.perf_version),
+            number::ARCH => string(f, &mut self.arch),
+            number::CPUDESC => string(f, &mut self.cpu_description),
+            number::NRCPUS => f.u32().and_then(|_available| f.u32()).map(|online| {
+                self.online_cpus = (online > 0).then_some(online);
+            }),
+            number::CMDLINE => strings(f).map(|words| self.command_line = words),
+            number::EVENT_DESC => events(f).map(|events| self.events = events),
+            number::CLOCKID => {
+                self.has_clock_id = true;
+                Some(())
+            }
+            number::CLOCK_DATA => clock(f).map(|clock| self.clock = Some(clock)),
+            number::DIR_FORMAT => {
+                self.directory = true;
+                Some(())
+            }
+            number::BUILD_ID => {
+                self.add_build_ids(fields);
+                Some(())
+            }
+            _ => Some(()),
+        };
+        if read.is_none() {
+            self.unreadable.push(section);
+        }
+    }
+
+    /// A section of records, each with a header of its own.
+    fn add_build_ids(&mut self, mut fields: Fields<'_>) {
+        while !fields.rest().is_empty() {
+            let mut frame = fields;
+            let (Some(_kind), Some(misc), Some(len)) = (frame.u32(), frame.u16(), frame.u16())
+            else {
+                return self.unreadable.push(number::BUILD_ID);
+            };
+            let record = fields.take(u64::from(len)).and_then(|bytes| bytes.get(8..));
+            let Some(record) = record.filter(|_| self.build_ids.len() < MOST_ITEMS as usize) else {
+                return self.unreadable.push(number::BUILD_ID);
+            };
+            self.add_build_id(misc, Fields::new(record, fields.order()));
+        }
+    }
+
+    /// `struct perf_record_header_build_id` after its header.
+    pub(super) fn add_build_id(&mut self, misc: u16, mut fields: Fields<'_>) {
+        let mode = misc & misc::CPU_MODE;
+        let guest = matches!(mode, misc::GUEST_KERNEL | misc::GUEST_USER);
+        let read = fields.u32().and_then(|_pid| fields.take(24));
+        let Some((id, rest)) = read.and_then(|id| id.split_at_checked(20)) else {
+            return;
+        };
+        let len = if misc & misc::BUILD_ID_SIZE != 0 {
+            rest.first().map_or(20, |len| usize::from(*len).min(20))
+        } else if id[16..] == [0; 4] {
+            // Older ones pad what is shorter.
+            16
+        } else {
+            20
+        };
+        if !guest && id[..len].iter().any(|byte| *byte != 0) {
+            self.build_ids.insert(fields.string(), hex(&id[..len]));
+        }
+    }
+}
+
+/// As tools write it.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn string(fields: &mut Fields<'_>, into: &mut Option<String>) -> Option<()> {
+    let text = fields.counted_string()?;
+    *into = (!text.is_empty()).then_some(text);
+    Some(())
+}
+
+fn strings(fields: &mut Fields<'_>) -> Option<Vec<String>> {
+    let count = fields.u32().filter(|count| *count <= MOST_ITEMS)?;
+    (0..count).map(|_| fields.counted_string()).collect()
+}
+
+fn clock(fields: &mut Fields<'_>) -> Option<(u32, u64, u64)> {
+    let _version = fields.u32()?;
+    let id = fields.u32()?;
+    Some((id, fields.u64()?, fields.u64()?))
+}
+
+fn events(fields: &mut Fields<'_>) -> Option<Vec<EventName>> {
+    let count = fields.u32().filter(|count| *count <= MOST_ITEMS)?;
+    let attr_len = fields.u32()?;
+    let event = |_| {
+        let attr = fields.take(u64::from(attr_len))?;
+        let attr = Attr::take(&mut Fields::new(attr, fields.order()))?;
+        let ids = fields.u32()?;
+        let name = fields.counted_string()?;
+        let bytes = fields.take(u64::from(ids).checked_mul(8)?)?;
+        let mut words = Fields::new(bytes, fields.order());
+        let ids = std::iter::from_fn(|| words.u64()).collect();
+        Some(EventName { attr, ids, name })
+    };
+    (0..count).map(event).collect()
+}
