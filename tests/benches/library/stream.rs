@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
     event::{Batch, Context, ContextKind, Mapping, Tally},
 };
 
@@ -100,6 +100,7 @@ fn take_sample(time_ns: u64, cpu: u32, random: &mut Random, accesses: &mut Vec<A
             },
             locked: false,
             kernel: false,
+            measured: Measured::default(),
         });
     }
 }
@@ -153,7 +154,7 @@ impl Random {
     }
 
     /// Below the limit, the small ones more often: each halving of the range is as likely as the next.
-    fn skewed(&mut self, limit: u64) -> u64 {
+    pub fn skewed(&mut self, limit: u64) -> u64 {
         let range = (limit >> self.below(u64::from(limit.ilog2()))).max(1);
         self.below(range)
     }

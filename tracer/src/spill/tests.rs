@@ -49,6 +49,7 @@ fn mapping(pid: u32, start: u64, inode: u64) -> Context {
                 executable: false,
                 writable: true,
                 name: String::new(),
+                build_id: None,
             }),
         },
     }
