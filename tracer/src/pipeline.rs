@@ -48,7 +48,7 @@ impl Pipeline {
         thresholds: Thresholds,
         spill: SpillOptions,
     ) -> Pipeline {
-        let lines = Lines::Sorting(SortedLines::new(&options, spill));
+        let lines = Lines::Sorting(Box::new(SortedLines::new(&options, spill)));
         Pipeline::onto(lines, &options, thresholds)
     }
 

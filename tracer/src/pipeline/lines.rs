@@ -14,7 +14,7 @@ pub(super) enum Lines {
     /// All lines at once, within bounds.
     Table(LineTable),
     /// Being sorted; not judged yet.
-    Sorting(SortedLines),
+    Sorting(Box<SortedLines>),
     /// Each line was judged when its accesses were together.
     Judged(JudgedLines),
 }

@@ -52,17 +52,15 @@ impl ReadAhead {
                     }
                 }
             };
-            match thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("decode".to_owned())
-                .spawn(decode)
-            {
-                Ok(_) => threads.push(receiver),
-                Err(_) => {
-                    // All or none, so that each has its turn.
-                    threads.clear();
-                    break;
-                }
+                .spawn(decode);
+            if thread.is_err() {
+                // All or none, so that each has its turn.
+                threads.clear();
+                break;
             }
+            threads.push(receiver);
         }
         ReadAhead {
             directory: directory.clone(),

@@ -1,16 +1,21 @@
-//! Accesses of a line as bytes: only what differs from the one before.
+//! Accesses of a line as bytes: only what differs from the one before, some 20 bytes instead of 72.
 //!
 //! ```text
 //!   group   code 16 bytes, count 4     line and number of its accesses
-//!   access  mask 2, time 1..10, fields   time as difference to the one before, LEB128; a field for each bit of mask
+//!   access  mask 2, time, fields       a field for each bit of the mask; all as differences to the access before,
+//!                                      zigzag and LEB128
 //! ```
 
 use crate::analysis::LineAccess;
 
 /// Bytes before the accesses of a group.
 pub(super) const GROUP_BYTES: usize = 20;
+/// Of a number at most.
+const NUMBER_BYTES: usize = 10;
+/// Besides the time.
+const FIELDS: usize = 10;
 /// Bytes of an access at most.
-pub(super) const MOST_BYTES: usize = 2 + 10 + 3 * 8 + 7 * 4;
+pub(super) const MOST_BYTES: usize = 2 + NUMBER_BYTES * (1 + FIELDS);
 
 /// Appends the head of a group.
 pub(super) fn put_group(out: &mut Vec<u8>, code: u128, count: u32) {
@@ -25,94 +30,117 @@ pub(super) fn group(bytes: &[u8]) -> Option<(u128, u32)> {
     Some((u128::from_le_bytes(*code), u32::from_le_bytes(*count)))
 }
 
-fn wide(access: &LineAccess) -> [u64; 3] {
-    [access.ip, access.source, access.phys_addr]
-}
-
-fn narrow(access: &LineAccess) -> [u32; 7] {
+fn fields(access: &LineAccess) -> [u64; FIELDS] {
     let part =
         u32::from(access.offset) | u32::from(access.size) << 8 | u32::from(access.kind) << 16;
     [
-        part,
-        access.cost_ns,
-        access.pid,
-        access.tid,
-        access.cpu,
-        access.space,
-        access.latency,
+        access.ip,
+        access.source,
+        access.phys_addr,
+        part.into(),
+        access.cost_ns.into(),
+        access.pid.into(),
+        access.tid.into(),
+        access.cpu.into(),
+        access.space.into(),
+        access.latency.into(),
     ]
 }
 
-/// Appends an access; `before` is the one before it in its group, or one of the same line and zeroes.
+/// Bytes on their way to a run.
+struct Packed {
+    bytes: [u8; MOST_BYTES],
+    len: usize,
+}
+
+impl Packed {
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.len) {
+            *place = byte;
+            self.len += 1;
+        }
+    }
+
+    fn difference(&mut self, from: u64, to: u64) {
+        let difference = to.wrapping_sub(from);
+        let mut zigzag = difference << 1 ^ ((difference as i64) >> 63) as u64;
+        while zigzag >= 0x80 {
+            self.push(zigzag as u8 | 0x80);
+            zigzag >>= 7;
+        }
+        self.push(zigzag as u8);
+    }
+}
+
+/// Appends an access; `before` is the one before it in its group, or one of zeroes.
 pub(super) fn put(out: &mut Vec<u8>, before: &LineAccess, access: &LineAccess) {
-    let at = out.len();
-    out.extend_from_slice(&[0; 2]);
-    let mut ns = access.time_ns.wrapping_sub(before.time_ns);
-    while ns >= 0x80 {
-        out.push(ns as u8 | 0x80);
-        ns >>= 7;
-    }
-    out.push(ns as u8);
+    let mut packed = Packed {
+        bytes: [0; MOST_BYTES],
+        len: 2,
+    };
+    packed.difference(before.time_ns, access.time_ns);
     let mut mask = 0u16;
-    for (bit, (old, new)) in (0..).zip(wide(before).iter().zip(wide(access))) {
+    for (bit, (old, new)) in fields(before).iter().zip(fields(access)).enumerate() {
         if *old != new {
             mask |= 1 << bit;
-            out.extend_from_slice(&new.to_le_bytes());
+            packed.difference(*old, new);
         }
     }
-    for (bit, (old, new)) in (3..).zip(narrow(before).iter().zip(narrow(access))) {
-        if *old != new {
-            mask |= 1 << bit;
-            out.extend_from_slice(&new.to_le_bytes());
+    packed.bytes[..2].copy_from_slice(&mask.to_le_bytes());
+    out.extend_from_slice(&packed.bytes[..packed.len]);
+}
+
+/// A number that differs from `from`, and what is behind it.
+fn differing(from: u64, bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut zigzag, mut shift) = (0u64, 0);
+    let mut rest = bytes;
+    loop {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        zigzag |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            let difference = zigzag >> 1 ^ (zigzag & 1).wrapping_neg();
+            return Some((from.wrapping_add(difference), rest));
         }
     }
-    out[at..at + 2].copy_from_slice(&mask.to_le_bytes());
 }
 
 /// Turns `access` into the one after it and returns how many bytes that took; `None` when they are not what
 /// [`put`] wrote.
 pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
-    let (mask, mut rest) = bytes.split_first_chunk()?;
-    let mask = u16::from_le_bytes(*mask);
-    let (mut ns, mut shift) = (0u64, 0);
-    loop {
-        let (byte, after) = rest.split_first()?;
-        rest = after;
-        ns |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
+    let (mask, rest) = bytes.split_first_chunk()?;
+    let mut mask = u16::from_le_bytes(*mask);
+    let (time_ns, mut rest) = differing(access.time_ns, rest)?;
+    let mut fields = fields(access);
+    while mask != 0 {
+        let value = fields.get_mut(mask.trailing_zeros() as usize)?;
+        (*value, rest) = differing(*value, rest)?;
+        mask &= mask - 1;
     }
-    let mut wide = wide(access);
-    for (bit, value) in wide.iter_mut().enumerate() {
-        if mask >> bit & 1 == 1 {
-            let (new, after) = rest.split_first_chunk()?;
-            *value = u64::from_le_bytes(*new);
-            rest = after;
-        }
-    }
-    let mut narrow = narrow(access);
-    for (bit, value) in (3..).zip(&mut narrow) {
-        if mask >> bit & 1 == 1 {
-            let (new, after) = rest.split_first_chunk()?;
-            *value = u32::from_le_bytes(*new);
-            rest = after;
-        }
-    }
-    let [ip, source, phys_addr] = wide;
-    let [part, cost_ns, pid, tid, cpu, space, latency] = narrow;
-    *access = LineAccess {
-        time_ns: access.time_ns.wrapping_add(ns),
+    let [
         ip,
         source,
         phys_addr,
+        part,
         cost_ns,
         pid,
         tid,
         cpu,
         space,
         latency,
+    ] = fields;
+    *access = LineAccess {
+        time_ns,
+        ip,
+        source,
+        phys_addr,
+        cost_ns: cost_ns as u32,
+        pid: pid as u32,
+        tid: tid as u32,
+        cpu: cpu as u32,
+        space: space as u32,
+        latency: latency as u32,
         offset: part as u8,
         size: (part >> 8) as u8,
         kind: (part >> 16) as u16,

@@ -46,3 +46,14 @@ pub enum SpillError {
     #[error("sorting the accesses: starting a thread: {0}")]
     Thread(#[source] io::Error),
 }
+
+impl SpillError {
+    /// What was written there does not come back.
+    pub(super) fn changed(directory: PathBuf) -> SpillError {
+        let what = "it is not as it was written";
+        SpillError::Read {
+            directory,
+            source: io::Error::new(io::ErrorKind::InvalidData, what),
+        }
+    }
+}

@@ -10,9 +10,6 @@ use std::{
 
 use super::error::SpillError;
 
-/// Bytes written at once.
-const WRITE_BYTES: usize = 1 << 20;
-
 /// The file, shared by the threads that read it.
 #[derive(Debug, Clone)]
 pub(super) struct SpillFile {
@@ -47,13 +44,14 @@ impl SpillFile {
         })
     }
 
-    /// Writes from `at` on, in large pieces.
-    pub(super) fn writer(&self, at: u64) -> Writer<'_> {
-        Writer {
-            file: self,
-            at,
-            out: Vec::with_capacity(WRITE_BYTES + 4096),
-        }
+    /// Writes from `at` on.
+    pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), SpillError> {
+        let written = self.file.write_all_at(bytes, at);
+        written.map_err(|source| SpillError::Write {
+            directory: self.directory.clone(),
+            written_mib: at >> 20,
+            source,
+        })
     }
 
     /// Fills the buffer from `at` on.
@@ -64,10 +62,7 @@ impl SpillFile {
 
     /// What was read is not what was written.
     pub(super) fn changed(&self) -> SpillError {
-        self.unreadable(io::Error::new(
-            ErrorKind::InvalidData,
-            "it is not as it was written",
-        ))
+        SpillError::changed(self.directory.clone())
     }
 
     fn unreadable(&self, source: io::Error) -> SpillError {
@@ -75,40 +70,5 @@ impl SpillFile {
             directory: self.directory.clone(),
             source,
         }
-    }
-}
-
-/// Appends to the file.
-pub(super) struct Writer<'a> {
-    file: &'a SpillFile,
-    at: u64,
-    /// What is not written yet; append to it.
-    pub(super) out: Vec<u8>,
-}
-
-impl Writer<'_> {
-    /// Where the next byte goes.
-    pub(super) fn position(&self) -> u64 {
-        self.at + self.out.len() as u64
-    }
-
-    /// Writes when there is enough to write.
-    pub(super) fn pass(&mut self) -> Result<(), SpillError> {
-        if self.out.len() >= WRITE_BYTES {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn flush(&mut self) -> Result<(), SpillError> {
-        let written = self.file.file.write_all_at(&self.out, self.at);
-        written.map_err(|source| SpillError::Write {
-            directory: self.file.directory.clone(),
-            written_mib: self.at >> 20,
-            source,
-        })?;
-        self.at += self.out.len() as u64;
-        self.out.clear();
-        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex,
+        Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
@@ -20,8 +20,8 @@ use crate::{
     analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals},
 };
 
-/// A run that was sorted, and its accesses' memory where it is free again.
-type Sorted = Result<(Run, Option<Vec<LineAccess>>), SpillError>;
+/// A run that was sorted, the memory that its accesses had, and the file if there is one by now.
+type Sorted = Result<(Run, Vec<LineAccess>, Option<SpillFile>), SpillError>;
 
 /// Accesses being fed.
 #[derive(Debug)]
@@ -32,11 +32,14 @@ pub struct SortedLines {
     totals: Totals,
     run_len: usize,
     filling: Vec<LineAccess>,
-    spare: Option<Vec<LineAccess>>,
+    spare: Vec<LineAccess>,
     sorting: Option<JoinHandle<Sorted>>,
     /// In the order in which they were fed.
     runs: Vec<Run>,
-    memory_runs_left: usize,
+    /// Bytes of further runs that may stay in memory.
+    memory_left: u64,
+    /// Where the next run goes in the file.
+    file_end: u64,
     file: Option<SpillFile>,
     failed: Option<SpillError>,
 }
@@ -50,10 +53,11 @@ impl SortedLines {
             totals: Totals::default(),
             run_len: options.budget.run_len(),
             filling: Vec::new(),
-            spare: None,
+            spare: Vec::new(),
             sorting: None,
             runs: Vec::new(),
-            memory_runs_left: options.budget.memory_runs(),
+            memory_left: options.budget.kept_bytes(),
+            file_end: 0,
             file: None,
             failed: None,
             options,
@@ -105,34 +109,23 @@ impl SortedLines {
 
     fn try_hand_over(&mut self) -> Result<(), SpillError> {
         self.join()?;
-        let spare = self.spare.take().unwrap_or_default();
-        let full = std::mem::replace(&mut self.filling, spare);
+        let spare = std::mem::take(&mut self.spare);
+        let mut full = std::mem::replace(&mut self.filling, spare);
         self.filling.reserve(self.run_len);
-        let stays = self.memory_runs_left > 0;
-        let file = match (&self.file, stays) {
-            (_, true) => None,
-            (Some(file), false) => Some(file.clone()),
-            (None, false) => {
-                let SpillOptions {
-                    directories,
-                    budget,
-                    ..
-                } = &self.options;
-                let file = SpillFile::create(directories, budget.0)?;
-                self.file = Some(file.clone());
-                Some(file)
+        let (memory_left, file_end) = (self.memory_left, self.file_end);
+        let (file, options) = (self.file.clone(), self.options.clone());
+        let sort = move || {
+            let mut run = Run::sort(&full);
+            full.clear();
+            if run.len() <= memory_left {
+                return Ok((run, full, file));
             }
-        };
-        self.memory_runs_left = self.memory_runs_left.saturating_sub(1);
-        let at = self.runs.iter().rev().find_map(Run::end).unwrap_or(0);
-        let sort = move || match file {
-            None => Ok((Run::in_memory(full), None)),
-            Some(file) => {
-                let run = Run::in_file(&full, &file, at)?;
-                let mut emptied = full;
-                emptied.clear();
-                Ok((run, Some(emptied)))
-            }
+            let file = match file {
+                Some(file) => file,
+                None => SpillFile::create(&options.directories, options.budget.0)?,
+            };
+            run = run.into_file(&file, file_end)?;
+            Ok((run, full, Some(file)))
         };
         let thread = thread::Builder::new().name("sort".to_owned()).spawn(sort);
         self.sorting = Some(thread.map_err(SpillError::Thread)?);
@@ -146,7 +139,13 @@ impl SortedLines {
         };
         match sorting.join() {
             Ok(sorted) => {
-                let (run, spare) = sorted?;
+                let (run, spare, file) = sorted?;
+                self.file = file;
+                if run.is_in_file() {
+                    self.file_end += run.len();
+                } else {
+                    self.memory_left = self.memory_left.saturating_sub(run.len());
+                }
                 self.runs.push(run);
                 self.spare = spare;
                 Ok(())
@@ -162,9 +161,8 @@ impl SortedLines {
             return Err(error);
         }
         joined?;
-        self.spare = None;
         if !self.filling.is_empty() {
-            self.runs.push(Run::in_memory(self.filling));
+            self.runs.push(Run::sort(&self.filling));
         }
         Ok(FedLines {
             fold: self.fold,
@@ -196,8 +194,7 @@ impl FedLines {
 
     /// Runs that did not fit in memory.
     pub fn spilled_runs(&self) -> usize {
-        let in_file = |run: &&Run| matches!(run, Run::File { .. });
-        self.runs.iter().filter(in_file).count()
+        self.runs.iter().filter(|run| run.is_in_file()).count()
     }
 
     /// Folds every line and gives it to one of the visitors, on several threads; each visitor has lines of its own,
@@ -225,7 +222,7 @@ impl FedLines {
                 let lines = |key, line: &Line| visit(&mut visitor, key, line);
                 if let Err(error) = self.fold_range(range, buffer_bytes, lines) {
                     next.store(RANGES, Ordering::Relaxed);
-                    let mut failed = failed.lock().unwrap_or_else(|held| held.into_inner());
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                     failed.get_or_insert(error);
                 }
             }
@@ -247,7 +244,7 @@ impl FedLines {
             }
             visited
         });
-        let failed = failed.into_inner().unwrap_or_else(|held| held.into_inner());
+        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         failed.map_or(Ok(visited), Err)
     }
 

@@ -15,62 +15,67 @@ fn range_of(hash: u32) -> usize {
     (hash >> (u32::BITS - RANGES.ilog2())) as usize
 }
 
-/// Sorted accesses.
+/// Sorted accesses, packed.
 #[derive(Debug)]
-pub(super) enum Run {
-    /// `order` says their order, as [`order`] makes it.
-    Memory {
-        accesses: Vec<LineAccess>,
-        order: Vec<u64>,
-    },
-    /// Where each range begins in the file, and where the last one ends.
-    File { starts: Vec<u64> },
+pub(super) struct Run {
+    /// Where each range begins, and where the last one ends.
+    starts: Vec<u64>,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Memory(Vec<u8>),
+    /// From here on.
+    File(u64),
 }
 
 impl Run {
-    /// Sorts.
-    pub(super) fn in_memory(accesses: Vec<LineAccess>) -> Run {
-        Run::Memory {
-            order: order(&accesses),
-            accesses,
-        }
-    }
-
-    /// Sorts and writes; the accesses are left as they were.
-    pub(super) fn in_file(
-        accesses: &[LineAccess],
-        file: &SpillFile,
-        at: u64,
-    ) -> Result<Run, SpillError> {
+    /// Sorts and packs.
+    pub(super) fn sort(accesses: &[LineAccess]) -> Run {
         let order = order(accesses);
         let of = |number: u64| &accesses[number as u32 as usize];
-        let mut writer = file.writer(at);
+        let mut out = Vec::new();
         let mut starts = Vec::with_capacity(RANGES + 1);
         for line in order.chunk_by(|a, b| of(*a).code() == of(*b).code()) {
             let range = range_of((line[0] >> 32) as u32);
             if starts.len() <= range {
-                starts.resize(range + 1, writer.position());
+                starts.resize(range + 1, out.len() as u64);
             }
-            let code = of(line[0]).code();
-            coding::put_group(&mut writer.out, code, line.len() as u32);
-            let mut before = LineAccess::default();
+            coding::put_group(&mut out, of(line[0]).code(), line.len() as u32);
+            let mut before = &LineAccess::default();
             for number in line {
-                coding::put(&mut writer.out, &before, of(*number));
-                before = *of(*number);
-                writer.pass()?;
+                let access = of(*number);
+                coding::put(&mut out, before, access);
+                before = access;
             }
         }
-        starts.resize(RANGES + 1, writer.position());
-        writer.flush()?;
-        Ok(Run::File { starts })
+        starts.resize(RANGES + 1, out.len() as u64);
+        out.shrink_to_fit();
+        Run {
+            starts,
+            place: Place::Memory(out),
+        }
     }
 
-    /// Where it ends in the file, if it is there.
-    pub(super) fn end(&self) -> Option<u64> {
-        match self {
-            Run::Memory { .. } => None,
-            Run::File { starts } => starts.last().copied(),
+    /// The same run in the file.
+    pub(super) fn into_file(self, file: &SpillFile, at: u64) -> Result<Run, SpillError> {
+        if let Place::Memory(bytes) = &self.place {
+            file.write(at, bytes)?;
         }
+        Ok(Run {
+            starts: self.starts,
+            place: Place::File(at),
+        })
+    }
+
+    /// Bytes, wherever they are.
+    pub(super) fn len(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    pub(super) fn is_in_file(&self) -> bool {
+        matches!(self.place, Place::File(_))
     }
 
     /// The first line of a range.
@@ -80,29 +85,19 @@ impl Run {
         file: Option<&'a SpillFile>,
         buffer_bytes: usize,
     ) -> Result<Cursor<'a>, SpillError> {
-        let mut cursor = match self {
-            Run::Memory { accesses, order } => {
-                let first = |range| order.partition_point(|n| range_of((n >> 32) as u32) < range);
-                Cursor {
-                    group: None,
-                    rest: Rest::Memory {
-                        accesses,
-                        order: &order[first(range)..first(range + 1)],
-                    },
-                }
-            }
-            Run::File { starts } => Cursor {
-                group: None,
-                rest: Rest::File(Reading {
-                    file,
-                    at: starts[range],
-                    end: starts[range + 1],
-                    buffer: Vec::new(),
-                    used: 0,
-                    buffer_bytes: buffer_bytes.max(2 * MOST_BYTES),
-                }),
-            },
+        let (start, end) = (self.starts[range], self.starts[range + 1]);
+        let bytes = match &self.place {
+            Place::Memory(bytes) => Bytes::Memory(&bytes[start as usize..end as usize]),
+            Place::File(at) => Bytes::File(Reading {
+                file,
+                at: at + start,
+                end: at + end,
+                buffer: Vec::new(),
+                used: 0,
+                buffer_bytes: buffer_bytes.max(2 * MOST_BYTES),
+            }),
         };
+        let mut cursor = Cursor { group: None, bytes };
         cursor.next_group()?;
         Ok(cursor)
     }
@@ -111,14 +106,12 @@ impl Run {
 /// A place in a range of a run: before the accesses of a line.
 pub(super) struct Cursor<'a> {
     group: Option<(SortKey, u32)>,
-    rest: Rest<'a>,
+    bytes: Bytes<'a>,
 }
 
-enum Rest<'a> {
-    Memory {
-        accesses: &'a [LineAccess],
-        order: &'a [u64],
-    },
+/// What comes next in a range.
+enum Bytes<'a> {
+    Memory(&'a [u8]),
     File(Reading<'a>),
 }
 
@@ -146,62 +139,73 @@ impl Cursor<'_> {
         let Some((key, count)) = self.group else {
             return Ok(());
         };
-        match &mut self.rest {
-            Rest::Memory { accesses, order } => {
-                let (line, rest) = order.split_at(count as usize);
-                for number in line {
-                    take(&accesses[*number as u32 as usize]);
-                }
-                *order = rest;
+        // Packing leaves out what the line's code says.
+        let mut access = LineAccess::default();
+        for _ in 0..count {
+            let bytes = self.bytes.next(MOST_BYTES)?;
+            match coding::take(bytes, &mut access) {
+                Some(len) => self.bytes.pass(len),
+                None => return Err(self.bytes.changed()),
             }
-            Rest::File(reading) => {
-                let mut access = LineAccess::default();
-                for _ in 0..count {
-                    reading.refill(MOST_BYTES)?;
-                    let bytes = &reading.buffer[reading.used..];
-                    let len = coding::take(bytes, &mut access).ok_or_else(|| reading.changed())?;
-                    reading.used += len;
-                    let mut whole = access;
-                    whole.set_code(key.code);
-                    take(&whole);
-                }
-            }
+            access.set_code(key.code);
+            take(&access);
         }
         self.next_group()
     }
 
     fn next_group(&mut self) -> Result<(), SpillError> {
-        self.group = match &mut self.rest {
-            Rest::Memory { accesses, order } => order.first().map(|first| {
-                let code = |number: &u64| accesses[*number as u32 as usize].code();
-                let line = code(first);
-                let same = |number: &&u64| code(number) == line;
-                let count = order.iter().take_while(same).count();
-                let hash = (first >> 32) as u32;
-                (SortKey { hash, code: line }, count as u32)
-            }),
-            Rest::File(reading) => reading.group()?,
+        let bytes = self.bytes.next(GROUP_BYTES)?;
+        if bytes.is_empty() {
+            self.group = None;
+            return Ok(());
+        }
+        let Some((code, count)) = coding::group(bytes) else {
+            return Err(self.bytes.changed());
         };
+        self.bytes.pass(GROUP_BYTES);
+        self.group = Some((SortKey::of_code(code), count));
         Ok(())
     }
 }
 
-impl Reading<'_> {
-    fn changed(&self) -> SpillError {
-        match self.file {
-            Some(file) => file.changed(),
-            None => SpillError::Thread(std::io::Error::other("a run without its file")),
+impl Bytes<'_> {
+    /// So many bytes or more, or all that are left.
+    fn next(&mut self, least: usize) -> Result<&[u8], SpillError> {
+        match self {
+            Bytes::Memory(bytes) => Ok(bytes),
+            Bytes::File(reading) => {
+                reading.refill(least)?;
+                Ok(&reading.buffer[reading.used..])
+            }
         }
     }
 
-    /// Has so many bytes in the buffer, or all that are left.
+    /// Goes on behind so many of the bytes that [`next`](Bytes::next) gave.
+    fn pass(&mut self, len: usize) {
+        match self {
+            Bytes::Memory(bytes) => *bytes = bytes.get(len..).unwrap_or_default(),
+            Bytes::File(reading) => reading.used += len,
+        }
+    }
+
+    fn changed(&self) -> SpillError {
+        match self {
+            Bytes::File(Reading {
+                file: Some(file), ..
+            }) => file.changed(),
+            _ => SpillError::changed("memory".into()),
+        }
+    }
+}
+
+impl Reading<'_> {
     fn refill(&mut self, least: usize) -> Result<(), SpillError> {
         let has = self.buffer.len() - self.used;
         if has >= least || self.at == self.end {
             return Ok(());
         }
         let Some(file) = self.file else {
-            return Err(self.changed());
+            return Err(SpillError::changed("no file".into()));
         };
         self.buffer.drain(..self.used);
         self.used = 0;
@@ -210,16 +214,5 @@ impl Reading<'_> {
         file.read(self.at, &mut self.buffer[has..])?;
         self.at += more as u64;
         Ok(())
-    }
-
-    fn group(&mut self) -> Result<Option<(SortKey, u32)>, SpillError> {
-        self.refill(GROUP_BYTES)?;
-        if self.used == self.buffer.len() {
-            return Ok(None);
-        }
-        let head = coding::group(&self.buffer[self.used..]);
-        let (code, count) = head.ok_or_else(|| self.changed())?;
-        self.used += GROUP_BYTES;
-        Ok(Some((SortKey::of_code(code), count)))
     }
 }

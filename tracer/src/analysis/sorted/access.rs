@@ -255,7 +255,7 @@ mod tests {
             Place::Shared {
                 dev: 9,
                 inode: 5,
-                offset: u64::MAX & !63,
+                offset: !63,
             },
         ];
         for (n, place) in (0..).zip(places) {
