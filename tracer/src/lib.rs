@@ -24,5 +24,6 @@ pub mod report;
 pub mod session;
 pub mod source;
 pub mod space;
+pub mod spill;
 pub mod sys;
 pub mod watch;

@@ -1,17 +1,23 @@
 //! The one way from events to a report, for live and recorded input alike.
 
+mod lines;
+
 use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Basis, LineKey, LineSize, Pid, Place},
     analysis::{AnalysisOptions, LineTable, Totals, WatchBounds, WatchedLines},
     event::{Allocation, Batch, Context, ContextKind, Tally, WatchTally, Window},
-    finding::{JudgedPair, Judgement, Shown, Thresholds, judge_all, judge_pairs, shown},
+    finding::{JudgedPair, Judgement, Shown, Thresholds, judge_pairs, shown},
     heap::HeapIndex,
     space::AddressSpaces,
+    spill::{SortedLines, SpillError, SpillOptions},
 };
+use lines::{JudgedLines, Lines};
 
-/// Folds a stream of batches.
+/// Folds a stream of batches. Of a live stream it can be asked at any time what it judges, and drops lines to stay
+/// within bounds ([`new`](Pipeline::new)); a recorded one is judged at its end, from all of it
+/// ([`sorted`](Pipeline::sorted)). Where nothing was dropped, both judge the same.
 pub struct Pipeline {
     /// Meaning of addresses so far.
     pub spaces: AddressSpaces,
@@ -23,7 +29,7 @@ pub struct Pipeline {
     pub accesses: u64,
     /// Whose memory the heap is, where that was followed.
     pub heap: HeapIndex,
-    lines: LineTable,
+    lines: Lines,
     watched: WatchedLines,
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
     shown: FxHashMap<LineKey, (Shown, u64)>,
@@ -33,13 +39,27 @@ pub struct Pipeline {
 impl Pipeline {
     /// Nothing observed yet.
     pub fn new(options: AnalysisOptions, thresholds: Thresholds) -> Pipeline {
+        Pipeline::onto(Lines::Table(LineTable::new(options)), &options, thresholds)
+    }
+
+    /// Nothing observed yet; judges when [`finish`](Pipeline::finish) is called, and nothing before.
+    pub fn sorted(
+        options: AnalysisOptions,
+        thresholds: Thresholds,
+        spill: SpillOptions,
+    ) -> Pipeline {
+        let lines = Lines::Sorting(Box::new(SortedLines::new(&options, spill)));
+        Pipeline::onto(lines, &options, thresholds)
+    }
+
+    fn onto(lines: Lines, options: &AnalysisOptions, thresholds: Thresholds) -> Pipeline {
         Pipeline {
             spaces: AddressSpaces::default(),
             tally: Tally::default(),
             watch_tally: WatchTally::default(),
             accesses: 0,
             heap: HeapIndex::default(),
-            lines: LineTable::new(options),
+            lines,
             watched: WatchedLines::new(options.line_size, WatchBounds::default()),
             shown: FxHashMap::default(),
             thresholds,
@@ -117,10 +137,33 @@ impl Pipeline {
         }
     }
 
+    /// Ends the stream: what is being sorted is folded and judged. Nothing may be fed after. Of a pipeline that does
+    /// not sort, nothing.
+    pub fn finish(&mut self) -> Result<(), SpillError> {
+        let line_size = self.line_size();
+        let lines = Lines::Table(LineTable::new(AnalysisOptions::default()));
+        self.lines = match std::mem::replace(&mut self.lines, lines) {
+            Lines::Sorting(sorting) => Lines::Judged(JudgedLines::of(
+                sorting.finish()?,
+                line_size,
+                &self.watched,
+                self.tally.sampled_ns,
+                &self.thresholds,
+            )?),
+            others => others,
+        };
+        Ok(())
+    }
+
+    /// Whether feeding more is in vain; [`finish`](Pipeline::finish) says why.
+    pub fn has_failed(&self) -> bool {
+        matches!(&self.lines, Lines::Sorting(sorting) if sorting.has_failed())
+    }
+
     /// Judges what was seen so far; ranked by cost. May be asked at any time.
     pub fn judge(&self) -> Vec<Judgement> {
         let sampled_ns = self.tally.sampled_ns;
-        let mut judgements = judge_all(&self.lines, &self.watched, sampled_ns, &self.thresholds);
+        let mut judgements = (self.lines).judge(&self.watched, sampled_ns, &self.thresholds);
         for judgement in &mut judgements {
             if let Some(watched) = &mut judgement.watched {
                 watched.since_ns = self
@@ -134,7 +177,8 @@ impl Pipeline {
 
     /// Read-then-write pairs of the watched lines, those with a hint first.
     pub fn pairs(&self) -> Vec<JudgedPair> {
-        judge_pairs(&self.lines, &self.watched, &self.thresholds.pairs)
+        let sampled = |key| self.lines.sampled(key);
+        judge_pairs(&self.watched, sampled, &self.thresholds.pairs)
     }
 
     /// What watch windows have shown so far.
@@ -149,15 +193,12 @@ impl Pipeline {
 
     /// Lines in the table.
     pub fn lines(&self) -> u64 {
-        self.lines.len() as u64
+        self.lines.lines()
     }
 
     /// Of those, touched by several threads.
     pub fn shared_lines(&self) -> u64 {
-        self.lines
-            .lines()
-            .filter(|(_, line)| line.several_threads())
-            .count() as u64
+        self.lines.shared_lines()
     }
 
     /// The limits in force.
@@ -240,7 +281,10 @@ mod tests {
         batch.windows = vec![window(10, 20), window(30, 40)];
         pipeline.feed(&batch);
         let line = pipeline.watched().lines().next().unwrap();
-        let (table_key, _) = pipeline.lines.lines().next().unwrap();
+        let Lines::Table(table) = &pipeline.lines else {
+            panic!("a live pipeline keeps a table");
+        };
+        let (table_key, _) = table.lines().next().unwrap();
         assert_eq!(line.key(), table_key);
         assert_eq!((line.counts().windows, line.counts().accesses), (2, 2));
     }

@@ -123,17 +123,94 @@ impl ThreadState {
     }
 }
 
+/// What a mapping makes of the addresses in it.
+#[derive(Clone, Copy, Debug)]
+struct Resolved {
+    pid: Pid,
+    space: SpaceId,
+    start: u64,
+    end: u64,
+    shared: Option<SharedMapping>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SharedMapping {
+    dev: u64,
+    inode: u64,
+    file_offset: u64,
+}
+
+impl Resolved {
+    fn place(&self, addr: u64) -> (SpaceId, Place) {
+        let place = match self.shared {
+            Some(SharedMapping {
+                dev,
+                inode,
+                file_offset,
+            }) => Place::Shared {
+                dev,
+                inode,
+                offset: (addr - self.start).wrapping_add(file_offset),
+            },
+            None => Place::Private {
+                space: self.space,
+                addr,
+            },
+        };
+        (self.space, place)
+    }
+}
+
+/// Addresses are resolved in the same few mappings again and again: a slot for each process and stretch of memory.
+#[derive(Debug, Default)]
+struct Recent(Vec<Option<Resolved>>);
+
+/// Slots; 56 KiB of them.
+const RECENT_SLOTS: usize = 1 << 10;
+/// Bytes of a stretch: smaller than most mappings that programs keep their data in.
+const STRETCH_SHIFT: u32 = 16;
+
+impl Recent {
+    fn slot(pid: Pid, addr: u64) -> usize {
+        let mixed = (addr >> STRETCH_SHIFT) ^ u64::from(pid.0).rotate_right(32);
+        let mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - RECENT_SLOTS.ilog2())) as usize
+    }
+
+    fn get(&self, pid: Pid, addr: u64) -> Option<&Resolved> {
+        let known = self.0.get(Recent::slot(pid, addr))?.as_ref()?;
+        (known.pid == pid && addr >= known.start && addr < known.end).then_some(known)
+    }
+
+    fn put(&mut self, addr: u64, known: Resolved) {
+        self.0.resize(RECENT_SLOTS, None);
+        self.0[Recent::slot(known.pid, addr)] = Some(known);
+    }
+
+    /// Meanings have changed.
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 /// All address spaces seen so far.
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     spaces: Vec<Space>,
     current: FxHashMap<Pid, SpaceId>,
     threads: FxHashMap<Tid, ThreadState>,
+    recent: Recent,
 }
 
 impl AddressSpaces {
     /// Applies one event.
     pub fn apply(&mut self, context: &Context) {
+        if !matches!(
+            context.kind,
+            ContextKind::Thread { .. } | ContextKind::LocalStorage { .. }
+        ) {
+            self.recent.clear();
+        }
         match &context.kind {
             ContextKind::Mapping { pid, mapping } => {
                 let id = self.space(*pid);
@@ -244,21 +321,31 @@ impl AddressSpaces {
 
     /// Resolves an address of a process to the memory it stands for, and marks the space as used.
     pub fn place(&mut self, pid: Pid, addr: u64) -> (SpaceId, Place) {
+        if let Some(known) = self.recent.get(pid, addr) {
+            return known.place(addr);
+        }
         let id = self.space(pid);
         let space = &mut self.spaces[id.0 as usize];
         space.used = true;
         if addr >= KERNEL_START {
             return (id, Place::Kernel { addr });
         }
-        let place = match space.mappings.find(addr) {
-            Some(m) if m.shared && m.inode != 0 => Place::Shared {
-                dev: m.dev,
-                inode: m.inode,
-                offset: (addr - m.start).wrapping_add(m.file_offset),
-            },
-            _ => Place::Private { space: id, addr },
+        let Some(mapping) = space.mappings.find(addr) else {
+            return (id, Place::Private { space: id, addr });
         };
-        (id, place)
+        let known = Resolved {
+            pid,
+            space: id,
+            start: mapping.start,
+            end: mapping.end(),
+            shared: (mapping.shared && mapping.inode != 0).then_some(SharedMapping {
+                dev: mapping.dev,
+                inode: mapping.inode,
+                file_offset: mapping.file_offset,
+            }),
+        };
+        self.recent.put(addr, known);
+        known.place(addr)
     }
 
     /// Resolves an access to the memory it touched. Where no mapping is known, as of a process that was there before
@@ -444,6 +531,41 @@ mod tests {
         assert!(matches!(at(2, 0x30_0000, 0), Place::Private { .. }));
         assert!(matches!(at(1, 0x20_0040, 0x9000), Place::Private { .. }));
         assert!(matches!(at(2, u64::MAX - 7, 0x9000), Place::Kernel { .. }));
+    }
+
+    #[test]
+    fn a_mapping_put_over_another_is_seen_by_the_very_next_access() {
+        let mut spaces = AddressSpaces::default();
+        let shm = |start, inode| Mapping {
+            inode,
+            dev: 1,
+            shared: true,
+            ..mapping(start, 0x2000, "/dev/shm/a")
+        };
+        map(&mut spaces, 1, shm(0x10_0000, 42));
+        let shared = |offset, inode| Place::Shared {
+            dev: 1,
+            inode,
+            offset,
+        };
+        for _ in 0..2 {
+            assert_eq!(spaces.place(Pid(1), 0x10_1040).1, shared(0x1040, 42));
+        }
+        map(&mut spaces, 1, shm(0x10_1000, 43));
+        for _ in 0..2 {
+            assert_eq!(spaces.place(Pid(1), 0x10_1040).1, shared(0x40, 43));
+            assert_eq!(spaces.place(Pid(1), 0x10_0040).1, shared(0x40, 42));
+        }
+        let exec = ContextKind::Comm {
+            pid: Pid(1),
+            tid: Tid(1),
+            comm: "new".into(),
+            exec: true,
+        };
+        apply(&mut spaces, exec);
+        let (space, place) = spaces.place(Pid(1), 0x10_0040);
+        let addr = 0x10_0040;
+        assert_eq!(place, Place::Private { space, addr });
     }
 
     #[test]

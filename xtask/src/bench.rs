@@ -14,6 +14,7 @@ mod memory;
 mod overhead;
 mod peer;
 mod program;
+mod scale;
 mod slowdown;
 mod symbolize;
 mod typed;
@@ -39,6 +40,9 @@ pub struct Options {
     /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
+    /// Millions of samples in each session of `scale`; 1 and 10 unless given.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1000))]
+    millions: Vec<u64>,
     /// Explain the benchmarks and stop.
     #[arg(long)]
     list: bool,
@@ -66,6 +70,7 @@ static BENCHES: &[&Bench] = &[
     &memory::BENCH,
     &library::RECORDER,
     &library::ANALYSIS,
+    &scale::BENCH,
     &symbolize::BENCH,
     &typed::BENCH,
     &fuzz::BENCH,
@@ -80,6 +85,8 @@ struct Plan {
     /// Inputs for each target of `fuzz`.
     inputs: u32,
     workloads: Vec<String>,
+    /// Of each session of `scale`.
+    millions: Vec<u64>,
     /// The release build of cohtrace.
     tool: PathBuf,
     /// Whether perf can be run here.
@@ -111,6 +118,7 @@ pub fn run(options: &Options) -> Result<()> {
         runs: options.runs.unwrap_or(20),
         inputs: options.runs.unwrap_or(200_000),
         workloads,
+        millions: options.millions.clone(),
         tool: if chosen.iter().all(|bench| is_of_symbolizer(bench)) {
             PathBuf::new()
         } else {

@@ -1,7 +1,8 @@
 //! What the library costs per access, without the kernel: `library [recorder|analysis].. [--rounds N]
-//! [--session NAME.coh]`. The session is measured beside the made-up stream.
+//! [--session NAME.coh]`. The session is measured beside the made-up stream. `library generate --output NAME.coh
+//! [--samples N] [--lines N] [--threads N] [--seed N]` makes a session as long as asked.
 //!
-//! `cargo xtask bench recorder analysis` runs it; built with the release settings.
+//! `cargo xtask bench recorder analysis scale` runs it; built with the release settings.
 #![expect(
     clippy::print_stdout,
     reason = "tables on standard output are its purpose"
@@ -9,6 +10,7 @@
 
 mod analysis;
 mod decode;
+mod generate;
 mod input;
 mod recorder;
 mod stream;
@@ -25,6 +27,8 @@ fn main() -> anyhow::Result<()> {
     let mut rounds = 5;
     let mut session: Option<PathBuf> = None;
     let mut names = Vec::new();
+    let mut shape = generate::Shape::default();
+    let mut output: Option<PathBuf> = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -38,8 +42,27 @@ fn main() -> anyhow::Result<()> {
                 let path = arguments.next().context("--session takes a directory")?;
                 session = Some(path.into());
             }
+            "--output" => {
+                let path = arguments.next().context("--output takes a directory")?;
+                output = Some(path.into());
+            }
+            "--samples" | "--lines" | "--threads" | "--seed" => {
+                let number = arguments.next().unwrap_or_default();
+                let number: u64 = number
+                    .parse()
+                    .with_context(|| format!("{argument} takes a number"))?;
+                match &*argument {
+                    "--samples" => shape.samples = number,
+                    "--lines" => shape.lines = number,
+                    "--threads" => shape.threads = number.try_into()?,
+                    _ => shape.seed = number,
+                }
+            }
             _ => names.push(argument),
         }
+    }
+    if names == ["generate"] {
+        return generate::run(shape, &output.context("generate needs --output")?);
     }
     if names.is_empty() {
         names = vec!["recorder".to_owned(), "analysis".to_owned()];
@@ -59,7 +82,7 @@ fn main() -> anyhow::Result<()> {
                 println!();
                 decode::run(rounds)?;
             }
-            other => bail!("{other} is neither recorder nor analysis"),
+            other => bail!("{other} is none of recorder, analysis, generate"),
         }
     }
     Ok(())

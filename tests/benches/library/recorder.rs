@@ -89,7 +89,7 @@ fn read(path: &Path) -> anyhow::Result<(u64, Duration)> {
 }
 
 /// Bytes of all files below a directory.
-fn size(directory: &Path) -> anyhow::Result<u64> {
+pub fn size(directory: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -154,7 +154,7 @@ impl Random {
     }
 
     /// Below the limit, the small ones more often: each halving of the range is as likely as the next.
-    fn skewed(&mut self, limit: u64) -> u64 {
+    pub fn skewed(&mut self, limit: u64) -> u64 {
         let range = (limit >> self.below(u64::from(limit.ilog2()))).max(1);
         self.below(range)
     }

@@ -36,7 +36,7 @@ pub(super) const MAX_WINDOW_SLICES: Slice = 4;
 const MAX_SITES: usize = 4096;
 
 /// The part of an access that falls on one line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) offset: u8,
     pub(super) size: u8,

@@ -7,6 +7,7 @@
 
 mod conflict;
 mod cpu_set;
+mod cut;
 mod groups;
 mod lifetimes;
 mod line;
@@ -17,6 +18,7 @@ mod pmu;
 mod sharing;
 mod site;
 mod small_map;
+mod sorted;
 mod table;
 mod watched;
 mod watched_line;
@@ -37,6 +39,7 @@ pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use sharing::{Evidence, Sharing};
 pub use site::{Site, SiteCounts};
+pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};
 pub use watched::{WatchBounds, WatchedLines, WatchedTotals};
 pub use watched_line::{TrappedSite, WatchedCounts, WatchedLine, WatchedThread};

@@ -6,6 +6,7 @@ use crate::{
     access::{Access, LineKey, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions, PmuCounts,
+        cut::{cut, slice_of},
         line::{Line, MAX_WINDOW_SLICES, Piece, Slice},
         pmu::is_store_sample,
         site::SiteKey,
@@ -42,7 +43,7 @@ impl Totals {
         self.pmu_stores.sampled - self.pmu_stores.timed
     }
 
-    fn count_pmu(&mut self, access: &Access) {
+    pub(crate) fn count_pmu(&mut self, access: &Access) {
         if is_store_sample(access) {
             self.pmu_stores.count(access);
         } else {
@@ -82,32 +83,15 @@ impl LineTable {
     /// (not known to the decoder) counts as the one byte that is certain.
     pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
         let line_size = self.options.line_size;
-        // 13 years of 100 ms slices; a time beyond is damage and joins the last one.
-        let slice = Slice::try_from(access.time_ns / self.slice_ns).unwrap_or(Slice::MAX);
+        let slice = slice_of(access.time_ns, self.slice_ns);
         self.newest_slice = self.newest_slice.max(slice);
         self.totals.accesses += 1;
         self.totals.count_pmu(access);
-        let mut cost_ns = u64::from(access.cost_ns);
+        let cost_ns = u64::from(access.cost_ns);
         self.totals.cost_ns = self.totals.cost_ns.saturating_add(cost_ns);
-        let mut position = place.position();
-        let mut remaining = u64::from(access.size).max(1);
-        loop {
-            let here = place.at(position);
-            let offset = here.offset_in_line(line_size);
-            let size = remaining.min(line_size.bytes() - u64::from(offset));
-            let piece = Piece {
-                offset,
-                size: size as u8,
-                cost_ns,
-            };
-            self.observe_piece(access, here.line(line_size), piece, space, slice);
-            cost_ns = 0;
-            remaining -= size;
-            match position.checked_add(size) {
-                Some(next) if remaining > 0 && place.reaches(next) => position = next,
-                _ => break,
-            }
-        }
+        cut(access, place, line_size, |key, piece| {
+            self.observe_piece(access, key, piece, space, slice);
+        });
     }
 
     fn observe_piece(

@@ -182,6 +182,15 @@ pub struct AnalysisArgs {
     pub slice: u64,
 }
 
+/// How much memory the analysis of a session may take.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// Memory in which accesses are sorted; what does not fit goes to a temporary file (in TMPDIR, else beside the
+    /// session). Changes no result. [default: a quarter of the machine's memory, at most 256M]
+    #[arg(long, value_name = "SIZE", value_parser = memory_bytes)]
+    pub memory: Option<u64>,
+}
+
 /// How to print.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
@@ -259,6 +268,8 @@ pub struct ReportArgs {
     pub session: PathBuf,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
     /// How to print: for people, for programs (schema 1), or as `perf c2c report --stdio` does, with our verdicts,
@@ -365,6 +376,8 @@ pub struct PairsArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
+    pub memory: MemoryArgs,
+    #[command(flatten)]
     pub pairs: PairArgs,
     /// Print the pairs as JSON: the `pairs` of the report.
     #[arg(long)]
@@ -385,6 +398,8 @@ pub struct LayoutArgs {
     pub finding: FindingId,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -496,6 +511,22 @@ fn line_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A number of bytes, or of KiB, MiB or GiB with K, M or G behind it.
+fn memory_bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    match number.and_then(|number| number.checked_mul(1 << shift)) {
+        Some(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        Some(_) => Err("expected at least 1M".into()),
+        None => Err("expected a size such as 64M or 2G".into()),
+    }
+}
+
 fn ring_kib(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(kib) if kib.is_power_of_two() && (64..=262_144).contains(&kib) => Ok(kib),
@@ -552,6 +583,17 @@ mod tests {
             ["--overhead", "51"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_size_of_memory_has_a_unit_or_none() {
+        assert_eq!(memory_bytes("64M"), Ok(64 << 20));
+        assert_eq!(memory_bytes("2g"), Ok(2 << 30));
+        assert_eq!(memory_bytes("2048K"), Ok(2 << 20));
+        assert_eq!(memory_bytes("1048576"), Ok(1 << 20));
+        for bad in ["", "M", "0", "1K", "-1M", "1.5G", "64MB", "99999999999999G"] {
+            assert!(memory_bytes(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{
-    args::AnalysisArgs,
+    args::{AnalysisArgs, MemoryArgs},
     report::{Replayed, make, replay},
 };
 use crate::{
@@ -29,8 +29,9 @@ pub fn of_session(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
+    memory: &MemoryArgs,
 ) -> Result<(String, Report)> {
-    let replayed = replay(path, analysis, pairs)?;
+    let replayed = replay(path, analysis, pairs, memory)?;
     let Replayed {
         pipeline,
         modules,
@@ -82,7 +83,7 @@ fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
             while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
                 spaces.apply(due);
             }
-            let (space, place) = spaces.place(access.pid, access.addr);
+            let (space, place) = spaces.place_of(access);
             let known = |addr: u64| spaces.mapping(space, addr).is_some();
             let data = if access.kernel {
                 access.addr >= KERNEL_START

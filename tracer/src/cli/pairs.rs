@@ -9,7 +9,8 @@ use crate::report::{json, text};
 
 /// Prints the pairs; nothing else of the report.
 pub fn run(args: &PairsArgs) -> Result<ExitCode> {
-    let report = report::of_session(&args.session, &args.analysis, args.pairs.thresholds())?;
+    let pairs = args.pairs.thresholds();
+    let report = report::of_session(&args.session, &args.analysis, pairs, &args.memory)?;
     let rendered = if args.json {
         json::render_pairs(&report)
     } else {

@@ -1,11 +1,15 @@
 //! `report`: session → pipeline → report; and how `attach` makes its own.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 
 use super::{
-    args::{AnalysisArgs, ReportArgs, ReportFormat},
+    args::{AnalysisArgs, MemoryArgs, ReportArgs, ReportFormat},
     c2c, heap_options, output, watch_options,
 };
 use crate::{
@@ -18,6 +22,7 @@ use crate::{
     pipeline::Pipeline,
     report::{self, HeapFacts, RunFacts, WatchFacts, model},
     session::{Meta, SessionReader},
+    spill::{Budget, SpillOptions},
 };
 
 /// What the report says of a run besides what the pipeline counted.
@@ -49,10 +54,10 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     let pairs = args.pairs.thresholds();
     let session = || args.session.display().to_string();
     if args.format == ReportFormat::C2c {
-        let (tables, report) = c2c::of_session(&args.session, &args.analysis, pairs)?;
+        let (tables, report) = c2c::of_session(&args.session, &args.analysis, pairs, &args.memory)?;
         return output::write(&tables, &report, &args.output).with_context(session);
     }
-    let report = of_session(&args.session, &args.analysis, pairs)?;
+    let report = of_session(&args.session, &args.analysis, pairs, &args.memory)?;
     let json = args.output.json || args.format == ReportFormat::Json;
     output::print_as(&report, json, &args.output).with_context(session)
 }
@@ -67,19 +72,26 @@ pub struct Replayed {
     pub description: RunDescription,
 }
 
-/// Reads a session to its end.
-pub fn replay(path: &Path, analysis: &AnalysisArgs, pairs: PairThresholds) -> Result<Replayed> {
+/// Reads a session to its end, and judges it as a whole.
+pub fn replay(
+    path: &Path,
+    analysis: &AnalysisArgs,
+    pairs: PairThresholds,
+    memory: &MemoryArgs,
+) -> Result<Replayed> {
     let mut reader = SessionReader::open(path)?;
     let frequency_hz = reader.meta().frequency_hz;
-    let mut pipeline = Pipeline::new(
+    let mut pipeline = Pipeline::sorted(
         analysis_options(analysis, frequency_hz),
         thresholds(analysis, pairs),
+        spill_options(path, memory),
     );
     let mut batch = Batch::default();
-    while reader.next_batch(&mut batch)? {
+    while !pipeline.has_failed() && reader.next_batch(&mut batch)? {
         pipeline.feed(&batch);
         batch.clear();
     }
+    pipeline.finish()?;
     let mut description = describe(reader.meta());
     description.caveats = reader.caveats().iter().map(ToString::to_string).collect();
     let boot = &reader.meta().boot_id;
@@ -99,8 +111,9 @@ pub fn of_session(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
+    memory: &MemoryArgs,
 ) -> Result<model::Report> {
-    let replayed = replay(path, analysis, pairs)?;
+    let replayed = replay(path, analysis, pairs, memory)?;
     Ok(make(
         &replayed.pipeline,
         &replayed.modules,
@@ -189,6 +202,36 @@ pub fn analysis_options(args: &AnalysisArgs, frequency_hz: Option<u64>) -> Analy
         sample_period_ns: frequency_hz.map_or(0, |hz| 1_000_000_000 / hz.max(1)),
         ..AnalysisOptions::default()
     }
+}
+
+/// How much memory the sort takes, and where it goes beyond.
+fn spill_options(session: &Path, memory: &MemoryArgs) -> SpillOptions {
+    let budget = memory.memory.map(Budget);
+    // What is beside the session is on a disk; /tmp is memory on many machines.
+    let asked = std::env::var_os("TMPDIR").filter(|directory| !directory.is_empty());
+    let beside = session.parent().map(|parent| match parent.as_os_str() {
+        empty if empty.is_empty() => PathBuf::from("."),
+        _ => parent.to_owned(),
+    });
+    let directories = match asked {
+        Some(asked) => vec![asked.into()],
+        None => beside.into_iter().chain([std::env::temp_dir()]).collect(),
+    };
+    SpillOptions {
+        budget: budget.unwrap_or_else(|| Budget::standard(machine_bytes())),
+        directories,
+        threads: std::thread::available_parallelism().map_or(1, Into::into),
+    }
+}
+
+/// Memory of the machine, proc_meminfo(5).
+fn machine_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// The granule of that many bytes, which the command line has checked.

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::{Hint, PairThresholds, hint};
 use crate::{
     access::{ByteSet, LineKey},
-    analysis::{LineTable, Pair, WatchedLines},
+    analysis::{Pair, WatchedLines},
 };
 
 /// A pair that was seen fewer times is left out: it may be the end of one phase and the start of another.
@@ -23,19 +23,16 @@ pub struct JudgedPair {
 }
 
 /// Judges the pairs of every watched line: those with a hint first, then by how often the windows saw them.
+/// `sampled` says which bytes of a line samples saw accessed.
 pub fn judge_pairs(
-    table: &LineTable,
     watched: &WatchedLines,
+    sampled: impl Fn(LineKey) -> ByteSet,
     limits: &PairThresholds,
 ) -> Vec<JudgedPair> {
-    let line_size = table.line_size();
     let mut judged: Vec<JudgedPair> = watched
         .lines()
         .flat_map(|line| {
-            let sites = table.get(line.key()).map(super::Line::sites);
-            let sampled = sites.iter().flatten();
-            let sampled = sampled.fold(0, |all, site| all | site.site.bytes(line_size).0);
-            let pairs = line.pairs(ByteSet(sampled)).into_iter();
+            let pairs = line.pairs(sampled(line.key())).into_iter();
             pairs.map(|pair| JudgedPair {
                 line: line.key(),
                 hint: hint(&pair, limits),

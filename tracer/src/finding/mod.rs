@@ -10,6 +10,7 @@ mod facts;
 mod false_sharing;
 mod judged_pairs;
 mod mixed_sharing;
+mod ranking;
 mod read_then_write;
 mod standing;
 mod thresholds;
@@ -36,6 +37,7 @@ mod watched_shapes;
 pub use confirmation::Confidence;
 pub use facts::Fact;
 pub use judged_pairs::{JudgedPair, judge_pairs};
+pub use ranking::Ranking;
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};
 pub use thresholds::Thresholds;
@@ -193,49 +195,18 @@ pub fn judge_all(
     sampled_ns: u64,
     thresholds: &Thresholds,
 ) -> Vec<Judgement> {
-    let model = Model {
+    let untimed_stores = table.totals().untimed_stores();
+    let mut ranking = Ranking::new(
+        watched,
+        table.line_size(),
         sampled_ns,
-        untimed_stores: table.totals().untimed_stores(),
-        line_size: table.line_size(),
+        untimed_stores,
         thresholds,
-    };
-    let mut findings = Vec::new();
-    let mut moving = Vec::new();
-    let mut others = Vec::new();
+    );
     for (key, line) in table.lines() {
-        if !line.several_threads() && !line.taken() {
-            continue;
-        }
-        let candidate = judge(key, line, watched.get(key), &model);
-        if candidate.opinion.standing == Standing::Significant {
-            findings.push(candidate);
-        } else if candidate.opinion.standing.moves() {
-            moving.push(candidate);
-        } else if !line.several_threads() {
-            // A line that only one thread was seen to use, and that hardly moves.
-        } else if worth_listing(&candidate.evidence, &model) {
-            others.push(candidate);
-        }
+        ranking.see(key, line);
     }
-    let by_shared_cost = |a: &Candidate, b: &Candidate| {
-        let cost = |c: &Candidate| c.opinion.shared_cost_ns;
-        let weight = |c: &Candidate| c.evidence.sharing.weight;
-        (cost(b).total_cmp(&cost(a)))
-            .then_with(|| weight(b).total_cmp(&weight(a)))
-            .then_with(|| a.key.cmp(&b.key))
-    };
-    findings.sort_by(by_shared_cost);
-    moving.sort_by(by_shared_cost);
-    others.sort_by_key(|c| {
-        let evidence = &c.evidence;
-        (
-            std::cmp::Reverse((evidence.cost_ns, evidence.samples)),
-            c.key,
-        )
-    });
-    others.truncate(thresholds.insignificant_listed);
-    let candidates = findings.into_iter().chain(moving).chain(others);
-    candidates.map(|c| c.into_judgement(&model)).collect()
+    ranking.judgements()
 }
 
 fn judge<'a>(

@@ -40,25 +40,28 @@ pub(super) fn encode(
     sink.optional_u64s("phys_addr", rows().map(phys_addr))
 }
 
-/// Reads all columns; `first` is the number that the first access must have. The second part is the batch
-/// number of each.
+/// Reads all columns: the number of the first access, the accesses, and the batch number of each.
 pub(super) fn decode(
     source: &mut ColumnSource<'_>,
-    first: u64,
-) -> Result<(Vec<Access>, Vec<u64>), Damage> {
-    source.check_seq(first)?;
+) -> Result<(u64, Vec<Access>, Vec<u64>), Damage> {
+    let first = source.first_seq()?;
     let batches = source.u64s("batch")?;
-    let mut accesses: Vec<Access> = source
-        .u64s("time_ns")?
-        .into_iter()
-        .map(|time_ns| Access {
+    // A few columns at a time: one by one, every pass over the rows would come from memory, and all together would
+    // take as much memory again.
+    let times = source.u64s("time_ns")?.into_iter();
+    let threads = source.u32s("pid")?.into_iter().zip(source.u32s("tid")?);
+    let addresses = source.u64s("ip")?.into_iter().zip(source.u64s("addr")?);
+    let mut accesses: Vec<Access> = (times.zip(source.u32s("cpu")?))
+        .zip(threads)
+        .zip(addresses)
+        .map(|(((time_ns, cpu), (pid, tid)), (ip, addr))| Access {
             time_ns,
-            addr: 0,
-            ip: 0,
+            addr,
+            ip,
             cost_ns: 0,
-            pid: Pid(0),
-            tid: Tid(0),
-            cpu: Cpu(0),
+            pid: Pid(pid),
+            tid: Tid(tid),
+            cpu: Cpu(cpu),
             size: 0,
             op: Op::Load,
             basis: Basis::Stalled,
@@ -67,54 +70,32 @@ pub(super) fn decode(
             measured: Measured::default(),
         })
         .collect();
-    // Column by column, so that only one decoded column is held beside the rows.
-    for (row, value) in accesses.iter_mut().zip(source.u32s("cpu")?) {
-        row.cpu = Cpu(value);
+    let kinds = source.u32s("op")?.into_iter().zip(source.u32s("basis")?);
+    let flags = source.bools("locked")?.into_iter();
+    let flags = flags.zip(source.bools("kernel")?);
+    let sizes = source.u32s("size")?.into_iter();
+    let columns = sizes.zip(source.u32s("cost_ns")?).zip(kinds).zip(flags);
+    for (n, (row, columns)) in accesses.iter_mut().zip(columns).enumerate() {
+        let (((size, cost_ns), (op, basis)), (locked, kernel)) = columns;
+        row.size = u16::try_from(size).map_err(|_| Damage::value("size", n, size))?;
+        row.op = op_of(op).ok_or_else(|| Damage::value("op", n, op))?;
+        row.basis = basis_of(basis).ok_or_else(|| Damage::value("basis", n, basis))?;
+        row.cost_ns = cost_ns;
+        row.locked = locked;
+        row.kernel = kernel;
     }
-    for (row, value) in accesses.iter_mut().zip(source.u32s("pid")?) {
-        row.pid = Pid(value);
+    let sources = source.optional_u64s("data_source")?.into_iter();
+    let measured = sources.zip(source.optional_u32s("latency")?);
+    let measured = measured.zip(source.optional_u64s("phys_addr")?);
+    // Parts of older versions have none of these columns. A zero is damage that says no more than null.
+    for (row, ((source, latency), phys_addr)) in accesses.iter_mut().zip(measured) {
+        row.measured = Measured {
+            source: source.and_then(DataSource::new),
+            latency_cycles: latency.and_then(NonZeroU32::new),
+            phys_addr: phys_addr.and_then(NonZeroU64::new),
+        };
     }
-    for (row, value) in accesses.iter_mut().zip(source.u32s("tid")?) {
-        row.tid = Tid(value);
-    }
-    for (row, value) in accesses.iter_mut().zip(source.u64s("ip")?) {
-        row.ip = value;
-    }
-    for (row, value) in accesses.iter_mut().zip(source.u64s("addr")?) {
-        row.addr = value;
-    }
-    for (n, (row, value)) in accesses.iter_mut().zip(source.u32s("size")?).enumerate() {
-        row.size = u16::try_from(value).map_err(|_| Damage::value("size", n, value))?;
-    }
-    for (n, (row, value)) in accesses.iter_mut().zip(source.u32s("op")?).enumerate() {
-        row.op = op_of(value).ok_or_else(|| Damage::value("op", n, value))?;
-    }
-    for (n, (row, value)) in accesses.iter_mut().zip(source.u32s("basis")?).enumerate() {
-        row.basis = basis_of(value).ok_or_else(|| Damage::value("basis", n, value))?;
-    }
-    for (row, value) in accesses.iter_mut().zip(source.bools("locked")?) {
-        row.locked = value;
-    }
-    for (row, value) in accesses.iter_mut().zip(source.bools("kernel")?) {
-        row.kernel = value;
-    }
-    for (row, value) in accesses.iter_mut().zip(source.u32s("cost_ns")?) {
-        row.cost_ns = value;
-    }
-    // A zero is damage that says no more than null.
-    for (row, value) in accesses
-        .iter_mut()
-        .zip(source.optional_u64s("data_source")?)
-    {
-        row.measured.source = value.and_then(DataSource::new);
-    }
-    for (row, value) in accesses.iter_mut().zip(source.optional_u32s("latency")?) {
-        row.measured.latency_cycles = value.and_then(NonZeroU32::new);
-    }
-    for (row, value) in accesses.iter_mut().zip(source.optional_u64s("phys_addr")?) {
-        row.measured.phys_addr = value.and_then(NonZeroU64::new);
-    }
-    Ok((accesses, batches))
+    Ok((first, accesses, batches))
 }
 
 fn op_code(op: Op) -> u32 {

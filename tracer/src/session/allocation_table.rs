@@ -4,7 +4,7 @@ use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
 use parquet::errors::ParquetError;
 
-use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink, segment::Position};
+use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
 use crate::{
     access::{Pid, Tid},
     event::{Allocation, AllocationKind, HeapPart},
@@ -82,14 +82,12 @@ pub(super) fn encode(
     sink.optional_texts("stack", stacks.iter().map(Option::as_deref))
 }
 
-/// Reads all columns; `first` has the number that the first row must have, and the least of its batch. The second
-/// part is the batch number of each.
+/// Reads all columns: the number of the first event, the events, and the batch number of each.
 pub(super) fn decode(
     source: &mut ColumnSource<'_>,
-    first: Position,
-) -> Result<(Vec<Allocation>, Vec<u64>), Damage> {
-    source.check_seq(first.allocation)?;
-    let batches = source.batches(first.batch)?;
+) -> Result<(u64, Vec<Allocation>, Vec<u64>), Damage> {
+    let first = source.first_seq()?;
+    let batches = source.batches()?;
     let times = source.u64s("time_ns")?;
     let kinds = source.u32s("kind")?;
     let pids = source.u32s("pid")?;
@@ -129,7 +127,7 @@ pub(super) fn decode(
             kind,
         });
     }
-    Ok((events, batches))
+    Ok((first, events, batches))
 }
 
 /// Each distinct stack once.

@@ -25,6 +25,7 @@ mod origin;
 mod part_reader;
 mod part_writer;
 mod parts;
+mod read_ahead;
 mod reader;
 pub mod schema;
 mod seal;

@@ -143,17 +143,24 @@ impl ColumnSource<'_> {
         self.rows
     }
 
-    /// Checks that column `seq` counts the rows from `first` on.
-    pub(super) fn check_seq(&mut self, first: u64) -> Result<(), Damage> {
-        let numbers = self.u64s("seq")?.into_iter().zip(first..);
-        match numbers.enumerate().find(|(_, (seq, n))| seq != n) {
-            Some((row, (seq, _))) => Err(Damage::value("seq", row, seq)),
-            None => Ok(()),
+    /// Checks that column `seq` counts the rows, and gives the number of the first; 0 without rows.
+    pub(super) fn first_seq(&mut self) -> Result<u64, Damage> {
+        let numbers = self.u64s("seq")?;
+        let first = numbers.first().copied().unwrap_or(0);
+        let counted = (0u64..).map(|row| first.checked_add(row));
+        match numbers
+            .iter()
+            .zip(counted)
+            .position(|(seq, n)| Some(*seq) != n)
+        {
+            Some(row) => Err(Damage::value("seq", row, numbers[row])),
+            None => Ok(first),
         }
     }
 
-    /// Column `batch`, which never falls and starts at `least` or later.
-    pub(super) fn batches(&mut self, mut least: u64) -> Result<Vec<u64>, Damage> {
+    /// Column `batch`, which never falls.
+    pub(super) fn batches(&mut self) -> Result<Vec<u64>, Damage> {
+        let mut least = 0;
         let batches = self.u64s("batch")?;
         for (row, batch) in batches.iter().enumerate() {
             // The largest is refused so that the number after it exists.

@@ -177,6 +177,8 @@ fn facts(segment: u32, whole: Option<Whole>) -> Result<String, ParquetError> {
 
 /// The accesses of a segment, which know what else it has.
 pub(super) struct DecodedAccesses {
+    /// Number of the first one.
+    pub first: u64,
     pub accesses: Vec<Access>,
     pub batches: Vec<u64>,
     pub whole: Whole,
@@ -185,6 +187,8 @@ pub(super) struct DecodedAccesses {
 /// The windows of a segment.
 #[derive(Default)]
 pub(super) struct DecodedWindows {
+    /// Number of the first one.
+    pub first: u64,
     pub windows: Vec<Window>,
     pub batches: Vec<u64>,
 }
@@ -192,27 +196,25 @@ pub(super) struct DecodedWindows {
 /// The events of heaps of a segment.
 #[derive(Default)]
 pub(super) struct DecodedAllocations {
+    /// Number of the first one.
+    pub first: u64,
     pub allocations: Vec<Allocation>,
     pub batches: Vec<u64>,
 }
 
-/// Decodes `accesses` of segment `number`; `first` are the numbers its rows must start with.
-pub(super) fn decode_accesses(
-    part: Vec<u8>,
-    number: u32,
-    first: Position,
-) -> Result<DecodedAccesses, Damage> {
+/// Decodes `accesses` of segment `number`.
+pub(super) fn decode_accesses(part: Vec<u8>, number: u32) -> Result<DecodedAccesses, Damage> {
     read_part(&ACCESSES, part, |facts, source| {
         let whole = check_facts(facts, number)?
             .whole
             .ok_or(Damage::Meta("its footer does not count its segment"))?;
         check_count("accesses", source.rows(), whole.accesses)?;
-        let total = whole.tally.total();
-        if total.and_then(|n| n.checked_add(first.counted)).is_none() {
+        if whole.tally.total().is_none() {
             return Err(Damage::Meta("its tally overflows"));
         }
-        let (accesses, batches) = access_table::decode(source, first.access)?;
+        let (first, accesses, batches) = access_table::decode(source)?;
         Ok(DecodedAccesses {
+            first,
             accesses,
             batches,
             whole,
@@ -259,43 +261,36 @@ pub(super) fn decode_local_storage(
     })
 }
 
-/// Decodes `windows` of segment `number`, which must have as many as `whole` says; `first` are the numbers its
-/// rows must start with.
+/// Decodes `windows` of segment `number`, which must have `rows` of them.
 pub(super) fn decode_windows(
     part: Vec<u8>,
     number: u32,
-    whole: &Whole,
-    first: Position,
+    rows: u64,
 ) -> Result<DecodedWindows, Damage> {
     read_part(&WINDOWS, part, |facts, source| {
         check_facts(facts, number)?;
-        check_count("windows", source.rows(), whole.windows)?;
-        let (windows, batches) = window_table::decode(source, first)?;
-        let before = whole.tally.total();
-        let before = before.and_then(|total| total.checked_add(first.counted));
-        let sum = windows.iter().fold(before, |sum, window| {
-            sum?.checked_add(window_table::total(window)?)
-        });
-        if sum.is_none() {
-            return Err(Damage::Meta("its counts overflow"));
-        }
-        Ok(DecodedWindows { windows, batches })
+        check_count("windows", source.rows(), rows)?;
+        let (first, windows, batches) = window_table::decode(source)?;
+        Ok(DecodedWindows {
+            first,
+            windows,
+            batches,
+        })
     })
 }
 
-/// Decodes `allocations` of segment `number`, which must have `rows` of them; `first` are the numbers its rows must
-/// start with.
+/// Decodes `allocations` of segment `number`, which must have `rows` of them.
 pub(super) fn decode_allocations(
     part: Vec<u8>,
     number: u32,
     rows: u64,
-    first: Position,
 ) -> Result<DecodedAllocations, Damage> {
     read_part(&ALLOCATIONS, part, |facts, source| {
         check_facts(facts, number)?;
         check_count("allocations", source.rows(), rows)?;
-        let (allocations, batches) = allocation_table::decode(source, first)?;
+        let (first, allocations, batches) = allocation_table::decode(source)?;
         Ok(DecodedAllocations {
+            first,
             allocations,
             batches,
         })

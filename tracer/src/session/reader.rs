@@ -3,15 +3,14 @@
 //! Of an unfinished recording the last segment may be missing or damaged; that is a caveat. Any other damage
 //! is an error that names the file: a stream with a hole would be judged as if it were whole.
 
-use std::{fmt, path::Path};
+use std::{fmt, path::Path, sync::Arc};
 
 use super::{
     directory::Directory,
-    error::{Damage, SessionError},
+    error::SessionError,
     meta::Meta,
-    parts::{self, DecodedAllocations, DecodedWindows},
-    schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, TASKS, Table, WINDOWS},
-    segment::{self, Bound, Position, Segment},
+    read_ahead::ReadAhead,
+    segment::{Bound, Position, Segment},
 };
 use crate::event::Batch;
 
@@ -52,10 +51,12 @@ impl fmt::Display for Caveat {
     }
 }
 
-/// A session being read. Holds one segment.
+/// A session being read. Holds one segment, and a few that were decoded ahead.
 #[derive(Debug)]
 pub struct SessionReader {
-    directory: Directory,
+    directory: Arc<Directory>,
+    /// From the first segment that is asked for to the last one.
+    ahead: Option<ReadAhead>,
     meta: Meta,
     caveats: Vec<Caveat>,
     /// Segments that there are or should be.
@@ -88,7 +89,8 @@ impl SessionReader {
         caveats.extend(meta.caveats.iter().cloned().map(Caveat::Recorded));
         Ok(SessionReader {
             segments: segments.max(meta.segments),
-            directory,
+            directory: Arc::new(directory),
+            ahead: None,
             meta,
             caveats,
             next_segment: 0,
@@ -115,12 +117,13 @@ impl SessionReader {
         batch.clear();
         while self.next_bound == self.segment.bounds.len() {
             if self.next_segment == self.segments {
+                self.ahead = None;
                 return Ok(false);
             }
             self.next_bound = 0;
             self.given = Bound::default();
             self.segment.clear();
-            match self.read_segment(self.next_segment) {
+            match self.read_segment() {
                 Ok(segment) => self.segment = segment,
                 Err(error) if self.is_last_of_unfinished() => {
                     self.caveats.push(Caveat::LastSegmentLost {
@@ -131,6 +134,7 @@ impl SessionReader {
                 Err(error) => {
                     // Asked again, the reader says the end and not the next segment.
                     self.next_segment = self.segments;
+                    self.ahead = None;
                     return Err(error);
                 }
             }
@@ -149,51 +153,14 @@ impl SessionReader {
         !self.meta.complete && self.next_segment + 1 == self.segments
     }
 
-    fn read_segment(&self, number: u32) -> Result<Segment, SessionError> {
-        let path = |table: &Table| self.directory.part_path(table, number);
-        let damaged = |table: &Table, damage| SessionError::corrupt(&path(table), damage);
-        let accesses = self.directory.read_part(&ACCESSES, number)?;
-        let decoded = parts::decode_accesses(accesses, number, self.first)
-            .map_err(|damage| damaged(&ACCESSES, damage))?;
-        let (mut mappings, mut tasks) = (Vec::new(), Vec::new());
-        if self.wants_part(&MAPPINGS, number, decoded.whole.mappings)? {
-            let part = self.directory.read_part(&MAPPINGS, number)?;
-            mappings = parts::decode_mappings(part, number, decoded.whole.mappings)
-                .map_err(|damage| damaged(&MAPPINGS, damage))?;
-        }
-        if self.wants_part(&TASKS, number, decoded.whole.tasks)? {
-            let part = self.directory.read_part(&TASKS, number)?;
-            tasks = parts::decode_tasks(part, number, decoded.whole.tasks)
-                .map_err(|damage| damaged(&TASKS, damage))?;
-        }
-        if self.wants_part(&LOCAL_STORAGE, number, decoded.whole.local_storage)? {
-            let part = self.directory.read_part(&LOCAL_STORAGE, number)?;
-            let blocks = parts::decode_local_storage(part, number, decoded.whole.local_storage);
-            tasks.extend(blocks.map_err(|damage| damaged(&LOCAL_STORAGE, damage))?);
-        }
-        let mut windows = DecodedWindows::default();
-        if self.wants_part(&WINDOWS, number, decoded.whole.windows)? {
-            let part = self.directory.read_part(&WINDOWS, number)?;
-            windows = parts::decode_windows(part, number, &decoded.whole, self.first)
-                .map_err(|damage| damaged(&WINDOWS, damage))?;
-        }
-        let mut allocations = DecodedAllocations::default();
-        let rows = decoded.whole.allocations;
-        if self.wants_part(&ALLOCATIONS, number, rows)? {
-            let part = self.directory.read_part(&ALLOCATIONS, number)?;
-            allocations = parts::decode_allocations(part, number, rows, self.first)
-                .map_err(|damage| damaged(&ALLOCATIONS, damage))?;
-        }
-        segment::assemble(decoded, mappings, tasks, windows, allocations, self.first)
-            .map_err(|damage| damaged(&ACCESSES, damage))
-    }
-
-    /// Whether a part other than `accesses` is to be read: exactly when it has rows.
-    fn wants_part(&self, table: &Table, number: u32, rows: u64) -> Result<bool, SessionError> {
-        if rows == 0 && self.directory.has_part(table, number) {
-            let path = self.directory.part_path(table, number);
-            return Err(SessionError::corrupt(&path, Damage::UnexpectedPart));
-        }
-        Ok(rows > 0)
+    /// The next segment, decoded ahead.
+    fn read_segment(&mut self) -> Result<Segment, SessionError> {
+        let (directory, segments) = (&self.directory, self.segments);
+        let ahead = (self.ahead).get_or_insert_with(|| ReadAhead::start(directory, segments));
+        let numbered = ahead.take(self.next_segment)?;
+        numbered.from(self.first).map_err(|(table, damage)| {
+            let path = self.directory.part_path(table, self.next_segment);
+            SessionError::corrupt(&path, damage)
+        })
     }
 }

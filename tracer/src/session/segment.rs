@@ -12,6 +12,7 @@ use super::{
     context_tables::Placed,
     error::Damage,
     parts::{DecodedAccesses, DecodedAllocations, DecodedWindows},
+    schema::{ACCESSES, ALLOCATIONS, Table, WINDOWS},
     tally_record::TallyRecord,
     window_table,
 };
@@ -137,19 +138,80 @@ impl Segment {
     }
 }
 
-/// Puts a segment together again and checks that its rows are those of the stream from `first` on.
+/// A segment as its files say, with the numbers that its rows have; 0 where there are none.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    pub segment: Segment,
+    first: Position,
+}
+
+impl Numbered {
+    /// The segment, if its rows are those of the stream from `first` on; else the table that says otherwise.
+    pub(super) fn from(self, first: Position) -> Result<Segment, (&'static Table, Damage)> {
+        let Numbered {
+            segment,
+            first: found,
+        } = self;
+        let numbers = [
+            (
+                &ACCESSES,
+                segment.accesses.len(),
+                found.access,
+                first.access,
+            ),
+            (
+                &ACCESSES,
+                segment.context.len(),
+                found.context,
+                first.context,
+            ),
+            (&WINDOWS, segment.windows.len(), found.window, first.window),
+            (
+                &ALLOCATIONS,
+                segment.allocations.len(),
+                found.allocation,
+                first.allocation,
+            ),
+        ];
+        for (table, rows, found, expected) in numbers {
+            if rows > 0 && found != expected {
+                return Err((table, Damage::value("seq", 0, found)));
+            }
+        }
+        if segment.rows() > 0 && found.batch < first.batch {
+            return Err((&ACCESSES, Damage::value("batch", 0, found.batch)));
+        }
+        let tally = TallyRecord::from(&segment.tally).total();
+        if tally
+            .and_then(|tally| tally.checked_add(first.counted))
+            .is_none()
+        {
+            return Err((&ACCESSES, Damage::Meta("its tally overflows")));
+        }
+        let counted = segment.counted();
+        if counted
+            .and_then(|counted| counted.checked_add(first.counted))
+            .is_none()
+        {
+            return Err((&WINDOWS, Damage::Meta("its counts overflow")));
+        }
+        Ok(segment)
+    }
+}
+
+/// Puts a segment together again and checks that its rows belong together.
 pub(super) fn assemble(
     decoded: DecodedAccesses,
     mappings: Vec<Placed<Context>>,
     tasks: Vec<Placed<Context>>,
     windows: DecodedWindows,
     allocations: DecodedAllocations,
-    first: Position,
-) -> Result<Segment, Damage> {
+) -> Result<Numbered, Damage> {
     let mut placed = mappings;
     placed.extend(tasks);
     placed.sort_by_key(|placed| placed.seq);
-    for (row, (placed, expected)) in placed.iter().zip(first.context..).enumerate() {
+    let first_context = placed.first().map_or(0, |placed| placed.seq);
+    for (row, (placed, expected)) in placed.iter().zip(first_context..).enumerate() {
         if placed.seq != expected {
             return Err(Damage::value("seq", row, placed.seq));
         }
@@ -162,25 +224,30 @@ pub(super) fn assemble(
         &allocations.batches,
     ];
     let mut segment = Segment {
-        bounds: bounds(batches, first.batch)?,
+        bounds: bounds(batches)?,
         accesses: decoded.accesses,
         context: placed.into_iter().map(|placed| placed.row).collect(),
         windows: windows.windows,
         allocations: allocations.allocations,
         tally: Tally::try_from(&decoded.whole.tally)?,
     };
+    let first = Position {
+        access: decoded.first,
+        context: first_context,
+        window: windows.first,
+        allocation: allocations.first,
+        batch: segment.bounds.first().map_or(0, |bound| bound.batch),
+        counted: 0,
+    };
     if segment.bounds.is_empty() && !segment.is_empty() {
-        // Counts alone are a batch too.
-        segment.bounds.push(Bound {
-            batch: first.batch,
-            ..Bound::default()
-        });
+        // Counts alone are a batch too; it has no number.
+        segment.bounds.push(Bound::default());
     }
-    Ok(segment)
+    Ok(Numbered { segment, first })
 }
 
 /// The batches' ends, from the batch number of each row of each table; numbers never decrease.
-fn bounds(batches: [&[u64]; 4], first: u64) -> Result<Vec<Bound>, Damage> {
+fn bounds(batches: [&[u64]; 4]) -> Result<Vec<Bound>, Damage> {
     let mut bounds: Vec<Bound> = Vec::new();
     let mut ends = [0; 4];
     loop {
@@ -191,7 +258,7 @@ fn bounds(batches: [&[u64]; 4], first: u64) -> Result<Vec<Bound>, Damage> {
         let Some(batch) = next.min().copied() else {
             return Ok(bounds);
         };
-        let least = bounds.last().map_or(first, |bound| bound.batch + 1);
+        let least = bounds.last().map_or(0, |bound| bound.batch + 1);
         // The largest is refused so that the number after it exists.
         if batch < least || batch == u64::MAX {
             return Err(Damage::value("batch", ends[0], batch));

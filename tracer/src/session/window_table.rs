@@ -2,7 +2,7 @@
 
 use parquet::errors::ParquetError;
 
-use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink, segment::Position};
+use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
 use crate::{
     access::Pid,
     event::{Breadth, Unresolved, WatchedWord, Window, WindowEnd},
@@ -57,14 +57,12 @@ pub(super) fn encode(
     Ok(())
 }
 
-/// Reads all columns; `first` has the number that the first window must have, and the least of its batch.
-/// The second part is the batch number of each.
+/// Reads all columns: the number of the first window, the windows, and the batch number of each.
 pub(super) fn decode(
     source: &mut ColumnSource<'_>,
-    first: Position,
-) -> Result<(Vec<Window>, Vec<u64>), Damage> {
-    source.check_seq(first.window)?;
-    let batches = source.batches(first.batch)?;
+) -> Result<(u64, Vec<Window>, Vec<u64>), Damage> {
+    let first = source.first_seq()?;
+    let batches = source.batches()?;
     let mut windows: Vec<Window> = source.u64s("number")?.into_iter().map(empty).collect();
     for (row, value) in windows.iter_mut().zip(source.u64s("open_ns")?) {
         row.open_ns = value;
@@ -105,7 +103,7 @@ pub(super) fn decode(
             row.unresolved.extend(count.map(|count| (reason, count)));
         }
     }
-    Ok((windows, batches))
+    Ok((first, windows, batches))
 }
 
 /// Gives each window its word `at`, if it has so many.

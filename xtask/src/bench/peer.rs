@@ -60,6 +60,17 @@ pub fn report(file: &Path) -> Command {
     command
 }
 
+/// `perf c2c report` of a file, printed to nowhere; with `stats` the sums only.
+pub fn c2c_report(file: &Path, stats: bool) -> Command {
+    let mut command = Command::new("perf");
+    command.args(["c2c", "report", "--stdio", "-i"]).arg(file);
+    if stats {
+        command.arg("--stats");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
 /// Samples in a recording.
 pub fn samples(file: &Path) -> Result<u64> {
     let output = Command::new("perf")

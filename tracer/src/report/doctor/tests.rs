@@ -39,7 +39,7 @@ fn root_on_a_guest() -> LiveProbe {
 fn a_guest_reads_from_the_verdict_down_to_the_facts() {
     let diagnosis = diagnosis(&fixture::kvm_amd(), root_on_a_guest());
     assert!(diagnosis.can_run());
-    expect![[r"
+    expect![[r#"
         cohtrace doctor: Linux 6.18.44, x86_64, KVM guest, 2 CPUs
 
         Sources
@@ -48,6 +48,10 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           watch                 ok: data breakpoints on suspicious lines, a BPF program on each hit; needs
                                 no PMU
             shows               every access to up to four words of a line, in order, with its instruction
+          ibs                   no: the PMU's own samples of memory accesses; preferred to the timer where
+                                it is there
+            why                 no PMU for memory accesses: the hypervisor passes none on to this guest
+            shows               address, load or store, latency, what served it; the instruction itself
 
         Tried
           cpu-clock, all tasks  ok
@@ -95,7 +99,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           user namespace        initial
           container             no sign of one
           locked memory         8 MiB
-    "]]
+    "#]]
     .assert_eq(&render_text(&diagnosis, Paint::Plain));
 }
 
@@ -130,6 +134,10 @@ fn an_ordinary_user_reads_why_and_the_commands_to_paste() {
                                 no PMU
             why                 it confirms what the timer source finds, which cannot run
             shows               every access to up to four words of a line, in order, with its instruction
+          ibs                   no: the PMU's own samples of memory accesses; preferred to the timer where
+                                it is there
+            why                 it needs what the timer source needs, which cannot run
+            shows               address, load or store, latency, what served it; the instruction itself
 
         Tried
           cpu-clock, all tasks  not tried

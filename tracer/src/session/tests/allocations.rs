@@ -10,7 +10,6 @@ use crate::session::{
     part_reader::read_sealed_part,
     part_writer::{ColumnSink, write_part},
     schema::ALLOCATIONS,
-    segment::Position,
 };
 
 /// [`batch`] as one without a heap has it.
@@ -51,7 +50,7 @@ fn check(
         },
     );
     read_sealed_part(&ALLOCATIONS, part.expect("a part"), |_, source| {
-        allocation_table::decode(source, Position::default()).map(|_| ())
+        allocation_table::decode(source).map(|_| ())
     })
     .map_err(|error: Damage| error.to_string())
 }

@@ -16,17 +16,16 @@ use crate::session::{
         ACCESSES, Column, Kind, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, TABLES, TASKS,
         Table,
     },
-    segment::Position,
     window_table,
 };
 
 fn take(table: &Table, source: &mut ColumnSource<'_>) -> Result<(), Damage> {
     match table.name {
-        "accesses" => drop(access_table::decode(source, 0)?),
+        "accesses" => drop(access_table::decode(source)?),
         "mappings" => drop(context_tables::decode_mappings(source)?),
         "local_storage" => drop(context_tables::decode_blocks(source)?),
-        "allocations" => drop(allocation_table::decode(source, Position::default())?),
-        "windows" => drop(window_table::decode(source, Position::default())?),
+        "allocations" => drop(allocation_table::decode(source)?),
+        "windows" => drop(window_table::decode(source)?),
         _ => drop(context_tables::decode_tasks(source)?),
     }
     Ok(())
@@ -249,7 +248,7 @@ fn a_part_of_other_counts_than_its_footer_says_is_refused() {
             |_| Ok(()),
         )
         .expect("a part");
-        parts::decode_accesses(part, 0, Position::default())
+        parts::decode_accesses(part, 0)
             .map(|decoded| decoded.whole.tasks)
             .map_err(|damage| damage.to_string())
     };

@@ -1,0 +1,39 @@
+//! One access cut where lines end.
+
+use super::line::{Piece, Slice};
+use crate::access::{Access, LineKey, LineSize, Place};
+
+/// Gives `take` each line that an access touches, with the part on it. Its cost goes to the first. A size of 0
+/// (not known to the decoder) counts as the one byte that is certain.
+pub(super) fn cut(
+    access: &Access,
+    place: Place,
+    line_size: LineSize,
+    mut take: impl FnMut(LineKey, Piece),
+) {
+    let mut cost_ns = u64::from(access.cost_ns);
+    let mut position = place.position();
+    let mut remaining = u64::from(access.size).max(1);
+    loop {
+        let here = place.at(position);
+        let offset = here.offset_in_line(line_size);
+        let size = remaining.min(line_size.bytes() - u64::from(offset));
+        let piece = Piece {
+            offset,
+            size: size as u8,
+            cost_ns,
+        };
+        take(here.line(line_size), piece);
+        cost_ns = 0;
+        remaining -= size;
+        match position.checked_add(size) {
+            Some(next) if remaining > 0 && place.reaches(next) => position = next,
+            _ => break,
+        }
+    }
+}
+
+/// The slice of a time: 13 years of 100 ms slices; a time beyond is damage and joins the last one.
+pub(super) fn slice_of(time_ns: u64, slice_ns: u64) -> Slice {
+    Slice::try_from(time_ns / slice_ns).unwrap_or(Slice::MAX)
+}

@@ -1,0 +1,65 @@
+//! From the stream to accesses of lines, and from those of one line to what it shows.
+
+use super::{LineAccess, Objects};
+use crate::{
+    access::{Access, LineSize, Place, SpaceId},
+    analysis::{
+        AnalysisOptions, Line,
+        cut::{cut, slice_of},
+        site::SiteKey,
+    },
+};
+
+/// How lines are cut and folded; the same as in a [`LineTable`](crate::analysis::LineTable) of these options, which
+/// would have all the room it wants.
+#[derive(Clone, Copy, Debug)]
+pub struct LineFold {
+    line_size: LineSize,
+    slice_ns: u64,
+}
+
+impl LineFold {
+    /// By these options; the bounds of a table are none here.
+    pub fn new(options: &AnalysisOptions) -> LineFold {
+        LineFold {
+            line_size: options.line_size,
+            slice_ns: options.slice_ns(),
+        }
+    }
+
+    /// Granule.
+    pub fn line_size(&self) -> LineSize {
+        self.line_size
+    }
+
+    /// Gives `take` a part for each line that the access touches.
+    pub fn cut(
+        &self,
+        access: &Access,
+        place: Place,
+        space: SpaceId,
+        objects: &mut Objects,
+        mut take: impl FnMut(LineAccess),
+    ) {
+        let line_size = self.line_size;
+        cut(access, place, line_size, |key, piece| {
+            take(LineAccess::new(
+                access, key, piece, space, line_size, objects,
+            ));
+        });
+    }
+
+    /// A line whose first access this is; it is not counted yet.
+    pub fn start(&self, first: &LineAccess) -> Line {
+        Line::new(slice_of(first.time_ns, self.slice_ns))
+    }
+
+    /// Counts the line's next access.
+    pub fn observe(&self, line: &mut Line, next: &LineAccess) {
+        let access = next.access(self.line_size);
+        let piece = next.piece();
+        let site = SiteKey::new(&access, next.space(), piece.offset, piece.size);
+        let slice = slice_of(next.time_ns, self.slice_ns);
+        line.observe(&access, piece, site, slice, self.line_size);
+    }
+}

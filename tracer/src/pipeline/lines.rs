@@ -1,0 +1,168 @@
+//! Where sampled accesses go: into a table that can be looked at any time, or into a sort that is judged at the end.
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    access::{Access, ByteSet, LineKey, LineSize, Place, SpaceId},
+    analysis::{Line, LineTable, Totals, WatchedLines},
+    finding::{Judgement, Ranking, Thresholds, judge_all},
+    spill::{FedLines, SortedLines, SpillError},
+};
+
+/// Sampled accesses, or what became of them.
+pub(super) enum Lines {
+    /// All lines at once, within bounds.
+    Table(LineTable),
+    /// Being sorted; not judged yet.
+    Sorting(Box<SortedLines>),
+    /// Each line was judged when its accesses were together.
+    Judged(JudgedLines),
+}
+
+/// What stays of lines that were folded one after the other.
+pub(super) struct JudgedLines {
+    line_size: LineSize,
+    totals: Totals,
+    lines: u64,
+    shared_lines: u64,
+    judgements: Vec<Judgement>,
+    /// Of watched lines, the bytes that samples saw accessed.
+    sampled: FxHashMap<LineKey, ByteSet>,
+}
+
+/// What one thread saw of its lines.
+struct Seen<'a> {
+    ranking: Ranking<'a>,
+    lines: u64,
+    shared_lines: u64,
+    sampled: Vec<(LineKey, ByteSet)>,
+}
+
+impl Lines {
+    pub(super) fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
+        match self {
+            Lines::Table(table) => table.observe(access, place, space),
+            Lines::Sorting(sorting) => sorting.observe(access, place, space),
+            // Judged is judged: there is no line to add to any more.
+            Lines::Judged(_) => {}
+        }
+    }
+
+    /// Nothing from a sort that has not ended.
+    pub(super) fn judge(
+        &self,
+        watched: &WatchedLines,
+        sampled_ns: u64,
+        thresholds: &Thresholds,
+    ) -> Vec<Judgement> {
+        match self {
+            Lines::Table(table) => judge_all(table, watched, sampled_ns, thresholds),
+            Lines::Sorting(_) => Vec::new(),
+            Lines::Judged(judged) => judged.judgements.clone(),
+        }
+    }
+
+    /// Bytes of a watched line that samples saw accessed.
+    pub(super) fn sampled(&self, key: LineKey) -> ByteSet {
+        match self {
+            Lines::Table(table) => {
+                let line = table.get(key);
+                line.map_or_else(ByteSet::default, |line| bytes(line, table.line_size()))
+            }
+            Lines::Sorting(_) => ByteSet::default(),
+            Lines::Judged(judged) => judged.sampled.get(&key).copied().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        match self {
+            Lines::Table(table) => table.totals(),
+            Lines::Sorting(sorting) => sorting.totals(),
+            Lines::Judged(judged) => judged.totals,
+        }
+    }
+
+    pub(super) fn line_size(&self) -> LineSize {
+        match self {
+            Lines::Table(table) => table.line_size(),
+            Lines::Sorting(sorting) => sorting.line_size(),
+            Lines::Judged(judged) => judged.line_size,
+        }
+    }
+
+    pub(super) fn lines(&self) -> u64 {
+        match self {
+            Lines::Table(table) => table.len() as u64,
+            Lines::Sorting(_) => 0,
+            Lines::Judged(judged) => judged.lines,
+        }
+    }
+
+    pub(super) fn shared_lines(&self) -> u64 {
+        match self {
+            Lines::Table(table) => {
+                let shared = table.lines().filter(|(_, line)| line.several_threads());
+                shared.count() as u64
+            }
+            Lines::Sorting(_) => 0,
+            Lines::Judged(judged) => judged.shared_lines,
+        }
+    }
+}
+
+impl JudgedLines {
+    /// Folds and judges every line.
+    pub(super) fn of(
+        fed: FedLines,
+        line_size: LineSize,
+        watched: &WatchedLines,
+        sampled_ns: u64,
+        thresholds: &Thresholds,
+    ) -> Result<JudgedLines, SpillError> {
+        let totals = fed.totals();
+        let start = || Seen {
+            ranking: Ranking::new(
+                watched,
+                line_size,
+                sampled_ns,
+                totals.untimed_stores(),
+                thresholds,
+            ),
+            lines: 0,
+            shared_lines: 0,
+            sampled: Vec::new(),
+        };
+        let see = |seen: &mut Seen<'_>, key: LineKey, line: &Line| {
+            seen.lines += 1;
+            seen.shared_lines += u64::from(line.several_threads());
+            seen.ranking.see(key, line);
+            if watched.get(key).is_some() {
+                seen.sampled.push((key, bytes(line, line_size)));
+            }
+        };
+        let mut all = start();
+        for seen in fed.each_line(start, see, |seen| seen)? {
+            all.ranking.merge(seen.ranking);
+            all.lines += seen.lines;
+            all.shared_lines += seen.shared_lines;
+            all.sampled.extend(seen.sampled);
+        }
+        Ok(JudgedLines {
+            line_size,
+            totals,
+            lines: all.lines,
+            shared_lines: all.shared_lines,
+            judgements: all.ranking.judgements(),
+            sampled: all.sampled.into_iter().collect(),
+        })
+    }
+}
+
+fn bytes(line: &Line, line_size: LineSize) -> ByteSet {
+    let sites = line.sites();
+    ByteSet(
+        sites
+            .iter()
+            .fold(0, |all, site| all | site.site.bytes(line_size).0),
+    )
+}
