@@ -53,7 +53,9 @@ const SHARED_SAMPLES_ONE_IN: u64 = 3;
 const INSTRUCTIONS: u64 = 3000;
 const LINE: u64 = 64;
 
-const PROGRAM: &str = "/usr/bin/cohtrace-made-up";
+/// A file without debug info that every machine has: perf asks addr2line for each source line, and would start one
+/// anew for each line of a file that is not there.
+const PROGRAM: &str = "/usr/bin/env";
 const CODE: u64 = 0x5555_5555_0000;
 const HEAP: u64 = 0x5555_6000_0000;
 const MEMORY: u64 = 0x1_0000_0000;

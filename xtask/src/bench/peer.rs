@@ -62,8 +62,16 @@ pub fn report(file: &Path) -> Command {
 
 /// `perf c2c report` of a file, printed to nowhere; with `stats` the sums only.
 pub fn c2c_report(file: &Path, stats: bool) -> Command {
-    let mut command = Command::new("perf");
-    command.args(["c2c", "report", "--stdio", "-i"]).arg(file);
+    // perf writes to the addr2line that it starts, and ends by a signal when that has ended before: a shell's trap makes
+    // it go on instead.
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "trap '' PIPE; exec perf c2c report --stdio \"$@\"",
+        "perf",
+        "-i",
+    ]);
+    command.arg(file);
     if stats {
         command.arg("--stats");
     }

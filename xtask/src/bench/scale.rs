@@ -51,6 +51,7 @@ fn millions(plan: &Plan) -> Vec<u64> {
 #[derive(Default)]
 struct Figures {
     seconds: Vec<f64>,
+    cpu_seconds: Vec<f64>,
     mib: Vec<f64>,
 }
 
@@ -60,6 +61,8 @@ impl Figures {
         let finished = Measured::start(command)?.wait(LIMIT)?;
         let finished = finished.expect_success(&format!("{command:?}"))?;
         self.seconds.push(finished.usage.wall.as_secs_f64());
+        let cpu = finished.usage.cpu().as_secs_f64();
+        self.cpu_seconds.push(cpu);
         let peak = finished.usage.peak_bytes.map(|bytes| bytes as f64);
         self.mib
             .extend(peak.map(|bytes| bytes / f64::from(1 << 20)));
@@ -71,8 +74,13 @@ fn run(plan: &Plan) -> Result<()> {
     if !plan.has_perf {
         println!("perf is not installed: figures of cohtrace only");
     }
-    let mut table = Table::new(&["millions of samples", "wall, s", "peak resident, MiB"]);
-    let mut ratios = Table::new(&["perf : cohtrace", "wall", "peak resident"]);
+    let mut table = Table::new(&[
+        "millions of samples",
+        "wall, s",
+        "CPU, s",
+        "peak resident, MiB",
+    ]);
+    let mut ratios = Table::new(&["perf : cohtrace", "wall", "CPU", "peak resident"]);
     for millions in millions(plan) {
         // Beside the builds and not in /tmp, which is memory on many machines.
         let directory = tempfile::tempdir_in(super::target_directory()?)?;
@@ -118,6 +126,7 @@ fn run(plan: &Plan) -> Result<()> {
             table.row([
                 format!("{millions:>4}  {name}"),
                 spread(&figures.seconds, 2),
+                spread(&figures.cpu_seconds, 2),
                 spread(&figures.mib, 0),
             ]);
         }
@@ -126,6 +135,7 @@ fn run(plan: &Plan) -> Result<()> {
                 ratios.row([
                     format!("{millions:>4}  {name}"),
                     ratio(&figures.seconds, &ours.seconds),
+                    ratio(&figures.cpu_seconds, &ours.cpu_seconds),
                     ratio(&figures.mib, &ours.mib),
                 ]);
             }
