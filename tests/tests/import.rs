@@ -8,7 +8,7 @@ use std::{
 
 use cohtrace::{access::Access, event::Batch, session::SessionReader};
 use cohtrace_tests::{
-    live::GRACE,
+    live::{GRACE, skipped},
     tool::{Ended, cohtrace, run},
 };
 
@@ -24,7 +24,7 @@ fn shared(name: &str) -> Option<PathBuf> {
         .map(|directory| directory.join(name))
         .find(|path| path.is_file());
     if found.is_none() {
-        eprintln!("SKIPPED: no shared/perfdata/{name} beside the repository");
+        skipped(&format!("no shared/perfdata/{name} beside the repository"));
     }
     found
 }
@@ -33,7 +33,7 @@ fn has_perf() -> bool {
     let found = Command::new("perf").arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("SKIPPED: perf is not installed");
+        skipped("perf is not installed");
     }
     found
 }
@@ -58,6 +58,10 @@ fn accesses(session: &Path) -> Vec<Access> {
 
 /// The fields that a comparison asks perf for, and what of an access they are.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "any of them may be asked for"
+)]
 struct Fields {
     cpu: bool,
     weight: bool,
@@ -75,12 +79,15 @@ fn of_access(access: &Access, fields: Fields) -> Row {
         access.time_ns % 1_000_000_000
     );
     let when = |asked: bool, text: String| if asked { text } else { String::new() };
-    let source = access.measured.source.map_or(0, |source| source.raw());
+    let source = access
+        .measured
+        .source
+        .map_or(0, cohtrace::data_source::DataSource::raw);
     let latency = access
         .measured
         .latency_cycles
-        .map_or(0, |latency| latency.get());
-    let phys = access.measured.phys_addr.map_or(0, |phys| phys.get());
+        .map_or(0, std::num::NonZero::get);
+    let phys = access.measured.phys_addr.map_or(0, std::num::NonZero::get);
     [
         // perf prints what has no number here as -1.
         (access.pid.0 as i32).to_string(),
@@ -284,10 +291,10 @@ fn record(directory: &Path, options: &[&str]) -> Option<PathBuf> {
         .output()
         .ok()?;
     if !output.status.success() {
-        eprintln!(
-            "SKIPPED: perf record: {}",
+        skipped(&format!(
+            "perf record: {}",
             String::from_utf8_lossy(&output.stderr)
-        );
+        ));
         return None;
     }
     Some(file)

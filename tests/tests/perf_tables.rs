@@ -16,7 +16,7 @@ use cohtrace::{
     session::{Meta, SessionWriter, WriterOptions},
 };
 use cohtrace_tests::{
-    live::GRACE,
+    live::{GRACE, skipped},
     tool::{Ended, cohtrace, run},
 };
 
@@ -30,7 +30,7 @@ fn has_perf() -> bool {
     let found = Command::new("perf").arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("SKIPPED: perf is not installed");
+        skipped("perf is not installed");
     }
     found
 }
@@ -84,7 +84,7 @@ fn mapping(start: u64, shared: bool, executable: bool, name: &str) -> Mapping {
         start,
         len: 0x1_0000,
         file_offset: 0,
-        dev: if shared { 1 } else { 0 },
+        dev: u64::from(shared),
         inode: if shared { 4711 } else { 0 },
         shared,
         executable,
@@ -133,7 +133,7 @@ fn access(n: usize, word: Option<u64>) -> Access {
     Access {
         time_ns: 1000 + 10 * n as u64,
         addr,
-        ip: if n % 17 == 0 {
+        ip: if n.is_multiple_of(17) {
             UNMAPPED
         } else {
             CODE + 4 * (n as u64 % 7)
@@ -150,7 +150,11 @@ fn access(n: usize, word: Option<u64>) -> Access {
         measured: Measured {
             source: word.and_then(DataSource::new),
             latency_cycles: NonZeroU32::new(n as u32 % 400),
-            phys_addr: NonZeroU64::new(if n % 3 == 0 { 0x1234_5000 + line } else { 0 }),
+            phys_addr: NonZeroU64::new(if n.is_multiple_of(3) {
+                0x1234_5000 + line
+            } else {
+                0
+            }),
         },
     }
 }
@@ -310,7 +314,7 @@ fn perf_counts_recordings_of_others_as_we_do_but_for_kernel_memory_and_missing_a
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let found = ["shared/perfdata", "../shared/perfdata"].map(|below| root.join(below));
     let Some(recordings) = found.iter().find(|path| path.is_dir()) else {
-        eprintln!("SKIPPED: no shared/perfdata beside the repository");
+        skipped("no shared/perfdata beside the repository");
         return;
     };
     if !has_perf() {

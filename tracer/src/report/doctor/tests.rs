@@ -39,7 +39,7 @@ fn root_on_a_guest() -> LiveProbe {
 fn a_guest_reads_from_the_verdict_down_to_the_facts() {
     let diagnosis = diagnosis(&fixture::kvm_amd(), root_on_a_guest());
     assert!(diagnosis.can_run());
-    expect![[r#"
+    expect![[r"
         cohtrace doctor: Linux 6.18.44, x86_64, KVM guest, 2 CPUs
 
         Sources
@@ -99,7 +99,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           user namespace        initial
           container             no sign of one
           locked memory         8 MiB
-    "#]]
+    "]]
     .assert_eq(&render_text(&diagnosis, Paint::Plain));
 }
 

@@ -19,7 +19,7 @@ fn library(root: &Path) -> u64 {
     let text = format!(".text\n.globl code\ncode: .byte {}\n", bytes.join(", "));
     fs::write(&source, text).unwrap();
     let path = root.join("code.so");
-    let id: String = BUILD_ID.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = "5a".repeat(BUILD_ID.len());
     let built = Command::new("cc")
         .args(["-shared", "-nostdlib", "-o"])
         .arg(&path)
