@@ -161,8 +161,9 @@ impl Imported {
             accesses,
             lost,
         } = self;
+        let noun = if *samples == 1 { "sample" } else { "samples" };
         format!(
-            "imported {samples} samples ({accesses} accesses, {lost} samples lost); now run: cohtrace report {}\n",
+            "imported {samples} {noun} ({accesses} accesses, {lost} samples lost); now run: cohtrace report {}\n",
             to.display()
         )
     }

@@ -34,7 +34,7 @@ impl Untyped {
                 "A shared mapping has no type of its own: the code that the report lists says what is in it."
             }
             Untyped::Memory(ObjectKind::Kernel) => {
-                "Kernel types are not read: the functions that the report lists say whose memory it is."
+                "The layout of kernel types is not read: the functions that the report lists say whose memory it is."
             }
             Untyped::Memory(_) => {
                 "Compile the code that the report lists with -g, so that its variables' types are known."

@@ -41,7 +41,7 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) ->
             Fact::WriterUnknown => out.push(
                 "Somebody writes to it: a load finds a line modified in another CPU's cache only after that CPU's store. But \
                  no such store was sampled, so which bytes are written is not known, and whether the sharing is \
-                 false or true cannot be said. Sample for longer, or let watch windows see each access."
+                 false or true cannot be said. Sample for longer, or watch the line while the program runs."
                     .to_owned(),
             ),
             Fact::LoadedApart => out.push(

@@ -109,8 +109,8 @@ pub(super) fn caveats(run: &RunFacts) -> Vec<String> {
     }
     if stores.sampled == 0 {
         out.push(
-            "No store was sampled at all, so the writers of lines are not known: sample stores too, or let watch windows \
-             find them."
+            "No store was sampled at all, so the writers of lines are not known: sample stores too, or watch the lines \
+             while the program runs (`attach --watch`)."
                 .to_owned(),
         );
     }

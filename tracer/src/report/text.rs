@@ -354,11 +354,14 @@ fn how_sure(run: &Run, unit: CostUnit) -> String {
     if seeing < 1.0 || run.threshold <= 0.0 || run.duration_s <= 0.0 {
         return format!("{line}: too few to be sure. Look longer, and while the program is busy.");
     }
-    let needed = run.duration_s * ENOUGH_SAMPLES / expected;
-    format!(
-        "{line}: too few to be sure. Look for {} or more (--duration), while the program is busy.",
-        seconds(needed.ceil())
-    )
+    let needed = seconds((run.duration_s * ENOUGH_SAMPLES / expected).ceil());
+    // An imported recording has no frequency, and is not made longer by options of ours.
+    let advice = if run.frequency_hz.is_none() {
+        format!("Record for {needed} or more")
+    } else {
+        format!("Look for {needed} or more (--duration)")
+    };
+    format!("{line}: too few to be sure. {advice}, while the program is busy.")
 }
 
 /// Lines that move, and that are no findings because nobody knows for which bytes.

@@ -87,11 +87,11 @@ fn explain(chosen: &str, passed: &[Passed], machine: &Machine) -> String {
         let why = Hardware::of(machine, &LiveProbe::default()).no_memory_units;
         let why = why.unwrap_or_else(|| "the one it has gives programs no samples".to_owned());
         return format!(
-            "sampled by the {chosen}, without latencies and data sources: no PMU for memory accesses ({why})"
+            "Sampled by the {chosen}, without latencies and data sources: no PMU for memory accesses ({why})"
         );
     }
     format!(
-        "sampled by the {chosen}, because a PMU could not be used: {}",
+        "Sampled by the {chosen}, because a PMU could not be used: {}",
         failed.join("; ")
     )
 }

@@ -209,8 +209,8 @@ fn a_line_without_a_sampled_writer_is_told_in_full_and_not_as_nothing_worth_acti
                  Its loads took 40.0 % of the sampled load latency, all of it while other CPUs used the line.
                  Somebody writes to it: a load finds a line modified in another CPU's cache only after that
                  CPU's store. But no such store was sampled, so which bytes are written is not known, and
-                 whether the sharing is false or true cannot be said. Sample for longer, or let watch windows
-                 see each access.
+                 whether the sharing is false or true cannot be said. Sample for longer, or watch the line while
+                 the program runs.
                  Loads of different threads that found it modified are of different bytes. That would fit false
                  sharing; it proves nothing without the writer.
 
