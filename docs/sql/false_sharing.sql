@@ -10,7 +10,7 @@
 --   accesses        accesses in samples, one per instruction and sample   report: sum of accesses[].count
 --   stores          of those, stores and read-modify-writes               report: the same of op store and rmw
 --   samples         samples with an access to it
---   stalled         accesses that a sample found waiting, or that a PMU sampled   report: findings[].cost.samples
+--   stalled         accesses that a sample found waiting, or a PMU with a latency   report: findings[].cost.samples
 --   cost_ns         sampled time that was spent waiting for it, ns; cycles where meta.json's cost_unit says so
 --   trapped         accesses in watch windows                             report: sum of accesses[].trapped
 --   common_bytes    bytes that one thread stores and another touches      report: the same of accesses[]
@@ -25,7 +25,8 @@ WITH touches AS (
     GROUP BY ALL
 ), sampled AS (
     SELECT line, any_value(mapping) AS mapping, count(*) AS accesses, count(*) FILTER (op IN (1, 2)) AS stores,
-        count(DISTINCT (tid, cpu, time_ns)) AS samples, count(*) FILTER (basis IN (0, 4)) AS stalled,
+        count(DISTINCT (tid, cpu, time_ns)) AS samples,
+        count(*) FILTER (basis = 0 OR (basis = 4 AND latency > 0)) AS stalled,
         sum(cost_ns)::BIGINT AS cost_ns
     FROM on_lines WHERE basis <> 3 AND op <> 3
     GROUP BY line

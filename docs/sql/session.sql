@@ -17,8 +17,9 @@
 --   steps      accesses of watch windows in their order (window_seq, seq), with what the coherence protocol makes of
 --              each; plain columns, so that `COPY steps TO 'steps.parquet'` gives them to any engine
 --
--- Exact, but for one thing that a report does: it forgets the mappings of a process whose first thread ended before
--- anything else was seen of it. (`attach`, which cannot sort, keeps 57,000 lines.)
+-- Exact, but for two things that a report does: it forgets the mappings of a process whose first thread ended before
+-- anything else was seen of it, and it places by its physical address, where that was recorded, what no mapping covers.
+-- (`attach`, which cannot sort, keeps 57,000 lines.)
 
 SET VARIABLE line_bytes = coalesce(getvariable('line_bytes'), 64);
 SET VARIABLE slice_ns = coalesce(getvariable('slice_ns'), 100000000);

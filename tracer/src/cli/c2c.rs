@@ -83,7 +83,8 @@ fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
             while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
                 spaces.apply(due);
             }
-            let (space, place) = spaces.place_of(access);
+            // By virtual addresses alone, as perf does.
+            let (space, place) = spaces.place(access.pid, access.addr);
             let known = |addr: u64| spaces.mapping(space, addr).is_some();
             let data = if access.kernel {
                 access.addr >= KERNEL_START
