@@ -136,6 +136,7 @@ fn batch() -> Batch {
         executable: false,
         writable: true,
         name: "/dev/shm/a".to_owned(),
+        build_id: None,
     };
     let block = LocalBlock {
         start: 0x7000_0040,
