@@ -14,10 +14,8 @@
 
 use aya_ebpf::{
     EbpfContext as _, Global,
-    bindings::BPF_F_CURRENT_CPU,
     helpers::{
-        bpf_get_current_pid_tgid, bpf_get_smp_processor_id, bpf_ktime_get_ns,
-        bpf_perf_event_output, bpf_probe_read_kernel,
+        bpf_get_current_pid_tgid, bpf_get_smp_processor_id, bpf_ktime_get_ns, bpf_probe_read_kernel,
     },
     macros::perf_event,
     programs::PerfEventContext,
@@ -29,6 +27,7 @@ use tracer_ebpf::{
 use zerocopy::FromZeros as _;
 
 use super::{
+    output::emit,
     registers::{instruction_pointer, is_exact, mode, stack_pointer, thread_pointer},
     sample::{SAMPLES, STATS},
     targets::is_target,
@@ -90,17 +89,8 @@ pub fn memory(context: PerfEventContext) {
         stats.no_fs_base += 1;
     }
 
-    // SAFETY: context, map and record are live for the call, and the size is the record's own.
-    let status = unsafe {
-        bpf_perf_event_output(
-            context.as_ptr(),
-            (&raw const SAMPLES).cast_mut().cast(),
-            u64::from(BPF_F_CURRENT_CPU as u32),
-            (&raw mut record).cast(),
-            size_of::<MemoryRecord>() as u64,
-        )
-    };
-    if status == 0 {
+    // SAFETY: the context is the kernel's for this program.
+    if unsafe { emit(context.as_ptr(), &SAMPLES, &mut record) } {
         stats.emitted += 1;
     } else {
         stats.dropped += 1;

@@ -2,6 +2,7 @@
 
 mod heap;
 mod memory;
+mod output;
 mod read_kernel;
 mod registers;
 mod sample;

@@ -5,8 +5,7 @@
 
 use aya_ebpf::{
     EbpfContext as _,
-    bindings::BPF_F_CURRENT_CPU,
-    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_perf_event_output},
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
     macros::{map, perf_event},
     maps::{PerCpuArray, PerfEventArray},
     programs::PerfEventContext,
@@ -14,7 +13,7 @@ use aya_ebpf::{
 use tracer_ebpf::{SAMPLE_FS_BASE, SampleRecord, Stats};
 use zerocopy::FromZeros as _;
 
-use super::{registers::record_thread, targets::is_target};
+use super::{output::emit, registers::record_thread, targets::is_target};
 
 /// No overridden size: the loader makes it as large as the number of possible CPUs.
 #[map]
@@ -51,17 +50,8 @@ pub fn sample(context: PerfEventContext) {
         stats.no_fs_base += 1;
     }
 
-    // SAFETY: context, map and record are live for the call, and the size is the record's own.
-    let status = unsafe {
-        bpf_perf_event_output(
-            context.as_ptr(),
-            (&raw const SAMPLES).cast_mut().cast(),
-            u64::from(BPF_F_CURRENT_CPU as u32),
-            (&raw mut record).cast(),
-            size_of::<SampleRecord>() as u64,
-        )
-    };
-    if status == 0 {
+    // SAFETY: the context is the kernel's for this program.
+    if unsafe { emit(context.as_ptr(), &SAMPLES, &mut record) } {
         stats.emitted += 1;
     } else {
         stats.dropped += 1;

@@ -14,10 +14,8 @@
 use core::{arch::asm, ptr};
 
 use aya_ebpf::{
-    bindings::{BPF_F_CURRENT_CPU, BPF_F_MMAPABLE, bpf_perf_event_data, bpf_user_pt_regs_t},
-    helpers::{
-        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_perf_event_output, bpf_probe_read_user,
-    },
+    bindings::{BPF_F_MMAPABLE, bpf_perf_event_data, bpf_user_pt_regs_t},
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user},
     macros::map,
     maps::{Array, PerCpuArray, PerfEventArray},
 };
@@ -27,6 +25,7 @@ use tracer_ebpf::{
 use zerocopy::FromZeros as _;
 
 use super::{
+    output::emit,
     registers::{record_thread, stack_pointer},
     targets::is_target,
 };
@@ -117,17 +116,8 @@ pub extern "C" fn watch(context: *mut bpf_perf_event_data) -> i32 {
         record.stack_top = top;
         record.sample.flags |= SAMPLE_STACK_TOP;
     }
-    // SAFETY: context, map and record are live for the call, and the size is the record's own.
-    let status = unsafe {
-        bpf_perf_event_output(
-            context.cast(),
-            (&raw const HITS).cast_mut().cast(),
-            u64::from(BPF_F_CURRENT_CPU as u32),
-            (&raw mut record).cast(),
-            size_of::<WatchRecord>() as u64,
-        )
-    };
-    if status == 0 {
+    // SAFETY: the context is the kernel's for this program.
+    if unsafe { emit(context.cast(), &HITS, &mut record) } {
         stats.emitted += 1;
     } else {
         stats.dropped += 1;
