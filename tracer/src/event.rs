@@ -14,9 +14,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 mod allocation;
+mod order;
 mod window;
 
 pub use allocation::{Allocation, AllocationKind, HeapPart, HeapTally};
+pub use order::{Due, InOrder};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
 use crate::access::{Access, Cpu, Pid, Tid};

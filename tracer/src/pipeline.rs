@@ -5,9 +5,9 @@ mod lines;
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Basis, LineKey, LineSize, Pid, Place},
+    access::{Access, Basis, LineKey, LineSize, Place},
     analysis::{AnalysisOptions, LineTable, Totals, WatchBounds, WatchedLines},
-    event::{Allocation, Batch, Context, ContextKind, Tally, WatchTally, Window},
+    event::{Allocation, Batch, Context, ContextKind, Due, Tally, WatchTally, Window},
     finding::{JudgedPair, Judgement, Shown, Thresholds, judge_pairs, shown},
     heap::HeapIndex,
     space::AddressSpaces,
@@ -71,37 +71,27 @@ impl Pipeline {
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
-        let mut context = batch.context.iter().peekable();
-        let mut allocations = batch.allocations.iter().peekable();
-        for access in &batch.accesses {
-            while let Some(due) = allocations.next_if(|a| a.time_ns <= access.time_ns) {
-                while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
-                    self.take_context(due);
-                }
-                self.take_allocation(due);
-            }
-            while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
-                self.take_context(due);
-            }
-            let (space, place) = self.spaces.place_of(access);
-            if matches!(place, Place::Private { .. }) {
-                self.heap.touch(space, access.addr);
-            }
-            if access.basis == Basis::Trapped {
-                self.watched.observe(access, place, space);
-            } else {
-                self.lines.observe(access, place, space);
+        for due in batch.in_order() {
+            match due {
+                Due::Context(context) => self.take_context(context),
+                Due::Allocation(allocation) => self.take_allocation(allocation),
+                Due::Access(access) => self.take_access(access),
             }
         }
-        for due in allocations {
-            while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
-                self.take_context(due);
-            }
-            self.take_allocation(due);
-        }
-        context.for_each(|rest| self.take_context(rest));
         for window in &batch.windows {
             self.close(window);
+        }
+    }
+
+    fn take_access(&mut self, access: &Access) {
+        let (space, place) = self.spaces.place_of(access);
+        if matches!(place, Place::Private { .. }) {
+            self.heap.touch(space, access.addr);
+        }
+        if access.basis == Basis::Trapped {
+            self.watched.observe(access, place, space);
+        } else {
+            self.lines.observe(access, place, space);
         }
     }
 
@@ -119,7 +109,7 @@ impl Pipeline {
     }
 
     fn take_allocation(&mut self, event: &Allocation) {
-        let space = (event.pid != Pid(0)).then(|| self.spaces.space(event.pid));
+        let space = self.spaces.of_allocation(event);
         self.heap.apply(space, event);
     }
 
@@ -218,7 +208,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        access::{Access, Cpu, Measured, Op, Tid},
+        access::{Cpu, Measured, Op, Pid, Tid},
         event::{Breadth, WatchedWord, WindowEnd},
     };
 

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, Pid, Place, SpaceId, Tid},
-    event::{Context, ContextKind, LocalBlock, Mapping},
+    event::{Allocation, Context, ContextKind, LocalBlock, Mapping},
 };
 
 /// First address of the kernel's half on x86-64 and aarch64 (48-bit and larger).
@@ -289,6 +289,12 @@ impl AddressSpaces {
             Some(id) => *id,
             None => self.start(pid, Arc::default()),
         }
+    }
+
+    /// The space of an event of a heap; `None` where it concerns all processes. Keys of lines say the numbers of
+    /// spaces, so whoever reads a stream asks this of each such event, in its place in the order.
+    pub fn of_allocation(&mut self, event: &Allocation) -> Option<SpaceId> {
+        (event.pid != Pid(0)).then(|| self.space(event.pid))
     }
 
     /// The space that the process runs in now, if it was heard of.

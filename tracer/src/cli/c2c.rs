@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{LineKey, LineSize},
-    event::Batch,
+    event::{Batch, Due},
     finding::PairThresholds,
     names::Resolver,
     report::{
@@ -69,20 +69,18 @@ fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch)? {
-        let mut context = batch.context.iter().peekable();
-        let mut allocations = batch.allocations.iter().peekable();
-        for access in &batch.accesses {
-            while let Some(due) = allocations.next_if(|a| a.time_ns <= access.time_ns) {
-                while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
-                    spaces.apply(due);
+        for due in batch.in_order() {
+            let access = match due {
+                Due::Context(context) => {
+                    spaces.apply(context);
+                    continue;
                 }
-                if due.pid.0 != 0 {
-                    spaces.space(due.pid);
+                Due::Allocation(allocation) => {
+                    spaces.of_allocation(allocation);
+                    continue;
                 }
-            }
-            while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
-                spaces.apply(due);
-            }
+                Due::Access(access) => access,
+            };
             // By virtual addresses alone, as perf does.
             let (space, place) = spaces.place(access.pid, access.addr);
             let known = |addr: u64| spaces.mapping(space, addr).is_some();
@@ -98,15 +96,6 @@ fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
                 mapped: data && (access.ip >= KERNEL_START || known(access.ip)),
             });
         }
-        for due in allocations {
-            while let Some(due) = context.next_if(|c| c.time_ns <= due.time_ns) {
-                spaces.apply(due);
-            }
-            if due.pid.0 != 0 {
-                spaces.space(due.pid);
-            }
-        }
-        context.for_each(|rest| spaces.apply(rest));
         for window in &batch.windows {
             for word in &window.words {
                 spaces.place(word.pid, word.addr);

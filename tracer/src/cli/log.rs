@@ -13,7 +13,7 @@ use crate::{
     access::Basis,
     analysis::{Trapped, WindowAccesses},
     coherence::{RequestRow, sort_by_line},
-    event::Batch,
+    event::{Batch, Due},
     session::SessionReader,
     space::AddressSpaces,
 };
@@ -34,11 +34,18 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
     let mut rows = 0;
     let mut number = 0;
     while reader.next_batch(&mut batch)? {
-        let mut context = batch.context.iter().peekable();
-        for access in &batch.accesses {
-            while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
-                spaces.apply(due);
-            }
+        for due in batch.in_order() {
+            let access = match due {
+                Due::Context(context) => {
+                    spaces.apply(context);
+                    continue;
+                }
+                Due::Allocation(allocation) => {
+                    spaces.of_allocation(allocation);
+                    continue;
+                }
+                Due::Access(access) => access,
+            };
             // Every access: the spaces are numbered by them too, and the keys of lines say the number.
             let (space, place) = spaces.place(access.pid, access.addr);
             if access.basis == Basis::Trapped {
@@ -49,7 +56,6 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
                 });
             }
         }
-        context.for_each(|rest| spaces.apply(rest));
         for window in &batch.windows {
             let order = waiting.close(window, |word| spaces.place(word.pid, word.addr).1);
             let key = order.line.map(|line| line.to_string());

@@ -11,8 +11,8 @@ use super::{
     record,
 };
 use crate::{
-    access::CostUnit,
-    event::{Batch, Context},
+    access::{Access, CostUnit},
+    event::{Batch, Context, Due},
 };
 
 /// `struct perf_file_header`.
@@ -85,29 +85,33 @@ impl<W: Write + Seek> PerfDataWriter<W> {
 
     /// Appends a batch: its context and accesses in the order of time, context first.
     pub fn append(&mut self, batch: &Batch) -> io::Result<()> {
-        let mut context = batch.context.iter().peekable();
-        for access in &batch.accesses {
-            while let Some(due) = context.next_if(|c| c.time_ns <= access.time_ns) {
-                self.put_context(due)?;
+        for due in batch.in_order() {
+            match due {
+                Due::Context(context) => self.put_context(context)?,
+                Due::Access(access) => self.put_access(access)?,
+                // Counted below.
+                Due::Allocation(_) => {}
             }
-            if access.cpu.0 >= MOST_CPUS {
-                self.counts.left_out += 1;
-                continue;
-            }
-            let period = match self.unit {
-                CostUnit::SampledTime => u64::from(access.cost_ns).max(1),
-                CostUnit::LatencyCycles => 1,
-            };
-            record::put_access(&mut self.buffer, access, period, self.description.exact_ip);
-            self.seen.last_cpu = self.seen.last_cpu.max(Some(access.cpu.0));
-            let (first, last) = self.seen.times.unwrap_or((access.time_ns, access.time_ns));
-            self.seen.times = Some((first.min(access.time_ns), last.max(access.time_ns)));
-            self.counts.accesses += 1;
-            self.flush_when_full()?;
         }
-        context.try_for_each(|rest| self.put_context(rest))?;
         self.counts.not_exported += (batch.windows.len() + batch.allocations.len()) as u64;
         record::put_round(&mut self.buffer);
+        self.flush_when_full()
+    }
+
+    fn put_access(&mut self, access: &Access) -> io::Result<()> {
+        if access.cpu.0 >= MOST_CPUS {
+            self.counts.left_out += 1;
+            return Ok(());
+        }
+        let period = match self.unit {
+            CostUnit::SampledTime => u64::from(access.cost_ns).max(1),
+            CostUnit::LatencyCycles => 1,
+        };
+        record::put_access(&mut self.buffer, access, period, self.description.exact_ip);
+        self.seen.last_cpu = self.seen.last_cpu.max(Some(access.cpu.0));
+        let (first, last) = self.seen.times.unwrap_or((access.time_ns, access.time_ns));
+        self.seen.times = Some((first.min(access.time_ns), last.max(access.time_ns)));
+        self.counts.accesses += 1;
         self.flush_when_full()
     }
 

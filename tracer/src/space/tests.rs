@@ -1,7 +1,10 @@
 use std::num::NonZeroU64;
 
 use super::*;
-use crate::access::{Basis, Cpu, Measured, Op};
+use crate::{
+    access::{Basis, Cpu, Measured, Op},
+    event::AllocationKind,
+};
 
 fn mapping(start: u64, len: u64, name: &str) -> Mapping {
     Mapping {
@@ -248,4 +251,19 @@ fn a_space_without_accesses_lets_its_mappings_go_at_exit() {
         },
     );
     assert!(spaces.mapping(id, 0x1000).is_none());
+}
+
+#[test]
+fn an_event_of_a_heap_numbers_its_processs_space_and_one_of_all_heaps_none() {
+    let event = |pid| Allocation {
+        time_ns: 0,
+        pid: Pid(pid),
+        tid: Tid(pid),
+        kind: AllocationKind::Freed { addr: 0x1000 },
+    };
+    let mut spaces = AddressSpaces::default();
+    assert_eq!(spaces.of_allocation(&event(0)), None);
+    assert_eq!(spaces.of_allocation(&event(7)), Some(SpaceId(0)));
+    assert_eq!(spaces.space(Pid(8)), SpaceId(1));
+    assert_eq!(spaces.of_allocation(&event(7)), Some(SpaceId(0)));
 }
