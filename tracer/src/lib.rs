@@ -19,6 +19,7 @@ pub mod hint;
 pub mod machine;
 pub mod module;
 pub mod names;
+pub mod perf_format;
 pub mod pipeline;
 pub mod report;
 pub mod session;

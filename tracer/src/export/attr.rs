@@ -1,17 +1,31 @@
 //! The two events of an exported file: `struct perf_event_attr` of include/uapi/linux/perf_event.h.
 
 use super::bytes::PutBytes;
+use crate::perf_format::{attr_flag as flag, sample_type as sample};
 
 /// Bytes of an attribute: `PERF_ATTR_SIZE_VER5`, which perf reads since 4.1.
 pub(super) const ATTR_BYTES: u32 = 112;
 
-/// `PERF_SAMPLE_*` of both events: IP, TID, TIME, ADDR, ID, CPU, PERIOD, WEIGHT, DATA_SRC, PHYS_ADDR.
-const SAMPLE_TYPE: u64 =
-    1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 14 | 1 << 15 | 1 << 19;
+/// Fields of a sample of both events.
+const SAMPLE_TYPE: u64 = sample::IP
+    | sample::TID
+    | sample::TIME
+    | sample::ADDR
+    | sample::ID
+    | sample::CPU
+    | sample::PERIOD
+    | sample::WEIGHT
+    | sample::DATA_SRC
+    | sample::PHYS_ADDR;
 
-/// mmap, comm, task, precise_ip 2, mmap_data, sample_id_all, mmap2, comm_exec.
-const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 13 | 2 << 15 | 1 << 17 | 1 << 18 | 1 << 23 | 1 << 24;
-const USE_CLOCKID: u64 = 1 << 25;
+const FLAGS: u64 = flag::MMAP
+    | flag::COMM
+    | flag::TASK
+    | 2 << flag::PRECISE_SHIFT
+    | flag::MMAP_DATA
+    | flag::SAMPLE_ID_ALL
+    | flag::MMAP2
+    | flag::COMM_EXEC;
 
 /// `PERF_TYPE_RAW`: perf shows all that such events have.
 const TYPE_RAW: u32 = 4;
@@ -58,7 +72,7 @@ impl Event {
         out.u64(1); // sample_period
         out.u64(SAMPLE_TYPE);
         out.u64(0); // read_format
-        out.u64(FLAGS | clock.map_or(0, |_| USE_CLOCKID));
+        out.u64(FLAGS | clock.map_or(0, |_| flag::USE_CLOCKID));
         out.resize(start + 92, 0);
         out.u32(clock.unwrap_or(0));
         out.resize(start + ATTR_BYTES as usize, 0);

@@ -1,6 +1,9 @@
 //! What the file says of the run besides its records.
 
-use crate::session::{Meta, SourceRecord};
+use crate::{
+    perf_format::clock,
+    session::{Meta, SourceRecord},
+};
 
 /// What was recorded, and where. Unknown is left out of the file, or said to be so.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +64,7 @@ impl Description {
             online_cpus: meta.machine.online_cpus,
             command_line: meta.command_line.clone(),
             sources: meta.sources.iter().map(|s| s.name.clone()).collect(),
-            clock: clock(&meta.clock),
+            clock: clock::number(&meta.clock),
             clocks_ns: meta.started_unix_ns.zip(meta.start_ns),
             exact_ip: exact_ip(meta),
             nodes: Vec::new(),
@@ -83,18 +86,6 @@ impl Description {
         };
         format!("{pmu}/{event}/")
     }
-}
-
-fn clock(name: &str) -> Option<u32> {
-    const CLOCKS: [(&str, u32); 5] = [
-        ("CLOCK_REALTIME", 0),
-        ("CLOCK_MONOTONIC", 1),
-        ("CLOCK_MONOTONIC_RAW", 4),
-        ("CLOCK_BOOTTIME", 7),
-        ("CLOCK_TAI", 11),
-    ];
-    let found = CLOCKS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, number)| *number)
 }
 
 /// Of the sources that have accesses, all say so.

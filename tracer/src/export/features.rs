@@ -6,24 +6,7 @@ use super::{
     bytes::{PutBytes, c_string},
     description::{Description, MemoryNode},
 };
-
-/// Numbers of the features, which are bits of the header's flags.
-mod number {
-    pub const BUILD_ID: u32 = 2;
-    pub const HOSTNAME: u32 = 3;
-    pub const OSRELEASE: u32 = 4;
-    pub const VERSION: u32 = 5;
-    pub const ARCH: u32 = 6;
-    pub const NRCPUS: u32 = 7;
-    pub const CPUDESC: u32 = 8;
-    pub const CMDLINE: u32 = 11;
-    pub const EVENT_DESC: u32 = 12;
-    pub const NUMA_TOPOLOGY: u32 = 14;
-    pub const SAMPLE_TIME: u32 = 21;
-    pub const MEM_TOPOLOGY: u32 = 22;
-    pub const CLOCKID: u32 = 23;
-    pub const CLOCK_DATA: u32 = 29;
-}
+use crate::perf_format::{feature as number, record};
 
 /// perf pads names so.
 const NAME_ALIGN: usize = 64;
@@ -217,14 +200,11 @@ fn memory_topology(out: &mut Vec<u8>, nodes: &[MemoryNode]) {
 
 /// `PERF_RECORD_HEADER_BUILD_ID`, user mode, with the id's length given.
 fn put_build_ids(out: &mut Vec<u8>, build_ids: &BuildIds) {
-    const HEADER_BUILD_ID: u32 = 67;
-    const MISC_USER: u16 = 2;
-    const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
     for (name, id) in build_ids.known() {
         let name = c_string(name, MOST_TEXT);
         let size = 8 + 4 + 24 + (name.len() + 1).next_multiple_of(NAME_ALIGN);
-        out.u32(HEADER_BUILD_ID);
-        out.u16(MISC_USER | MISC_BUILD_ID_SIZE);
+        out.u32(record::HEADER_BUILD_ID);
+        out.u16(record::flag::USER | record::flag::BUILD_ID_SIZE);
         out.u16(size as u16);
         out.u32(u32::MAX);
         let start = out.len();

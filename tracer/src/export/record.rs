@@ -11,34 +11,12 @@ use crate::{
     access::Access,
     data_source::stated::{OP_LOAD, OP_STORE, perf_word},
     event::{Context, ContextKind, Mapping},
+    perf_format::{
+        mapping::{MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE},
+        record::{self as kind, flag},
+    },
     space::KERNEL_START,
 };
-
-/// `PERF_RECORD_*`.
-mod kind {
-    pub const MMAP: u32 = 1;
-    pub const COMM: u32 = 3;
-    pub const EXIT: u32 = 4;
-    pub const FORK: u32 = 7;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
-    pub const FINISHED_ROUND: u32 = 68;
-}
-
-/// `PERF_RECORD_MISC_*`.
-const MISC_KERNEL: u16 = 1;
-const MISC_USER: u16 = 2;
-/// Of a sample.
-const MISC_EXACT_IP: u16 = 1 << 14;
-/// Of a mapping that cannot be executed; of a COMM record the same bit says "by exec".
-const MISC_MMAP_DATA: u16 = 1 << 13;
-const MISC_COMM_EXEC: u16 = 1 << 13;
-
-const PROT_READ: u32 = 1;
-const PROT_WRITE: u32 = 2;
-const PROT_EXEC: u32 = 4;
-const MAP_SHARED: u32 = 1;
-const MAP_PRIVATE: u32 = 2;
 
 /// `PATH_MAX` with its zero byte; perf's buffers end there.
 const MOST_NAME: usize = 4095;
@@ -84,11 +62,11 @@ pub(super) fn put_access(out: &mut Vec<u8>, access: &Access, period: u64, exact_
         Event::Loads
     };
     let mode = if access.kernel {
-        MISC_KERNEL
+        flag::KERNEL
     } else {
-        MISC_USER
+        flag::USER
     };
-    let misc = mode | if exact_ip { MISC_EXACT_IP } else { 0 };
+    let misc = mode | if exact_ip { flag::EXACT_IP } else { 0 };
     let measured = &access.measured;
     header(out, kind::SAMPLE, misc, SAMPLE_BYTES);
     out.u64(access.ip);
@@ -120,7 +98,7 @@ pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) -> bool {
             comm,
             exec,
         } => {
-            let misc = if *exec { MISC_COMM_EXEC } else { 0 };
+            let misc = if *exec { flag::COMM_EXEC } else { 0 };
             record(out, kind::COMM, misc, |out| {
                 out.u32(pid.0);
                 out.u32(tid.0);
@@ -152,11 +130,11 @@ fn task(out: &mut Vec<u8>, kind: u32, [pid, parent_pid, tid]: [u32; 3], time_ns:
 }
 
 fn put_mapping(out: &mut Vec<u8>, pid: u32, mapping: &Mapping, time_ns: u64) {
-    let misc = MISC_USER
+    let misc = flag::USER
         | if mapping.executable {
             0
         } else {
-            MISC_MMAP_DATA
+            flag::MMAP_DATA
         };
     record(out, kind::MMAP2, misc, |out| {
         out.u32(pid);
@@ -191,7 +169,7 @@ fn put_mapping(out: &mut Vec<u8>, pid: u32, mapping: &Mapping, time_ns: u64) {
 
 /// The kernel as one mapping of its whole half: where its data is was not recorded.
 pub(super) fn put_kernel(out: &mut Vec<u8>, text: Option<&KernelText>) {
-    record(out, kind::MMAP, MISC_KERNEL, |out| {
+    record(out, kind::MMAP, flag::KERNEL, |out| {
         out.u32(u32::MAX);
         out.u32(0);
         out.u64(KERNEL_START);

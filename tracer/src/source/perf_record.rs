@@ -7,6 +7,10 @@
 use crate::{
     access::{Cpu, Pid, Tid},
     event::Mapping,
+    perf_format::{
+        mapping::{MAP_SHARED, PROT_EXEC, PROT_WRITE},
+        record,
+    },
 };
 
 /// One record.
@@ -106,21 +110,6 @@ pub struct Malformed {
     pub field: &'static str,
 }
 
-const PERF_RECORD_LOST: u32 = 2;
-const PERF_RECORD_COMM: u32 = 3;
-const PERF_RECORD_EXIT: u32 = 4;
-const PERF_RECORD_FORK: u32 = 7;
-const PERF_RECORD_SAMPLE: u32 = 9;
-const PERF_RECORD_MMAP2: u32 = 10;
-
-const MISC_COMM_EXEC: u16 = 1 << 13;
-/// The record has a build-id where device and inode would be; only with `attr.build_id`.
-const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
-
-const PROT_WRITE: u32 = 2;
-const PROT_EXEC: u32 = 4;
-const MAP_SHARED: u32 = 1;
-
 /// `SampleId` on the wire: pid, tid, time, cpu, reserved.
 const SAMPLE_ID_BYTES: usize = 24;
 
@@ -142,13 +131,13 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
     if len != bytes.len() {
         return Err(header.malformed("its own length"));
     }
-    if kind == PERF_RECORD_SAMPLE {
+    if kind == record::SAMPLE {
         let len = header.u32("the raw length")? as usize;
         let raw = header.take(len, "the raw data")?;
         let kind = RecordKind::Raw(raw);
         return Ok(Record { id: None, kind });
     }
-    if kind == PERF_RECORD_LOST && header.rest.len() == LOST_BYTES {
+    if kind == record::LOST && header.rest.len() == LOST_BYTES {
         let kind = lost(header)?;
         return Ok(Record { id: None, kind });
     }
@@ -163,15 +152,15 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
         cpu: Cpu(id.u32("the sample id")?),
     };
     let kind = match kind {
-        PERF_RECORD_MMAP2 => mapping(header, misc)?,
-        PERF_RECORD_COMM => RecordKind::Comm {
+        record::MMAP2 => mapping(header, misc)?,
+        record::COMM => RecordKind::Comm {
             pid: Pid(header.u32("the pid")?),
             tid: Tid(header.u32("the tid")?),
             comm: header.string(),
-            exec: misc & MISC_COMM_EXEC != 0,
+            exec: misc & record::flag::COMM_EXEC != 0,
         },
-        PERF_RECORD_FORK | PERF_RECORD_EXIT => task(header, kind)?,
-        PERF_RECORD_LOST => lost(header)?,
+        record::FORK | record::EXIT => task(header, kind)?,
+        record::LOST => lost(header)?,
         other => RecordKind::Other(other),
     };
     Ok(Record { id: Some(id), kind })
@@ -194,7 +183,7 @@ fn mapping<'a>(mut fields: Fields<'_>, misc: u16) -> Result<RecordKind<'a>, Malf
     let _generation = fields.u64("the inode's generation")?;
     let protection = fields.u32("the protection")?;
     let flags = fields.u32("the flags")?;
-    let has_build_id = misc & MISC_MMAP_BUILD_ID != 0;
+    let has_build_id = misc & record::flag::MMAP_BUILD_ID != 0;
     let mapping = Mapping {
         start,
         len,
@@ -215,7 +204,7 @@ fn task<'a>(mut fields: Fields<'_>, kind: u32) -> Result<RecordKind<'a>, Malform
     let parent_pid = Pid(fields.u32("the parent's pid")?);
     let tid = Tid(fields.u32("the tid")?);
     let parent_tid = Tid(fields.u32("the parent's tid")?);
-    Ok(if kind == PERF_RECORD_EXIT {
+    Ok(if kind == record::EXIT {
         RecordKind::Exit { pid, tid }
     } else {
         RecordKind::Fork {
@@ -315,7 +304,7 @@ mod tests {
         body.extend(words(&[protection, flags]));
         body.extend(name);
         body.extend(id());
-        record(PERF_RECORD_MMAP2, 0, &body)
+        record(record::MMAP2, 0, &body)
     }
 
     #[test]
@@ -369,9 +358,9 @@ mod tests {
                 },
             })
         };
-        assert_eq!(parse(&record(PERF_RECORD_COMM, 0, &body)), comm(false));
+        assert_eq!(parse(&record(record::COMM, 0, &body)), comm(false));
         assert_eq!(
-            parse(&record(PERF_RECORD_COMM, MISC_COMM_EXEC, &body)),
+            parse(&record(record::COMM, record::flag::COMM_EXEC, &body)),
             comm(true)
         );
     }
@@ -390,7 +379,7 @@ mod tests {
             pid: Pid(30),
             tid: Tid(32),
         };
-        for (kind, expected) in [(PERF_RECORD_FORK, fork), (PERF_RECORD_EXIT, exit)] {
+        for (kind, expected) in [(record::FORK, fork), (record::EXIT, exit)] {
             assert_eq!(parse(&record(kind, 0, &body)).unwrap().kind, expected);
         }
     }
@@ -399,12 +388,12 @@ mod tests {
     fn lost_records_are_counted_and_unknown_kinds_kept_apart() {
         let mut body = words(&[1, 0, 44, 0]);
         body.extend(id());
-        let without_id = record(PERF_RECORD_LOST, 0, &body[..16]);
+        let without_id = record(record::LOST, 0, &body[..16]);
         let kind = RecordKind::Lost(44);
         assert_eq!(parse(&without_id), Ok(Record { id: None, kind }));
         let throttle = 5;
         for (kind, expected) in [
-            (PERF_RECORD_LOST, RecordKind::Lost(44)),
+            (record::LOST, RecordKind::Lost(44)),
             (throttle, RecordKind::Other(throttle)),
         ] {
             assert_eq!(parse(&record(kind, 0, &body)).unwrap().kind, expected);
@@ -415,7 +404,7 @@ mod tests {
     fn raw_data_comes_out_without_its_length() {
         let mut body = words(&[4]);
         body.extend([1, 2, 3, 4]);
-        let bytes = record(PERF_RECORD_SAMPLE, 0, &body);
+        let bytes = record(record::SAMPLE, 0, &body);
         let kind = RecordKind::Raw(&[1, 2, 3, 4]);
         assert_eq!(parse(&bytes), Ok(Record { id: None, kind }));
     }
@@ -424,7 +413,7 @@ mod tests {
     fn raw_data_shorter_than_its_length_is_refused() {
         let mut body = words(&[5]);
         body.extend([1, 2, 3, 4]);
-        let error = parse(&record(PERF_RECORD_SAMPLE, 0, &body)).unwrap_err();
+        let error = parse(&record(record::SAMPLE, 0, &body)).unwrap_err();
         assert_eq!(error.field, "the raw data");
     }
 
@@ -432,7 +421,7 @@ mod tests {
     fn every_record_cut_short_is_refused_and_so_is_one_that_is_longer_than_it_says() {
         let mut fork = words(&[30, 31, 32, 33]);
         fork.extend(id());
-        let fork = record(PERF_RECORD_FORK, 0, &fork);
+        let fork = record(record::FORK, 0, &fork);
         assert!(parse(&fork).is_ok());
         for whole in [mmap2(5, 2, b"/lib/x.so\0\0\0\0\0\0\0"), fork] {
             for len in 0..whole.len() {
@@ -448,7 +437,7 @@ mod tests {
     fn a_mapping_without_room_for_its_flags_is_refused() {
         let mut body = words(&[11, 12, 0, 0, 0, 0]);
         body.extend(id());
-        let error = parse(&record(PERF_RECORD_MMAP2, 0, &body)).unwrap_err();
+        let error = parse(&record(record::MMAP2, 0, &body)).unwrap_err();
         assert_eq!((error.kind, error.field), (10, "the file offset"));
     }
 

@@ -9,6 +9,8 @@ use std::{
 };
 
 use crate::access::Cpu;
+/// Bits of [`Attributes::flags`] and of [`Attributes::sample_type`].
+pub use crate::perf_format::{attr_flag as flag, sample_type as sample};
 
 /// `struct perf_event_attr` of include/uapi/linux/perf_event.h up to `PERF_ATTR_SIZE_VER5`
 /// (Linux 4.1), which every kernel that can run the sampler accepts. All zero is valid.
@@ -66,42 +68,6 @@ impl Attributes {
     }
 }
 
-/// Bits of [`Attributes::flags`], by their position in the header's bit-field.
-pub mod flag {
-    /// Starts switched off.
-    pub const DISABLED: u64 = 1 << 0;
-    /// Not in kernel mode.
-    pub const EXCLUDE_KERNEL: u64 = 1 << 5;
-    /// Not while the idle task runs.
-    pub const EXCLUDE_IDLE: u64 = 1 << 7;
-    /// Records executable mappings.
-    pub const MMAP: u64 = 1 << 8;
-    /// Records names.
-    pub const COMM: u64 = 1 << 9;
-    /// `sample_period` is a number of samples per second, to which the kernel adapts the period.
-    pub const FREQUENCY: u64 = 1 << 10;
-    /// Records fork and exit.
-    pub const TASK: u64 = 1 << 13;
-    /// `wakeup_watermark` counts bytes, not records.
-    pub const WATERMARK: u64 = 1 << 14;
-    /// Two bits: how near the ip must be to the sampled instruction; see [`PRECISE_MASK`].
-    pub const PRECISE_SHIFT: u32 = 15;
-    /// 3 is the instruction itself without skew, 2 the instruction itself, 1 near it, 0 anywhere.
-    pub const PRECISE_MASK: u64 = 3 << PRECISE_SHIFT;
-    /// Records other mappings too.
-    pub const MMAP_DATA: u64 = 1 << 17;
-    /// Every record ends with the ids and the time.
-    pub const SAMPLE_ID_ALL: u64 = 1 << 18;
-    /// Not while a virtual machine runs.
-    pub const EXCLUDE_GUEST: u64 = 1 << 20;
-    /// Mappings with device, inode and protection.
-    pub const MMAP2: u64 = 1 << 23;
-    /// Marks the name that an exec sets.
-    pub const COMM_EXEC: u64 = 1 << 24;
-    /// Time stamps by `clockid`.
-    pub const USE_CLOCKID: u64 = 1 << 25;
-}
-
 const PERF_TYPE_BREAKPOINT: u32 = 5;
 /// include/uapi/linux/hw_breakpoint.h; x86-64 has no breakpoint on reads alone.
 const HW_BREAKPOINT_RW: u32 = 3;
@@ -111,30 +77,6 @@ const PERF_COUNT_SW_BPF_OUTPUT: u64 = 10;
 
 /// `perf_event_attr.type` of events that the kernel itself counts.
 pub const PERF_TYPE_SOFTWARE: u32 = 1;
-
-/// Bits of [`Attributes::sample_type`]: `enum perf_event_sample_format`.
-pub mod sample {
-    /// Instruction pointer.
-    pub const IP: u64 = 1 << 0;
-    /// Process and thread.
-    pub const TID: u64 = 1 << 1;
-    /// Time.
-    pub const TIME: u64 = 1 << 2;
-    /// Data address.
-    pub const ADDR: u64 = 1 << 3;
-    /// CPU.
-    pub const CPU: u64 = 1 << 7;
-    /// Events that the sample stands for.
-    pub const PERIOD: u64 = 1 << 8;
-    /// What a program puts out.
-    pub const RAW: u64 = 1 << 10;
-    /// Cost: of memory accesses, their latency.
-    pub const WEIGHT: u64 = 1 << 14;
-    /// What served a memory access.
-    pub const DATA_SRC: u64 = 1 << 15;
-    /// Physical data address (Linux 4.14).
-    pub const PHYS_ADDR: u64 = 1 << 19;
-}
 
 /// The timer: a sample every `period_ns` on a CPU, whoever runs there; off at first.
 ///

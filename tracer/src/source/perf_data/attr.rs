@@ -1,65 +1,10 @@
 //! `struct perf_event_attr` of include/uapi/linux/perf_event.h: what an event's records look like.
 
 use super::fields::{ByteOrder, Fields};
-
-/// `PERF_SAMPLE_*`: the fields of a sample, in the order in which a sample has those that are asked for
-/// first by number; [`super::sample`] has the true order.
-pub(super) mod sample {
-    pub const IP: u64 = 1 << 0;
-    pub const TID: u64 = 1 << 1;
-    pub const TIME: u64 = 1 << 2;
-    pub const ADDR: u64 = 1 << 3;
-    pub const READ: u64 = 1 << 4;
-    pub const CALLCHAIN: u64 = 1 << 5;
-    pub const ID: u64 = 1 << 6;
-    pub const CPU: u64 = 1 << 7;
-    pub const PERIOD: u64 = 1 << 8;
-    pub const STREAM_ID: u64 = 1 << 9;
-    pub const RAW: u64 = 1 << 10;
-    pub const BRANCH_STACK: u64 = 1 << 11;
-    pub const REGS_USER: u64 = 1 << 12;
-    pub const STACK_USER: u64 = 1 << 13;
-    pub const WEIGHT: u64 = 1 << 14;
-    pub const DATA_SRC: u64 = 1 << 15;
-    pub const IDENTIFIER: u64 = 1 << 16;
-    pub const TRANSACTION: u64 = 1 << 17;
-    pub const REGS_INTR: u64 = 1 << 18;
-    pub const PHYS_ADDR: u64 = 1 << 19;
-    pub const AUX: u64 = 1 << 20;
-    pub const CGROUP: u64 = 1 << 21;
-    pub const DATA_PAGE_SIZE: u64 = 1 << 22;
-    pub const CODE_PAGE_SIZE: u64 = 1 << 23;
-    pub const WEIGHT_STRUCT: u64 = 1 << 24;
-
-    /// By number.
-    pub const NAMES: [&str; 25] = [
-        "IP",
-        "TID",
-        "TIME",
-        "ADDR",
-        "READ",
-        "CALLCHAIN",
-        "ID",
-        "CPU",
-        "PERIOD",
-        "STREAM_ID",
-        "RAW",
-        "BRANCH_STACK",
-        "REGS_USER",
-        "STACK_USER",
-        "WEIGHT",
-        "DATA_SRC",
-        "IDENTIFIER",
-        "TRANSACTION",
-        "REGS_INTR",
-        "PHYS_ADDR",
-        "AUX",
-        "CGROUP",
-        "DATA_PAGE_SIZE",
-        "CODE_PAGE_SIZE",
-        "WEIGHT_STRUCT",
-    ];
-}
+use crate::perf_format::{
+    attr_flag::{SAMPLE_ID_ALL, USE_CLOCKID},
+    sample_type as sample,
+};
 
 /// `PERF_FORMAT_*`.
 pub(super) mod read_format {
@@ -74,10 +19,6 @@ pub(super) mod read_format {
 pub(super) const BRANCH_HW_INDEX: u64 = 1 << 17;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`: a word for each branch follows them.
 pub(super) const BRANCH_COUNTERS: u64 = 1 << 19;
-
-/// Bits of the flags after `read_format`.
-const SAMPLE_ID_ALL: u64 = 1 << 18;
-const USE_CLOCKID: u64 = 1 << 25;
 
 /// `PERF_ATTR_SIZE_VER0`.
 pub(super) const SMALLEST: usize = 64;

@@ -4,14 +4,13 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use super::{
     PerfDataError,
-    attr::{Attr, sample},
+    attr::Attr,
     counts::Counts,
     events::Events,
     features::Features,
     fields::Fields,
     header::Event,
     order::RoundOrder,
-    record_type::{self as kind, flag},
     records::RawRecord,
     sample::{RecordId, Sample},
     side_band::{self, Meaning},
@@ -21,6 +20,10 @@ use crate::{
     access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
     data_source::DataSource,
     event::{Batch, Context, ContextKind, Tally, Unresolved},
+    perf_format::{
+        record::{self as kind, flag},
+        sample_type as sample,
+    },
 };
 
 /// `type` of an event of the processor's, by its general name.

@@ -2,10 +2,11 @@
 
 use std::io::Read;
 
-use super::{
-    PerfData, PerfDataError, attr::sample, features::Features, header::Event, records::CutShort,
+use super::{PerfData, PerfDataError, features::Features, header::Event, records::CutShort};
+use crate::{
+    perf_format::{clock, sample_type as sample},
+    source::Evidence,
 };
-use crate::source::Evidence;
 
 /// A recording without its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +51,8 @@ impl Description {
         let (state, features) = (&file.state, &file.state.features);
         let counts = &state.counts;
         let events = state.events.list();
-        let clock = features.clock.map(|(id, ..)| id);
-        let clock = clock.or_else(|| events.iter().find_map(|event| event.attr.clock));
+        let number = features.clock.map(|(id, ..)| id);
+        let number = number.or_else(|| events.iter().find_map(|event| event.attr.clock));
         let has_time = state.events.any_has(sample::TIME);
         Description {
             host: features.host.clone(),
@@ -63,7 +64,7 @@ impl Description {
             perf_version: features.perf_version.clone(),
             events: events.iter().map(describe_event).collect(),
             clock: if has_time {
-                clock.map_or_else(|| PERF_CLOCK.to_owned(), clock_name)
+                number.map_or_else(|| PERF_CLOCK.to_owned(), clock_name)
             } else {
                 "none: order of the file".to_owned()
             },
@@ -90,16 +91,8 @@ fn describe_event(event: &Event) -> (String, String) {
     (name, event.attr.sample_type_names())
 }
 
-/// CLOCK_* of include/uapi/linux/time.h.
-fn clock_name(id: u32) -> String {
-    match id {
-        0 => "CLOCK_REALTIME".to_owned(),
-        1 => "CLOCK_MONOTONIC".to_owned(),
-        4 => "CLOCK_MONOTONIC_RAW".to_owned(),
-        7 => "CLOCK_BOOTTIME".to_owned(),
-        11 => "CLOCK_TAI".to_owned(),
-        other => format!("clock {other}"),
-    }
+fn clock_name(number: u32) -> String {
+    clock::name(number).map_or_else(|| format!("clock {number}"), str::to_owned)
 }
 
 fn evidence<R>(file: &PerfData<R>) -> Evidence {

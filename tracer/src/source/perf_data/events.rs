@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use super::{
     PerfDataError,
-    attr::{Attr, read_format, sample},
+    attr::{Attr, read_format},
     features::EventName,
     fields::Fields,
     header::Event,
     sample::{id_from_end, id_in_sample},
 };
+use crate::perf_format::sample_type as sample;
 
 /// Events that come as records, and their ids, at most.
 const MOST_EVENTS: usize = 1 << 14;

@@ -3,23 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{attr::Attr, fields::Fields, record_type::flag};
-
-/// `HEADER_*`: numbers of the sections that are read.
-pub(super) mod number {
-    pub const BUILD_ID: u32 = 2;
-    pub const HOSTNAME: u32 = 3;
-    pub const OSRELEASE: u32 = 4;
-    pub const VERSION: u32 = 5;
-    pub const ARCH: u32 = 6;
-    pub const NRCPUS: u32 = 7;
-    pub const CPUDESC: u32 = 8;
-    pub const CMDLINE: u32 = 11;
-    pub const EVENT_DESC: u32 = 12;
-    pub const CLOCKID: u32 = 23;
-    pub const DIR_FORMAT: u32 = 24;
-    pub const CLOCK_DATA: u32 = 29;
-}
+use super::{attr::Attr, fields::Fields};
+use crate::perf_format::{feature as number, record::flag};
 
 /// Most strings and events that are read of a section; more is damage.
 const MOST_ITEMS: u32 = 1 << 20;

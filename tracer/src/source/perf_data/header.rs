@@ -5,10 +5,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use super::{
     PerfDataError,
     attr::{Attr, SMALLEST},
-    features::{Features, number},
+    features::Features,
     fields::{ByteOrder, Fields},
     records::read_full,
 };
+use crate::perf_format::feature as number;
 
 /// `struct perf_pipe_file_header` and `struct perf_file_header`.
 const PIPE_HEADER: u64 = 16;

@@ -20,7 +20,6 @@ mod features;
 mod fields;
 mod header;
 mod order;
-mod record_type;
 mod records;
 mod sample;
 mod side_band;

@@ -4,9 +4,9 @@ use std::io::{self, Read};
 
 use super::{
     fields::{ByteOrder, Fields},
-    record_type as kind,
     unpack::Unpacker,
 };
+use crate::perf_format::record as kind;
 
 /// `struct perf_event_header`.
 const HEADER: usize = 8;

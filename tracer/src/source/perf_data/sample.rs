@@ -4,9 +4,10 @@
 //! fields out, of `perf_output_sample` in kernel/events/core.c.
 
 use super::{
-    attr::{Attr, BRANCH_COUNTERS, BRANCH_HW_INDEX, read_format, sample},
+    attr::{Attr, BRANCH_COUNTERS, BRANCH_HW_INDEX, read_format},
     fields::Fields,
 };
+use crate::perf_format::sample_type as sample;
 
 /// What matters of a sample; `None` is what its event does not record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,20 +2,16 @@
 
 use std::{collections::HashMap, hash::Hasher as _, sync::Arc};
 
-use super::{
-    features::hex,
-    fields::Fields,
-    record_type::{self as kind, flag},
-};
+use super::{features::hex, fields::Fields};
 use crate::{
     access::{Pid, Tid},
     event::{ContextKind, Mapping},
+    perf_format::{
+        mapping::{MAP_SHARED, PROT_EXEC, PROT_WRITE},
+        record::{self as kind, flag},
+    },
     space::KERNEL_START,
 };
-
-const PROT_WRITE: u32 = 2;
-const PROT_EXEC: u32 = 4;
-const MAP_SHARED: u32 = 1;
 
 /// The process of mappings that are the kernel's.
 const NO_PROCESS: u32 = u32::MAX;

@@ -2,11 +2,8 @@
 
 use std::path::Path;
 
-use super::{
-    super::{attr::sample as field, fields::ByteOrder},
-    layouts::COMMON,
-    *,
-};
+use super::{super::fields::ByteOrder, layouts::COMMON, *};
+use crate::perf_format::sample_type as field;
 
 /// A little of everything, in some 2,000 bytes.
 fn everything(order: ByteOrder) -> Recording {

@@ -1,12 +1,10 @@
 //! Every layout of samples and trailers, in both byte orders.
 
-use super::{
-    super::{attr::sample as field, fields::ByteOrder},
-    *,
-};
+use super::{super::fields::ByteOrder, *};
 use crate::{
     access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::Unresolved,
+    perf_format::sample_type as field,
 };
 
 /// What `perf mem record` asks for.

@@ -1,13 +1,10 @@
 //! Tasks, mappings, losses, and what the header says.
 
-use super::{
-    super::{attr::sample as field, fields::ByteOrder},
-    layouts::COMMON,
-    *,
-};
+use super::{super::fields::ByteOrder, layouts::COMMON, *};
 use crate::{
     access::{Cpu, Pid, Tid},
     event::{ContextKind, Mapping},
+    perf_format::sample_type as field,
 };
 
 fn mapping_body(

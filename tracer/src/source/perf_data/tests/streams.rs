@@ -1,10 +1,7 @@
 //! Order, rounds, compression, pipes.
 
-use super::{
-    super::{attr::sample as field, fields::ByteOrder},
-    layouts::COMMON,
-    *,
-};
+use super::{super::fields::ByteOrder, layouts::COMMON, *};
+use crate::perf_format::sample_type as field;
 
 fn recording() -> Recording {
     Recording::new(ByteOrder::Little, vec![TestEvent::new(COMMON)])

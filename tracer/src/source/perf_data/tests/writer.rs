@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use super::super::{attr::sample as field, fields::ByteOrder};
+use super::super::fields::ByteOrder;
+use crate::perf_format::sample_type as field;
 
 /// Bytes in one byte order.
 pub(super) struct Words {
