@@ -35,6 +35,14 @@ pub enum Op {
 }
 
 impl Op {
+    /// All, in the order of their [`index`](Op::index).
+    pub const ALL: [Op; 5] = [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown];
+
+    /// Its place in [`Op::ALL`]: three bits, for packed forms in memory.
+    pub fn index(self) -> u8 {
+        self as u8
+    }
+
     /// Whether the access is known to change the bytes.
     pub fn stores(self) -> bool {
         matches!(self, Op::Store | Op::Rmw)
@@ -61,6 +69,22 @@ pub enum Basis {
     /// Decoded from a timer sample: runs on each iteration of the sampled loop, with registers that
     /// the loop does not change. Weaker.
     Harvested,
+}
+
+impl Basis {
+    /// All, in the order of their [`index`](Basis::index).
+    pub const ALL: [Basis; 5] = [
+        Basis::Trapped,
+        Basis::Stalled,
+        Basis::Decoded,
+        Basis::Sampled,
+        Basis::Harvested,
+    ];
+
+    /// Its place in [`Basis::ALL`]: three bits, for packed forms in memory.
+    pub fn index(self) -> u8 {
+        self as u8
+    }
 }
 
 /// One access to memory.
@@ -301,6 +325,13 @@ impl ByteSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_index_is_the_place_in_the_list_of_all() {
+        let ops = Op::ALL.map(|op| usize::from(op.index()));
+        let bases = Basis::ALL.map(|basis| usize::from(basis.index()));
+        assert_eq!((ops, bases), ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4]));
+    }
 
     #[test]
     fn a_byte_range_is_cut_at_the_end_of_its_line() {

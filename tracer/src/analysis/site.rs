@@ -86,13 +86,6 @@ pub(super) struct SiteKey {
 
 impl SiteKey {
     pub(super) fn new(access: &Access, space: SpaceId, offset: u8, size: u8) -> SiteKey {
-        let op = match access.op {
-            Op::Load => 0,
-            Op::Store => 1,
-            Op::Rmw => 2,
-            Op::Prefetch => 3,
-            Op::Unknown => 4,
-        };
         SiteKey {
             ip: access.ip,
             space,
@@ -100,7 +93,7 @@ impl SiteKey {
             tid: access.tid,
             offset,
             size,
-            kind: op
+            kind: access.op.index()
                 | u8::from(access.locked) << 3
                 | u8::from(access.kernel) << 4
                 | u8::from(access.size == 0) << 5,
@@ -122,13 +115,8 @@ impl SiteKey {
     }
 
     pub(super) fn op(self) -> Op {
-        match self.kind & 7 {
-            0 => Op::Load,
-            1 => Op::Store,
-            2 => Op::Rmw,
-            3 => Op::Prefetch,
-            _ => Op::Unknown,
-        }
+        let index = usize::from(self.kind & 7);
+        Op::ALL.get(index).copied().unwrap_or(Op::Unknown)
     }
 
     pub(super) fn site(self) -> Site {

@@ -109,9 +109,7 @@ fn op_code(op: Op) -> u32 {
 }
 
 fn op_of(code: u32) -> Option<Op> {
-    [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown]
-        .into_iter()
-        .find(|op| op_code(*op) == code)
+    Op::ALL.into_iter().find(|op| op_code(*op) == code)
 }
 
 fn basis_code(basis: Basis) -> u32 {
@@ -125,13 +123,7 @@ fn basis_code(basis: Basis) -> u32 {
 }
 
 fn basis_of(code: u32) -> Option<Basis> {
-    [
-        Basis::Stalled,
-        Basis::Decoded,
-        Basis::Harvested,
-        Basis::Trapped,
-        Basis::Sampled,
-    ]
-    .into_iter()
-    .find(|basis| basis_code(*basis) == code)
+    Basis::ALL
+        .into_iter()
+        .find(|basis| basis_code(*basis) == code)
 }

@@ -47,14 +47,6 @@ pub struct LineAccess {
     pub kind: u16,
 }
 
-const OPS: [Op; 5] = [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown];
-const BASES: [Basis; 5] = [
-    Basis::Stalled,
-    Basis::Decoded,
-    Basis::Harvested,
-    Basis::Sampled,
-    Basis::Trapped,
-];
 const KERNEL: u16 = 0;
 const PRIVATE: u16 = 1;
 const SHARED: u16 = 2;
@@ -78,20 +70,6 @@ impl LineAccess {
             Place::Shared { dev, inode, .. } => (SHARED, objects.number(dev, inode)),
             Place::Physical { .. } => (PHYSICAL, 0),
         };
-        let op = match access.op {
-            Op::Load => 0,
-            Op::Store => 1,
-            Op::Rmw => 2,
-            Op::Prefetch => 3,
-            Op::Unknown => 4,
-        };
-        let basis = match access.basis {
-            Basis::Stalled => 0,
-            Basis::Decoded => 1,
-            Basis::Harvested => 2,
-            Basis::Sampled => 3,
-            Basis::Trapped => 4,
-        };
         let measured = &access.measured;
         LineAccess {
             line: key.0.position() / line_size.bytes(),
@@ -108,8 +86,8 @@ impl LineAccess {
             latency: measured.latency_cycles.map_or(0, NonZeroU32::get),
             offset: piece.offset,
             size: piece.size,
-            kind: op
-                | basis << 3
+            kind: u16::from(access.op.index())
+                | u16::from(access.basis.index()) << 3
                 | u16::from(access.locked) << 6
                 | u16::from(access.kernel) << 7
                 | u16::from(access.size == 0) << 8
@@ -182,8 +160,8 @@ impl LineAccess {
             } else {
                 0
             },
-            op: OPS[of(self.kind).min(4)],
-            basis: BASES[of(self.kind >> 3).min(4)],
+            op: Op::ALL[of(self.kind).min(4)],
+            basis: Basis::ALL[of(self.kind >> 3).min(4)],
             locked: self.kind & 1 << 6 != 0,
             kernel: self.kind & 1 << 7 != 0,
             measured: Measured {
@@ -232,8 +210,8 @@ mod tests {
             tid: Tid(2),
             cpu: Cpu(3),
             size: 8,
-            op: OPS[n as usize % 5],
-            basis: BASES[n as usize % 5],
+            op: Op::ALL[n as usize % 5],
+            basis: Basis::ALL[n as usize % 5],
             locked: n & 1 == 1,
             kernel: n & 2 == 2,
             measured: Measured {
