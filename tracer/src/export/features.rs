@@ -6,7 +6,10 @@ use super::{
     bytes::{PutBytes, c_string},
     description::{Description, MemoryNode},
 };
-use crate::perf_format::{feature as number, record};
+use crate::{
+    perf_format::{feature as number, record},
+    report::number::ranges,
+};
 
 /// perf pads names so.
 const NAME_ALIGN: usize = 64;
@@ -134,27 +137,6 @@ fn nodes(description: &Description, seen: &Seen) -> Vec<MemoryNode> {
     nodes
 }
 
-/// `0-3,8`.
-fn cpu_list(cpus: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for cpu in cpus {
-        match runs.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*cpu) => *last = *cpu,
-            _ => runs.push((*cpu, *cpu)),
-        }
-    }
-    let runs: Vec<String> = (runs.iter())
-        .map(|(first, last)| {
-            if first == last {
-                first.to_string()
-            } else {
-                format!("{first}-{last}")
-            }
-        })
-        .collect();
-    runs.join(",")
-}
-
 fn command_line(out: &mut Vec<u8>, description: &Description) {
     let arguments = description.command_line.iter().take(MOST_ARGUMENTS);
     if arguments.len() > 0 {
@@ -181,7 +163,7 @@ fn numa_topology(out: &mut Vec<u8>, nodes: &[MemoryNode]) {
         // Sizes, in KiB: not known.
         out.u64(0);
         out.u64(0);
-        string(out, &cpu_list(&node.cpus));
+        string(out, &ranges(&node.cpus));
     }
 }
 
@@ -246,7 +228,7 @@ mod tests {
 
     #[test]
     fn runs_of_cpus_are_written_as_ranges() {
-        assert_eq!(cpu_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(cpu_list(&[]), "");
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[]), "");
     }
 }

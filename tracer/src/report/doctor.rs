@@ -348,24 +348,8 @@ fn size(bytes: Option<u64>) -> String {
 
 /// The kernel's list format, `0-3,8`.
 fn ranges(cpus: &[Cpu]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for cpu in cpus {
-        match parts.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(cpu.0) => *last = cpu.0,
-            _ => parts.push((cpu.0, cpu.0)),
-        }
-    }
-    let text: Vec<String> = parts
-        .into_iter()
-        .map(|(first, last)| {
-            if first == last {
-                first.to_string()
-            } else {
-                format!("{first}-{last}")
-            }
-        })
-        .collect();
-    text.join(",")
+    let numbers: Vec<u32> = cpus.iter().map(|cpu| cpu.0).collect();
+    super::number::ranges(&numbers)
 }
 
 #[cfg(test)]

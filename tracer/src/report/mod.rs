@@ -19,7 +19,7 @@ mod caveats;
 pub mod cost_words;
 mod facts;
 mod finding_text;
-mod number;
+pub(crate) mod number;
 mod pairs;
 mod pairs_text;
 mod parts;
