@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, Pid, Place, SpaceId, Tid},
-    event::{Allocation, Context, ContextKind, LocalBlock, Mapping},
+    event::{Allocation, Context, ContextKind, Due, LocalBlock, Mapping},
 };
 
 /// First address of the kernel's half on x86-64 and aarch64 (48-bit and larger).
@@ -295,6 +295,21 @@ impl AddressSpaces {
     /// spaces, so whoever reads a stream asks this of each such event, in its place in the order.
     pub fn of_allocation(&mut self, event: &Allocation) -> Option<SpaceId> {
         (event.pid != Pid(0)).then(|| self.space(event.pid))
+    }
+
+    /// Takes in the next of a stream; an access comes back with its space and the memory at its virtual address.
+    pub fn follow<'a>(&mut self, due: Due<'a>) -> Option<(&'a Access, SpaceId, Place)> {
+        match due {
+            Due::Context(context) => self.apply(context),
+            Due::Allocation(allocation) => {
+                self.of_allocation(allocation);
+            }
+            Due::Access(access) => {
+                let (space, place) = self.place(access.pid, access.addr);
+                return Some((access, space, place));
+            }
+        }
+        None
     }
 
     /// The space that the process runs in now, if it was heard of.

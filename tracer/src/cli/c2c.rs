@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{LineKey, LineSize},
-    event::{Batch, Due},
+    event::Batch,
     finding::PairThresholds,
     names::Resolver,
     report::{
@@ -70,19 +70,10 @@ fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch)? {
         for due in batch.in_order() {
-            let access = match due {
-                Due::Context(context) => {
-                    spaces.apply(context);
-                    continue;
-                }
-                Due::Allocation(allocation) => {
-                    spaces.of_allocation(allocation);
-                    continue;
-                }
-                Due::Access(access) => access,
-            };
             // By virtual addresses alone, as perf does.
-            let (space, place) = spaces.place(access.pid, access.addr);
+            let Some((access, space, place)) = spaces.follow(due) else {
+                continue;
+            };
             let known = |addr: u64| spaces.mapping(space, addr).is_some();
             let data = if access.kernel {
                 access.addr >= KERNEL_START

@@ -13,7 +13,7 @@ use crate::{
     access::Basis,
     analysis::{Trapped, WindowAccesses},
     coherence::{RequestRow, sort_by_line},
-    event::{Batch, Due},
+    event::Batch,
     session::SessionReader,
     space::AddressSpaces,
 };
@@ -35,19 +35,10 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
     let mut number = 0;
     while reader.next_batch(&mut batch)? {
         for due in batch.in_order() {
-            let access = match due {
-                Due::Context(context) => {
-                    spaces.apply(context);
-                    continue;
-                }
-                Due::Allocation(allocation) => {
-                    spaces.of_allocation(allocation);
-                    continue;
-                }
-                Due::Access(access) => access,
-            };
             // Every access: the spaces are numbered by them too, and the keys of lines say the number.
-            let (space, place) = spaces.place(access.pid, access.addr);
+            let Some((access, space, place)) = spaces.follow(due) else {
+                continue;
+            };
             if access.basis == Basis::Trapped {
                 waiting.push(Trapped {
                     access: *access,
