@@ -10,6 +10,11 @@ pub fn of(unit: CostUnit) -> &'static str {
     }
 }
 
+/// Whether a finding of this cost is made of stores whose latency nobody measured.
+pub(super) fn is_unmeasured(unit: CostUnit, share: f64) -> bool {
+    unit == CostUnit::LatencyCycles && share == 0.0
+}
+
 /// The same where it is said first.
 pub(super) fn of_sampled(unit: CostUnit) -> &'static str {
     match unit {

@@ -9,7 +9,6 @@ use super::{
     style::Role,
     text::{Lines, WIDTH},
 };
-use crate::access::CostUnit;
 
 /// Up to this many groups are described one by one, with their threads' ids.
 const NAMED_GROUPS: usize = 4;
@@ -55,10 +54,14 @@ fn title(out: &mut Lines, finding: &Finding) {
     if finding.confidence == "confirmed" {
         kind.push_str(", confirmed");
     }
-    let right = match (out.unit, finding.cost.share) {
-        // Stores that nobody measured.
-        (CostUnit::LatencyCycles, 0.0) => "cost not measured".to_owned(),
-        (unit, share) => format!("{} {}", percent(share), cost_words::of(unit)),
+    let right = if cost_words::is_unmeasured(out.unit, finding.cost.share) {
+        "cost not measured".to_owned()
+    } else {
+        format!(
+            "{} {}",
+            percent(finding.cost.share),
+            cost_words::of(out.unit)
+        )
     };
     let used = columns(&finding.id) + 2 + columns(&kind) + 2;
     let subject = out.options.name(&subject(finding));

@@ -233,13 +233,20 @@ fn headline(out: &mut Lines, report: &Report) {
                 .iter()
                 .map(|finding| finding.cost.share)
                 .sum();
+            let cost = if cost_words::is_unmeasured(out.unit, share) {
+                "What that costs was not measured".to_owned()
+            } else {
+                format!(
+                    "{} took {} {}",
+                    if n == 1 { "It" } else { "Together they" },
+                    percent(share.min(1.0)),
+                    cost_words::of_sampled(out.unit)
+                )
+            };
             let text = format!(
-                "Threads fight over {}, {}. {} took {} {}.",
+                "Threads fight over {}, {}. {cost}.",
                 count(n as u64, "cache line", "cache lines"),
-                kinds(&report.findings),
-                if n == 1 { "It" } else { "Together they" },
-                percent(share.min(1.0)),
-                cost_words::of_sampled(out.unit)
+                kinds(&report.findings)
             );
             (Role::Strong, text)
         }

@@ -320,3 +320,17 @@ fn the_json_form_has_what_was_measured_and_null_where_nothing_was() {
     assert!(unknown["op"].is_null() && unknown["latency_cycles"].is_null());
     assert_eq!(unknown["size_known"], false);
 }
+
+#[test]
+fn what_only_unmeasured_stores_show_is_said_to_have_no_measured_cost_and_not_none() {
+    let stored = judged(
+        Some(Verdict::FalseSharing),
+        vec![stores(0, 4001, 700), stores(8, 4002, 700)],
+        &[Fact::UntimedStores(1400)],
+    );
+    let text = plain(&report_of(&[stored], &run_facts()));
+    assert!(text.contains("by false sharing. What that costs was not measured.\n"));
+    assert!(!text.contains("took 0.0 %"), "{text}");
+    let measured = plain(&report_of(&[reader_and_writer()], &run_facts()));
+    assert!(!measured.contains("not measured"), "{measured}");
+}
