@@ -2,17 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{heap_options::HeapArgs, source_options::SourceArgs};
 use crate::{finding::PairThresholds, report::layout::FindingId};
 
-/// Samples per second and CPU unless asked otherwise.
-pub const DEFAULT_FREQUENCY_HZ: u64 = 1000;
-/// Sample ring of each CPU unless asked otherwise: 11,000 samples.
-pub const DEFAULT_RING_KIB: usize = 2048;
-/// Share of the targets' time for watch windows unless asked otherwise, percent.
-pub const DEFAULT_OVERHEAD_PERCENT: f64 = 2.0;
+mod observing;
+mod values;
+
+pub use observing::{
+    AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
+    SamplingArgs, TargetArgs, WatchArgs,
+};
+pub(super) use values::heap_overhead;
+use values::{finding_id, line_size, memory_bytes, percent, seconds};
 
 /// Which cache lines threads fight over, by which variables and source lines; with or without a PMU.
 #[derive(Debug, Parser)]
@@ -112,62 +114,6 @@ pub enum Command {
     Doctor(DoctorArgs),
 }
 
-/// Which processes.
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("target").required(true).args(["pid", "all", "command"])))]
-pub struct TargetArgs {
-    /// Processes to watch, with their children.
-    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
-    pub pid: Vec<u32>,
-    /// Watch every process.
-    #[arg(short, long)]
-    pub all: bool,
-    /// Command to start and watch, after `--`.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
-    /// Leave a started COMMAND running after --duration (else it gets SIGTERM).
-    #[arg(long, requires = "command")]
-    pub leave_running: bool,
-}
-
-/// How to sample.
-#[derive(Debug, Args)]
-pub struct SamplingArgs {
-    /// Stop after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub duration: Option<f64>,
-    /// Samples per second on each CPU.
-    #[arg(short = 'F', long, value_name = "HZ", default_value_t = DEFAULT_FREQUENCY_HZ, value_parser = clap::value_parser!(u64).range(1..=50_000))]
-    pub frequency: u64,
-    /// Size of each CPU's sample ring, a power of two; larger rides out longer stalls of this tool.
-    #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_KIB, value_parser = ring_kib)]
-    pub ring_kib: usize,
-    #[command(flatten)]
-    pub source: SourceArgs,
-    /// No progress on the terminal.
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
-/// How to confirm by watch windows.
-#[derive(Debug, Args)]
-pub struct WatchArgs {
-    /// Sample only: no data breakpoints, so no confirmed verdicts, no pairs.
-    #[arg(long)]
-    pub no_watch: bool,
-    /// Share of the targets' time, in percent, that watch windows may take.
-    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_OVERHEAD_PERCENT, value_parser = overhead)]
-    pub overhead: f64,
-    /// Watch this memory instead of what samples suspect: an address with 1, 2, 4 or 8 bytes (0x7f3a40,8),
-    /// or a variable and what is in it (counters, table.slots[1].served). Repeat for more.
-    #[arg(
-        long,
-        value_name = "ADDRESS[,LEN]|VARIABLE[.FIELD]",
-        conflicts_with = "no_watch"
-    )]
-    pub watch: Vec<String>,
-}
-
 /// How to judge.
 #[derive(Debug, Args)]
 pub struct AnalysisArgs {
@@ -217,47 +163,6 @@ pub enum Color {
     Always,
     /// Never.
     Never,
-}
-
-/// `attach`.
-#[derive(Debug, Args)]
-pub struct AttachArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub sampling: SamplingArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub heap: HeapArgs,
-    /// Keep everything in a session as well, for later reports.
-    #[arg(long, value_name = "NAME.coh")]
-    pub record: Option<PathBuf>,
-    #[command(flatten)]
-    pub analysis: AnalysisArgs,
-    #[command(flatten)]
-    pub pairs: PairArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// `record`.
-#[derive(Debug, Args)]
-pub struct RecordArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub sampling: SamplingArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub heap: HeapArgs,
-    /// Session directory to write.
-    #[arg(short, long, value_name = "NAME.coh")]
-    pub output: PathBuf,
-    /// Replace an existing session.
-    #[arg(long)]
-    pub force: bool,
 }
 
 /// `report`.
@@ -470,70 +375,6 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-fn finding_id(text: &str) -> Result<FindingId, String> {
-    FindingId::parse(text)
-        .ok_or_else(|| "expected a number from 1, as the report has it: 2, F2 or I2".into())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= 31_536_000.0 => Ok(value),
-        _ => Err("expected seconds above 0, up to a year".into()),
-    }
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('%').parse::<f64>() {
-        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
-        _ => Err("expected a percentage from 0 to 100".into()),
-    }
-}
-
-fn overhead(text: &str) -> Result<f64, String> {
-    match percent(text) {
-        Ok(value) if (0.1..=50.0).contains(&value) => Ok(value),
-        _ => Err("expected a percentage from 0.1 to 50; --no-watch takes none".into()),
-    }
-}
-
-pub(super) fn heap_overhead(text: &str) -> Result<f64, String> {
-    match percent(text) {
-        Ok(value) if (0.1..=100.0).contains(&value) => Ok(value),
-        _ => Err("expected a percentage from 0.1 to 100".into()),
-    }
-}
-
-fn line_size(text: &str) -> Result<u64, String> {
-    match text {
-        "64" => Ok(64),
-        "128" => Ok(128),
-        _ => Err("expected 64 or 128".into()),
-    }
-}
-
-/// A number of bytes, or of KiB, MiB or GiB with K, M or G behind it.
-fn memory_bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: Option<u64> = digits.parse().ok();
-    match number.and_then(|number| number.checked_mul(1 << shift)) {
-        Some(bytes) if bytes >= 1 << 20 => Ok(bytes),
-        Some(_) => Err("expected at least 1M".into()),
-        None => Err("expected a size such as 64M or 2G".into()),
-    }
-}
-
-fn ring_kib(text: &str) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(kib) if kib.is_power_of_two() && (64..=262_144).contains(&kib) => Ok(kib),
-        _ => Err("expected a power of two from 64 to 262144".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -583,17 +424,6 @@ mod tests {
             ["--overhead", "51"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_size_of_memory_has_a_unit_or_none() {
-        assert_eq!(memory_bytes("64M"), Ok(64 << 20));
-        assert_eq!(memory_bytes("2g"), Ok(2 << 30));
-        assert_eq!(memory_bytes("2048K"), Ok(2 << 20));
-        assert_eq!(memory_bytes("1048576"), Ok(1 << 20));
-        for bad in ["", "M", "0", "1K", "-1M", "1.5G", "64MB", "99999999999999G"] {
-            assert!(memory_bytes(bad).is_err(), "{bad:?}");
         }
     }
 }

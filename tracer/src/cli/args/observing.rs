@@ -1,0 +1,115 @@
+//! Options of what observes programs.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use super::{
+    AnalysisArgs, OutputArgs, PairArgs,
+    values::{overhead, ring_kib, seconds},
+};
+use crate::cli::{heap_options::HeapArgs, source_options::SourceArgs};
+
+/// Samples per second and CPU unless asked otherwise.
+pub const DEFAULT_FREQUENCY_HZ: u64 = 1000;
+/// Sample ring of each CPU unless asked otherwise: 11,000 samples.
+pub const DEFAULT_RING_KIB: usize = 2048;
+/// Share of the targets' time for watch windows unless asked otherwise, percent.
+pub const DEFAULT_OVERHEAD_PERCENT: f64 = 2.0;
+
+/// Which processes.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").required(true).args(["pid", "all", "command"])))]
+pub struct TargetArgs {
+    /// Processes to watch, with their children.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
+    /// Watch every process.
+    #[arg(short, long)]
+    pub all: bool,
+    /// Command to start and watch, after `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Leave a started COMMAND running after --duration (else it gets SIGTERM).
+    #[arg(long, requires = "command")]
+    pub leave_running: bool,
+}
+
+/// How to sample.
+#[derive(Debug, Args)]
+pub struct SamplingArgs {
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// Samples per second on each CPU.
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = DEFAULT_FREQUENCY_HZ, value_parser = clap::value_parser!(u64).range(1..=50_000))]
+    pub frequency: u64,
+    /// Size of each CPU's sample ring, a power of two; larger rides out longer stalls of this tool.
+    #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_KIB, value_parser = ring_kib)]
+    pub ring_kib: usize,
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// How to confirm by watch windows.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Sample only: no data breakpoints, so no confirmed verdicts, no pairs.
+    #[arg(long)]
+    pub no_watch: bool,
+    /// Share of the targets' time, in percent, that watch windows may take.
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_OVERHEAD_PERCENT, value_parser = overhead)]
+    pub overhead: f64,
+    /// Watch this memory instead of what samples suspect: an address with 1, 2, 4 or 8 bytes (0x7f3a40,8),
+    /// or a variable and what is in it (counters, table.slots[1].served). Repeat for more.
+    #[arg(
+        long,
+        value_name = "ADDRESS[,LEN]|VARIABLE[.FIELD]",
+        conflicts_with = "no_watch"
+    )]
+    pub watch: Vec<String>,
+}
+
+/// `attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub heap: HeapArgs,
+    /// Keep everything in a session as well, for later reports.
+    #[arg(long, value_name = "NAME.coh")]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub pairs: PairArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub heap: HeapArgs,
+    /// Session directory to write.
+    #[arg(short, long, value_name = "NAME.coh")]
+    pub output: PathBuf,
+    /// Replace an existing session.
+    #[arg(long)]
+    pub force: bool,
+}

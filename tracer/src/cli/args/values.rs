@@ -1,0 +1,83 @@
+//! What values of options may be.
+
+use crate::report::layout::FindingId;
+
+pub(super) fn finding_id(text: &str) -> Result<FindingId, String> {
+    FindingId::parse(text)
+        .ok_or_else(|| "expected a number from 1, as the report has it: 2, F2 or I2".into())
+}
+
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 31_536_000.0 => Ok(value),
+        _ => Err("expected seconds above 0, up to a year".into()),
+    }
+}
+
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage from 0 to 100".into()),
+    }
+}
+
+pub(super) fn overhead(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if (0.1..=50.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage from 0.1 to 50; --no-watch takes none".into()),
+    }
+}
+
+pub(in crate::cli) fn heap_overhead(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if (0.1..=100.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage from 0.1 to 100".into()),
+    }
+}
+
+pub(super) fn line_size(text: &str) -> Result<u64, String> {
+    match text {
+        "64" => Ok(64),
+        "128" => Ok(128),
+        _ => Err("expected 64 or 128".into()),
+    }
+}
+
+/// A number of bytes, or of KiB, MiB or GiB with K, M or G behind it.
+pub(super) fn memory_bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    match number.and_then(|number| number.checked_mul(1 << shift)) {
+        Some(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        Some(_) => Err("expected at least 1M".into()),
+        None => Err("expected a size such as 64M or 2G".into()),
+    }
+}
+
+pub(super) fn ring_kib(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(kib) if kib.is_power_of_two() && (64..=262_144).contains(&kib) => Ok(kib),
+        _ => Err("expected a power of two from 64 to 262144".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_of_memory_has_a_unit_or_none() {
+        assert_eq!(memory_bytes("64M"), Ok(64 << 20));
+        assert_eq!(memory_bytes("2g"), Ok(2 << 30));
+        assert_eq!(memory_bytes("2048K"), Ok(2 << 20));
+        assert_eq!(memory_bytes("1048576"), Ok(1 << 20));
+        for bad in ["", "M", "0", "1K", "-1M", "1.5G", "64MB", "99999999999999G"] {
+            assert!(memory_bytes(bad).is_err(), "{bad:?}");
+        }
+    }
+}
