@@ -155,6 +155,7 @@ fn access(n: usize, word: Option<u64>) -> Access {
             } else {
                 0
             }),
+            repeats: 0,
         },
     }
 }

@@ -32,11 +32,20 @@ pub enum Op {
     Prefetch,
     /// Reads or writes, the source does not say which: a touch, never taken for a store.
     Unknown,
+    /// Asks for the line and for its ownership (`prefetchw`, `prfm pstl1keep`); never a touch for a verdict.
+    PrefetchOwn,
 }
 
 impl Op {
     /// All, in the order of their [`index`](Op::index).
-    pub const ALL: [Op; 5] = [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown];
+    pub const ALL: [Op; 6] = [
+        Op::Load,
+        Op::Store,
+        Op::Rmw,
+        Op::Prefetch,
+        Op::Unknown,
+        Op::PrefetchOwn,
+    ];
 
     /// Its place in [`Op::ALL`]: three bits, for packed forms in memory.
     pub fn index(self) -> u8 {
@@ -50,7 +59,7 @@ impl Op {
 
     /// Whether the access reads or changes the bytes.
     pub fn touches(self) -> bool {
-        self != Op::Prefetch
+        !matches!(self, Op::Prefetch | Op::PrefetchOwn)
     }
 }
 
@@ -69,16 +78,19 @@ pub enum Basis {
     /// Decoded from a timer sample: runs on each iteration of the sampled loop, with registers that
     /// the loop does not change. Weaker.
     Harvested,
+    /// An emulator executed it: one of all accesses of the program, in order. No sample, so it stands for no time.
+    Emulated,
 }
 
 impl Basis {
     /// All, in the order of their [`index`](Basis::index).
-    pub const ALL: [Basis; 5] = [
+    pub const ALL: [Basis; 6] = [
         Basis::Trapped,
         Basis::Stalled,
         Basis::Decoded,
         Basis::Sampled,
         Basis::Harvested,
+        Basis::Emulated,
     ];
 
     /// Its place in [`Basis::ALL`]: three bits, for packed forms in memory.
@@ -119,7 +131,7 @@ pub struct Access {
     pub measured: Measured,
 }
 
-/// What a PMU records of an access besides where it was.
+/// What a source records of an access besides where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Measured {
     /// What served it, and how it met other caches.
@@ -128,6 +140,10 @@ pub struct Measured {
     pub latency_cycles: Option<NonZeroU32>,
     /// Physical address of the first byte.
     pub phys_addr: Option<NonZeroU64>,
+    /// Further executions that this one stands for: of the same instruction on the same bytes by the same thread,
+    /// before any other processor asked for the line in a way that takes a copy from this one. The directory
+    /// protocol asks for nothing in any of them.
+    pub repeats: u32,
 }
 
 /// What [`Access::cost_ns`] counts; one for a run.
@@ -139,6 +155,10 @@ pub enum CostUnit {
     /// Core cycles that sampled loads took. Their sum over all samples is
     /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
     LatencyCycles,
+    /// Messages of the directory protocol ([`coherence`](crate::coherence)) that served the access, where every
+    /// access is known in order. Their sum over all accesses is
+    /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
+    Transactions,
 }
 
 impl CostUnit {
@@ -147,14 +167,19 @@ impl CostUnit {
         match self {
             CostUnit::SampledTime => "sampled_ns",
             CostUnit::LatencyCycles => "latency_cycles",
+            CostUnit::Transactions => "transactions",
         }
     }
 
     /// The unit of that name.
     pub fn from_name(name: &str) -> Option<CostUnit> {
-        [CostUnit::SampledTime, CostUnit::LatencyCycles]
-            .into_iter()
-            .find(|unit| unit.name() == name)
+        [
+            CostUnit::SampledTime,
+            CostUnit::LatencyCycles,
+            CostUnit::Transactions,
+        ]
+        .into_iter()
+        .find(|unit| unit.name() == name)
     }
 }
 
@@ -330,7 +355,7 @@ mod tests {
     fn an_index_is_the_place_in_the_list_of_all() {
         let ops = Op::ALL.map(|op| usize::from(op.index()));
         let bases = Basis::ALL.map(|basis| usize::from(basis.index()));
-        assert_eq!((ops, bases), ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4]));
+        assert_eq!((ops, bases), ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]));
     }
 
     #[test]

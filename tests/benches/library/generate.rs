@@ -232,6 +232,7 @@ fn access(number: u64, shape: &Shape, random: &mut Random) -> Access {
             source: DataSource::new(source),
             latency_cycles: NonZeroU32::new(latency as u32),
             phys_addr: NonZeroU64::new(MEMORY + at),
+            repeats: 0,
         },
     }
 }

@@ -218,7 +218,7 @@ impl Pairs {
                 }
                 Op::Store => stores.note(at, cpu),
                 // Not known to be either: no side of a pair.
-                Op::Prefetch | Op::Unknown => {}
+                Op::Prefetch | Op::PrefetchOwn | Op::Unknown => {}
             }
         }
         self.observe_log(steps, window);

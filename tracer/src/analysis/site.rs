@@ -157,7 +157,7 @@ impl Record {
     pub(super) fn count(&mut self, access: &Access, cost_ns: u64) {
         let (run, window) = match access.basis {
             Basis::Stalled | Basis::Sampled => (&mut self.stalled, &mut self.window_exact),
-            Basis::Decoded => (&mut self.decoded, &mut self.window_exact),
+            Basis::Decoded | Basis::Emulated => (&mut self.decoded, &mut self.window_exact),
             Basis::Harvested => (&mut self.harvested, &mut self.window_harvested),
             // No sample: the watched lines count it.
             Basis::Trapped => return,

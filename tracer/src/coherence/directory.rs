@@ -1,9 +1,9 @@
 //! The home of one line: who has a copy, and what it takes to serve the next access.
 
-use super::{Found, Intent, Outcome, Request, State, Transaction, Transactions};
+use super::{Found, Intent, Outcome, Protocol, Request, State, Transaction, Transactions};
 use crate::access::Cpu;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Home {
     #[default]
     Idle,
@@ -16,15 +16,24 @@ enum Home {
 }
 
 /// The directory entry of one line. Holds at most one number per processor.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
     home: Home,
+    protocol: Protocol,
 }
 
 impl Directory {
     /// The line is in no cache.
     pub fn new() -> Directory {
         Directory::default()
+    }
+
+    /// The line is in no cache, under a variant of the protocol.
+    pub fn under(protocol: Protocol) -> Directory {
+        Directory {
+            home: Home::Idle,
+            protocol,
+        }
     }
 
     /// The line as the processor has it.
@@ -95,6 +104,12 @@ impl Directory {
     fn share(&mut self, cpu: Cpu, sent: &mut Transactions) {
         sent.send(Transaction::ReadShar, 1);
         match &mut self.home {
+            Home::Idle if self.protocol.exclusive_on_first_read => {
+                self.home = Home::Private {
+                    owner: cpu,
+                    dirty: false,
+                };
+            }
             Home::Idle => self.home = Home::Shared(vec![cpu]),
             Home::Shared(sharers) => {
                 if let Err(at) = sharers.binary_search(&cpu) {
@@ -109,7 +124,11 @@ impl Directory {
                     Transaction::RespShar
                 };
                 sent.send(response, 1);
-                self.home = Home::Shared(vec![cpu.min(*owner), cpu.max(*owner)]);
+                if *dirty && self.protocol.migratory {
+                    *owner = cpu;
+                } else {
+                    self.home = Home::Shared(vec![cpu.min(*owner), cpu.max(*owner)]);
+                }
             }
         }
         sent.send(Transaction::DataShar, 1);

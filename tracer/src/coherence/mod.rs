@@ -54,6 +54,6 @@ mod transactions;
 mod laws;
 
 pub use directory::Directory;
-pub use outcome::{Found, Intent, Outcome, Request, State};
+pub use outcome::{Found, Intent, Outcome, Protocol, Request, State};
 pub use request_log::{RequestRow, followed_by_ownership, sort_by_line};
 pub use transactions::{Transaction, Transactions};

@@ -5,6 +5,15 @@ use std::fmt;
 use super::{Transaction, Transactions};
 use crate::access::{Cpu, Op};
 
+/// Variants of the protocol. The default is the paper's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Protocol {
+    /// A read that finds the line in no cache gives an Exclusive copy, as MESI machines do, and not a Shared one.
+    pub exclusive_on_first_read: bool,
+    /// A read that finds the line dirty elsewhere takes it over with its ownership, as AMD's Zen 4 was seen to do.
+    pub migratory: bool,
+}
+
 /// What a processor wants of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intent {
@@ -18,12 +27,13 @@ pub enum Intent {
 }
 
 impl Intent {
-    /// What an observed access wants; `None` for a prefetch, which may do nothing, and where it is not
+    /// What an observed access wants; `None` for a plain prefetch, which may do nothing, and where it is not
     /// known.
     pub fn of(op: Op) -> Option<Intent> {
         match op {
             Op::Load => Some(Intent::Load),
             Op::Store | Op::Rmw => Some(Intent::Store),
+            Op::PrefetchOwn => Some(Intent::BiasedLoad),
             Op::Prefetch | Op::Unknown => None,
         }
     }
@@ -122,6 +132,7 @@ mod tests {
         assert_eq!(Intent::of(Op::Load), Some(Intent::Load));
         assert_eq!(Intent::of(Op::Store), Some(Intent::Store));
         assert_eq!(Intent::of(Op::Rmw), Some(Intent::Store));
+        assert_eq!(Intent::of(Op::PrefetchOwn), Some(Intent::BiasedLoad));
         assert_eq!(Intent::of(Op::Prefetch), None);
     }
 }

@@ -28,7 +28,7 @@ pub fn perf_word(access: &Access) -> u64 {
         Op::Load => OP_LOAD,
         Op::Store => OP_STORE,
         Op::Rmw => OP_LOAD | OP_STORE,
-        Op::Prefetch => OP_PREFETCH,
+        Op::Prefetch | Op::PrefetchOwn => OP_PREFETCH,
         Op::Unknown => OP_NA,
     };
     match access.measured.source {

@@ -43,7 +43,7 @@ pub fn single_access(bytes: &[u8], op: Op) -> Option<SingleAccess> {
             Op::Store => matches!(does, Op::Store | Op::Rmw),
             Op::Rmw => does == Op::Rmw,
             Op::Unknown => true,
-            Op::Prefetch => false,
+            Op::Prefetch | Op::PrefetchOwn => false,
         };
         if !fits {
             continue;

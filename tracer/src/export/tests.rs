@@ -59,6 +59,7 @@ fn access() -> impl Strategy<Value = (u64, Access)> {
                     source: word.and_then(DataSource::new),
                     latency_cycles: NonZeroU32::new(latency),
                     phys_addr: NonZeroU64::new(phys),
+                    repeats: 0,
                 },
             };
             (step, access)

@@ -105,7 +105,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         }
         let period = match self.unit {
             CostUnit::SampledTime => u64::from(access.cost_ns).max(1),
-            CostUnit::LatencyCycles => 1,
+            CostUnit::LatencyCycles | CostUnit::Transactions => 1,
         };
         record::put_access(&mut self.buffer, access, period, self.description.exact_ip);
         self.seen.last_cpu = self.seen.last_cpu.max(Some(access.cpu.0));

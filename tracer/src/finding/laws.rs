@@ -162,6 +162,7 @@ proptest! {
                     source: DataSource::new(u64::from(tid).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
                     latency_cycles: NonZeroU32::new(cpu),
                     phys_addr: None,
+                    repeats: 0,
                 },
             };
             let space = SpaceId(u32::from(space % 2));

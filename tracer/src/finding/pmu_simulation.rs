@@ -149,6 +149,7 @@ pub(super) fn run(threads: &[Thread], pmu: Pmu, steps: u64, seed: u64) -> Batch 
                     source: DataSource::new(source),
                     latency_cycles: NonZeroU32::new(latency),
                     phys_addr: NonZeroU64::new(0x1_2340_0000 + addr).filter(|_| pmu.physical),
+                    repeats: 0,
                 },
             });
         }

@@ -7,6 +7,7 @@
 
 mod declaration;
 mod elements;
+pub mod file;
 mod layout;
 pub mod load;
 mod members;

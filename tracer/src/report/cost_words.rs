@@ -7,6 +7,7 @@ pub fn of(unit: CostUnit) -> &'static str {
     match unit {
         CostUnit::SampledTime => "of the time",
         CostUnit::LatencyCycles => "of the load latency",
+        CostUnit::Transactions => "of the coherence transactions",
     }
 }
 
@@ -20,6 +21,7 @@ pub(super) fn of_sampled(unit: CostUnit) -> &'static str {
     match unit {
         CostUnit::SampledTime => "of the sampled time",
         CostUnit::LatencyCycles => "of the sampled load latency",
+        CostUnit::Transactions => "of the coherence transactions",
     }
 }
 
@@ -28,5 +30,6 @@ pub(super) fn column(unit: CostUnit) -> &'static str {
     match unit {
         CostUnit::SampledTime => "time",
         CostUnit::LatencyCycles => "latency",
+        CostUnit::Transactions => "transactions",
     }
 }

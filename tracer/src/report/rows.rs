@@ -182,6 +182,7 @@ pub(super) fn op_name(op: Op) -> Option<&'static str> {
         Op::Store => Some("store"),
         Op::Rmw => Some("rmw"),
         Op::Prefetch => Some("prefetch"),
+        Op::PrefetchOwn => Some("prefetch for ownership"),
         Op::Unknown => None,
     }
 }

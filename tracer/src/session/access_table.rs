@@ -37,7 +37,9 @@ pub(super) fn encode(
     let latency = |row: &Access| row.measured.latency_cycles.map(NonZeroU32::get);
     sink.optional_u32s("latency", rows().map(latency))?;
     let phys_addr = |row: &Access| row.measured.phys_addr.map(NonZeroU64::get);
-    sink.optional_u64s("phys_addr", rows().map(phys_addr))
+    sink.optional_u64s("phys_addr", rows().map(phys_addr))?;
+    let repeats = |row: &Access| NonZeroU32::new(row.measured.repeats).map(NonZeroU32::get);
+    sink.optional_u32s("repeats", rows().map(repeats))
 }
 
 /// Reads all columns: the number of the first access, the accesses, and the batch number of each.
@@ -87,12 +89,14 @@ pub(super) fn decode(
     let sources = source.optional_u64s("data_source")?.into_iter();
     let measured = sources.zip(source.optional_u32s("latency")?);
     let measured = measured.zip(source.optional_u64s("phys_addr")?);
+    let measured = measured.zip(source.optional_u32s("repeats")?);
     // Parts of older versions have none of these columns. A zero is damage that says no more than null.
-    for (row, ((source, latency), phys_addr)) in accesses.iter_mut().zip(measured) {
+    for (row, (((source, latency), phys_addr), repeats)) in accesses.iter_mut().zip(measured) {
         row.measured = Measured {
             source: source.and_then(DataSource::new),
             latency_cycles: latency.and_then(NonZeroU32::new),
             phys_addr: phys_addr.and_then(NonZeroU64::new),
+            repeats: repeats.unwrap_or(0),
         };
     }
     Ok((first, accesses, batches))
@@ -105,6 +109,7 @@ fn op_code(op: Op) -> u32 {
         Op::Rmw => 2,
         Op::Prefetch => 3,
         Op::Unknown => 4,
+        Op::PrefetchOwn => 5,
     }
 }
 
@@ -119,6 +124,7 @@ fn basis_code(basis: Basis) -> u32 {
         Basis::Harvested => 2,
         Basis::Trapped => 3,
         Basis::Sampled => 4,
+        Basis::Emulated => 5,
     }
 }
 

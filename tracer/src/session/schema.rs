@@ -1,4 +1,4 @@
-//! The files of a session: tables, columns, types, units. Schema version 4.
+//! The files of a session: tables, columns, types, units. Schema version 5.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
@@ -16,14 +16,15 @@
 //! | ip | u64 | address | the accessing instruction |
 //! | addr | u64 | address | first byte accessed, virtual |
 //! | size | u16 | bytes | bytes touched |
-//! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch, 4 not known |
-//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped, 4 sampled by a PMU |
+//! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch, 4 not known, 5 prefetch for ownership |
+//! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped, 4 sampled by a PMU, 5 emulated |
 //! | locked | bool | | bus-locked or implicitly locked |
 //! | kernel | bool | | executed in kernel mode |
 //! | cost_ns | u32 | ns or cycles | sampled time it stands for, 0 where another access of the sample has it; or, by `cost_unit` in `meta.json`, the latency of a sampled load |
 //! | data_source | u64, null | | `perf_mem_data_src` of include/uapi/linux/perf_event.h; null where none was recorded |
 //! | latency | u32, null | cycles | of a sampled access, issue to completion; null where not measured |
 //! | phys_addr | u64, null | address | physical address of the first byte; null where not recorded |
+//! | repeats | u32, null | executions | further executions of the same instruction on the same bytes by the same thread that this row stands for, before another CPU asked for the line; null for none |
 //!
 //! `mappings`: one row per range of memory that appeared in a process.
 //!
@@ -120,7 +121,7 @@ use parquet::{
 };
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
@@ -229,8 +230,9 @@ pub(super) static ACCESSES: Table = Table {
         nullable("data_source", Kind::U64, Coding::Dictionary),
         nullable("latency", Kind::U32, Coding::Dictionary),
         nullable("phys_addr", Kind::U64, Coding::Plain),
+        nullable("repeats", Kind::U32, Coding::Dictionary),
     ],
-    added: 3,
+    added: 4,
 };
 
 /// Mappings.

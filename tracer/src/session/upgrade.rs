@@ -25,6 +25,8 @@ static STEPS: &[Step] = &[
     // 4 added what PMUs measure: last columns of `accesses`, null in older parts, and `cost_unit`; mappings among the
     // events of `allocations`.
     |_| {},
+    // 5 added emulated accesses, with `repeats` as last column of `accesses`, null in older parts.
+    |_| {},
 ];
 
 const _: () = assert!(STEPS.len() + 1 == SCHEMA_VERSION as usize);

@@ -1,4 +1,4 @@
-//! Accesses of a line as bytes: only what differs from the one before, some 20 bytes instead of 72.
+//! Accesses of a line as bytes: only what differs from the one before, some 20 bytes instead of 80.
 //!
 //! ```text
 //!   group   code 16 bytes, count 4     line and number of its accesses
@@ -13,7 +13,7 @@ pub(super) const GROUP_BYTES: usize = 20;
 /// Of a number at most.
 const NUMBER_BYTES: usize = 10;
 /// Besides the time.
-const FIELDS: usize = 10;
+const FIELDS: usize = 11;
 /// Bytes of an access at most.
 pub(super) const MOST_BYTES: usize = 2 + NUMBER_BYTES * (1 + FIELDS);
 
@@ -44,6 +44,7 @@ fn fields(access: &LineAccess) -> [u64; FIELDS] {
         access.cpu.into(),
         access.space.into(),
         access.latency.into(),
+        access.repeats.into(),
     ]
 }
 
@@ -129,6 +130,7 @@ pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
         cpu,
         space,
         latency,
+        repeats,
     ] = fields;
     *access = LineAccess {
         time_ns,
@@ -141,6 +143,7 @@ pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
         cpu: cpu as u32,
         space: space as u32,
         latency: latency as u32,
+        repeats: repeats as u32,
         offset: part as u8,
         size: (part >> 8) as u8,
         kind: (part >> 16) as u16,
@@ -157,7 +160,7 @@ mod tests {
 
     fn any_access() -> impl Strategy<Value = LineAccess> {
         let few = || prop_oneof![Just(0u64), Just(1), any::<u64>()];
-        let fields = prop::collection::vec(few(), 13);
+        let fields = prop::collection::vec(few(), 14);
         fields.prop_map(|f| LineAccess {
             line: 5,
             time_ns: f[0],
@@ -171,6 +174,7 @@ mod tests {
             cpu: f[7] as u32,
             space: f[8] as u32,
             latency: f[9] as u32,
+            repeats: f[13] as u32,
             offset: f[10] as u8,
             size: f[11] as u8,
             kind: f[12] as u16,

@@ -119,6 +119,7 @@ fn access() -> impl Strategy<Value = Access> {
             source: DataSource::new(WORDS[source as usize]),
             latency_cycles: NonZeroU32::new(source as u32 * 30),
             phys_addr: NonZeroU64::new(source / 5 * (0x9000 + word * 8)),
+            repeats: source as u32 / 2,
         },
     })
 }

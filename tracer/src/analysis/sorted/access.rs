@@ -1,4 +1,4 @@
-//! One access to one line in 72 bytes that mean the same wherever they are kept.
+//! One access to one line in 80 bytes that mean the same wherever they are kept.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -39,6 +39,8 @@ pub struct LineAccess {
     pub space: u32,
     /// Core cycles.
     pub latency: u32,
+    /// As in [`Measured::repeats`].
+    pub repeats: u32,
     /// First byte touched, counted from the line's start.
     pub offset: u8,
     /// Bytes of this line touched.
@@ -84,6 +86,7 @@ impl LineAccess {
             cpu: access.cpu.0,
             space: space.0,
             latency: measured.latency_cycles.map_or(0, NonZeroU32::get),
+            repeats: measured.repeats,
             offset: piece.offset,
             size: piece.size,
             kind: u16::from(access.op.index())
@@ -160,14 +163,15 @@ impl LineAccess {
             } else {
                 0
             },
-            op: Op::ALL[of(self.kind).min(4)],
-            basis: Basis::ALL[of(self.kind >> 3).min(4)],
+            op: Op::ALL[of(self.kind).min(5)],
+            basis: Basis::ALL[of(self.kind >> 3).min(5)],
             locked: self.kind & 1 << 6 != 0,
             kernel: self.kind & 1 << 7 != 0,
             measured: Measured {
                 source: DataSource::new(self.source),
                 latency_cycles: NonZeroU32::new(self.latency),
                 phys_addr: NonZeroU64::new(self.phys_addr),
+                repeats: self.repeats,
             },
         }
     }
@@ -218,13 +222,14 @@ mod tests {
                 source: DataSource::new(n),
                 latency_cycles: NonZeroU32::new(n as u32 / 2),
                 phys_addr: NonZeroU64::new(n / 3),
+                repeats: n as u32 / 5,
             },
         }
     }
 
     #[test]
     fn an_access_and_its_line_come_back_from_any_place() {
-        assert_eq!(size_of::<LineAccess>(), 72);
+        assert_eq!(size_of::<LineAccess>(), 80);
         let mut objects = Objects::default();
         let places = [
             Place::Kernel {

@@ -296,7 +296,9 @@ fn score(program: &Program, entering: &[u64], trace: &[Executed], score: &mut Sc
             let next = trace[at..].iter().find(same);
             let near = [last, next].into_iter().flatten();
             match touch.basis {
-                Basis::Trapped | Basis::Sampled => panic!("decoding makes no such: {touch:x?}"),
+                Basis::Trapped | Basis::Sampled | Basis::Emulated => {
+                    panic!("decoding makes no such: {touch:x?}")
+                }
                 Basis::Decoded => {
                     score.decoded += 1;
                     let mut near = near;

@@ -71,6 +71,7 @@ fn line(touch: &Touch, number: usize) -> String {
         Basis::Harvested => "harvested",
         Basis::Trapped => "trapped",
         Basis::Sampled => "sampled",
+        Basis::Emulated => "emulated",
     };
     let op = match touch.op {
         Op::Load => "load",
@@ -78,6 +79,7 @@ fn line(touch: &Touch, number: usize) -> String {
         Op::Rmw => "rmw",
         Op::Prefetch => "prefetch",
         Op::Unknown => "unknown",
+        Op::PrefetchOwn => "prefetch for ownership",
     };
     let locked = if touch.locked { " locked" } else { "" };
     format!(

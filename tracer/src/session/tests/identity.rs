@@ -54,6 +54,7 @@ fn any_access() -> impl Strategy<Value = Access> {
                         source: DataSource::new(source),
                         latency_cycles: NonZeroU32::new(latency),
                         phys_addr: NonZeroU64::new(phys_addr),
+                        repeats: latency / 7,
                     },
                 }
             },

@@ -28,6 +28,7 @@ pub fn measured(record: &MemoryRecord) -> Measured {
         // The upper half has other things where the weight has three parts, and noise on some Intel parts.
         latency_cycles: NonZeroU32::new(record.weight as u32).filter(|_| has(MEMORY_WEIGHT)),
         phys_addr: NonZeroU64::new(record.phys_addr).filter(|_| has(MEMORY_PHYS_ADDR)),
+        repeats: 0,
     }
 }
 

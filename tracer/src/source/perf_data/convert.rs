@@ -301,6 +301,7 @@ impl State {
                 source,
                 latency_cycles: NonZeroU32::new(latency),
                 phys_addr: found.phys_addr.and_then(NonZeroU64::new),
+                repeats: 0,
             },
         };
         self.order.push(time, 0, Item::Access { access, exact });

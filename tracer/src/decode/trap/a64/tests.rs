@@ -28,7 +28,7 @@ fn told(instruction: u32) -> String {
         Op::Load => "load",
         Op::Store => "store",
         Op::Rmw => "rmw",
-        Op::Prefetch => return "prefetch".to_owned(),
+        Op::Prefetch | Op::PrefetchOwn => return "prefetch".to_owned(),
         Op::Unknown => return "unknown".to_owned(),
     };
     let address = match registers().address(&described) {

@@ -135,6 +135,7 @@ fn line(t: &Trapped) -> String {
         Op::Rmw => "rmw",
         Op::Prefetch => "prefetch",
         Op::Unknown => "unknown",
+        Op::PrefetchOwn => "prefetch for ownership",
     };
     let near = |base: u64| t.addr.wrapping_sub(base).cast_signed();
     let bases = [("data", DATA), ("stack", STACK)];

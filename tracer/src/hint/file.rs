@@ -1,0 +1,324 @@
+//! `hints.json`: which loads should fetch their line for ownership, for compilers, for people and for CI. One neutral
+//! form that every converter and [`cohtrace as`](crate) reads; this is its stored shape, version 1.
+//!
+//! A load is named three ways, so that each reader takes what it has: the instruction (module, build-id, offset in the
+//! file's own addresses), the source (file, line, column, discriminator, inlined-from chain) and the operand as the
+//! assembler writes it. Absent is `null`, never 0 or "". Addresses are hexadecimal strings.
+
+use serde::{Deserialize, Serialize};
+
+/// Value of [`HintFile::format`]: tells our file from any other JSON.
+pub const FORMAT: &str = "cohtrace hints";
+/// Version that this build writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+
+/// The whole file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HintFile {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`] of the writer.
+    pub version: u32,
+    /// Version of cohtrace that decided.
+    pub tool_version: String,
+    /// The session that was decided from, as it was named.
+    pub session: Option<String>,
+    /// What the session can prove, and by which protocol the savings were counted.
+    pub evidence: Evidence,
+    /// Loads that should fetch for ownership; those that save most first.
+    pub hints: Vec<LoadHint>,
+    /// Loads that were looked at and are left alone, those with most to save first.
+    pub left: Vec<LeftLoad>,
+    /// What a reader must know, as sentences.
+    pub caveats: Vec<String>,
+}
+
+/// What the decisions rest on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Names of the sources: `emulate`, `watch`, ..
+    pub sources: Vec<String>,
+    /// Every access of the program was seen, in order; else only those of watch windows.
+    pub complete_order: bool,
+    /// Coherence granule, bytes.
+    pub line_bytes: u64,
+    /// The protocol gave ownership on a read that found the line in no cache.
+    pub exclusive_on_first_read: bool,
+    /// The protocol handed a dirty line over with its ownership on a read.
+    pub migratory: bool,
+    /// Messages of the protocol that all accesses took.
+    pub transactions: u64,
+    /// Of those, messages that served loads.
+    pub load_transactions: u64,
+}
+
+/// A load that should fetch for ownership.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadHint {
+    /// `H1`, ..: number in the file.
+    pub id: String,
+    /// Always [`FETCH_FOR_OWNERSHIP`](super::load::FETCH_FOR_OWNERSHIP).
+    pub kind: String,
+    /// The load.
+    pub load: HintedCode,
+    /// What it loads into.
+    pub class: LoadClass,
+    /// The stores that follow, most frequent first.
+    pub stores: Vec<FollowingStore>,
+    /// The variable, and the field of it.
+    pub object: Option<String>,
+    /// Field that the load reads.
+    pub field: Option<String>,
+    /// What the session showed of it, and what the hint changes.
+    pub expected: Expected,
+    /// Instruction for x86-64.
+    pub x86: String,
+    /// Instruction for aarch64.
+    pub aarch64: String,
+    /// What to do, for people.
+    pub text: String,
+}
+
+/// A load that is left as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeftLoad {
+    /// The load.
+    pub load: HintedCode,
+    /// What it loads into.
+    pub class: LoadClass,
+    /// What the session showed of it, and what a hint would change.
+    pub expected: Expected,
+    /// Stable name of the reason: `costs-more-than-it-saves`, `atomic`, ..
+    pub reason: String,
+    /// The reason, for people.
+    pub text: String,
+}
+
+/// An instruction, by all of its names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HintedCode {
+    /// Path of the module.
+    pub module: Option<String>,
+    /// Its build-id, hexadecimal.
+    pub build_id: Option<String>,
+    /// Address of the instruction in the file's own addresses (ELF `p_vaddr`).
+    pub offset: Option<String>,
+    /// Address in the recorded process.
+    pub ip: String,
+    /// Function whose code it is, demangled; of inlined code the innermost one.
+    pub function: Option<String>,
+    /// Functions it was inlined into, outermost last.
+    pub inlined_into: Vec<String>,
+    /// Source file as the debug information names it.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// Column, from 1.
+    pub column: Option<u32>,
+    /// DWARF discriminator.
+    pub discriminator: Option<u32>,
+    /// The instruction as GNU as writes it: `movq 8(%rdi), %rcx`.
+    pub instruction: Option<String>,
+    /// Its memory operand as GNU as writes it: `8(%rdi)`.
+    pub operand: Option<String>,
+}
+
+/// What a load loads into; the paper hints integer loads (LDBIAS) and floating-point loads (FPBIAS) apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadClass {
+    /// General registers, flags, or branches.
+    Integer,
+    /// Vector or x87 registers.
+    FloatingPoint,
+    /// The code could not be read.
+    Unknown,
+}
+
+/// A store that follows a load on the same line by the same CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FollowingStore {
+    /// The store.
+    pub code: HintedCode,
+    /// Requests of the load that it followed.
+    pub count: u64,
+    /// Whether the upgrade is hidden by the store buffer.
+    pub kind: StoreKind,
+}
+
+/// What kind of store it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// Only a store: the store buffer hides its upgrade.
+    Plain,
+    /// One instruction reads and writes without a lock.
+    ReadModifyWrite,
+    /// A locked read-modify-write, or an exchange: the CPU waits for the upgrade.
+    Atomic,
+    /// A compare-and-swap, mostly of a loop that starts with the load: the CPU waits.
+    CompareAndSwap,
+    /// A plain store with a fence or a locked instruction right behind it: the CPU waits.
+    Fenced,
+    /// The code could not be read.
+    Unknown,
+}
+
+/// Counts of one load over the log, and what a hint changes. All but the executions are of requests and messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    /// Executions of the load.
+    pub executions: u64,
+    /// Of those, executions that missed: each would fetch for ownership.
+    pub requests: u64,
+    /// Of the requests, those that the next request for the line followed by the same CPU, for ownership: the filter of
+    /// SWIFT section 4.1.
+    pub followed_by_store: u64,
+    /// Of the requests: the line was in no other cache.
+    pub found_idle: u64,
+    /// Of the requests: other CPUs had copies, none owned it.
+    pub found_shared: u64,
+    /// Of the requests: another CPU owned it and had not written.
+    pub found_clean: u64,
+    /// Of the requests: another CPU owned it and had written.
+    pub found_dirty: u64,
+    /// Reads by other CPUs that would miss, or cost more, because of the hint.
+    pub readers_hurt: u64,
+    /// Messages that the hint saves.
+    pub saved: u64,
+    /// Messages that the hint adds.
+    pub lost: u64,
+}
+
+impl Expected {
+    /// Messages saved less messages added; negative where the hint costs.
+    pub fn net(&self) -> i64 {
+        let difference = i128::from(self.saved) - i128::from(self.lost);
+        difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+}
+
+/// Why a text is no hints file that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HintFileError {
+    /// Not JSON, or not of this shape.
+    #[error("not a hints file: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// Something else in JSON.
+    #[error("not a hints file: its format is {0:?}, not \"cohtrace hints\"")]
+    NotOurs(String),
+    /// Written by a newer version.
+    #[error("hints of version {found}, and this cohtrace reads up to {VERSION}: update cohtrace")]
+    Newer {
+        /// Version of the file.
+        found: u32,
+    },
+}
+
+impl HintFile {
+    /// Reads a file's text.
+    pub fn parse(text: &str) -> Result<HintFile, HintFileError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            format: String,
+            #[serde(default)]
+            version: u32,
+        }
+        let head: Head = serde_json::from_str(text)?;
+        if head.format != FORMAT {
+            return Err(HintFileError::NotOurs(head.format));
+        }
+        if head.version > VERSION {
+            return Err(HintFileError::Newer {
+                found: head.version,
+            });
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// The file's text.
+    pub fn render(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> HintFile {
+        HintFile {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tool_version: "0.1.0".to_owned(),
+            session: Some("a.coh".to_owned()),
+            evidence: Evidence {
+                sources: vec!["emulate".to_owned()],
+                complete_order: true,
+                line_bytes: 64,
+                ..Evidence::default()
+            },
+            hints: vec![LoadHint {
+                id: "H1".to_owned(),
+                kind: super::super::load::FETCH_FOR_OWNERSHIP.to_owned(),
+                load: HintedCode {
+                    ip: "0x401136".to_owned(),
+                    line: Some(7),
+                    operand: Some("8(%rdi)".to_owned()),
+                    ..HintedCode::default()
+                },
+                class: LoadClass::FloatingPoint,
+                stores: vec![FollowingStore {
+                    code: HintedCode::default(),
+                    count: 9,
+                    kind: StoreKind::CompareAndSwap,
+                }],
+                object: None,
+                field: None,
+                expected: Expected {
+                    saved: 20,
+                    lost: 2,
+                    ..Expected::default()
+                },
+                x86: super::super::load::X86.to_owned(),
+                aarch64: super::super::load::AARCH64.to_owned(),
+                text: String::new(),
+            }],
+            left: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let text = file().render();
+        assert_eq!(HintFile::parse(&text).unwrap(), file());
+        assert!(text.contains("\"compare-and-swap\"") && text.contains("\"floating-point\""));
+    }
+
+    #[test]
+    fn newer_and_other_files_are_refused_with_the_reason() {
+        let mut newer = file();
+        newer.version = VERSION + 1;
+        let refused = |text: &str| HintFile::parse(text).unwrap_err().to_string();
+        assert!(refused(&newer.render()).contains("version 2"));
+        assert!(refused("{\"format\": \"other\"}").contains("\"other\""));
+        assert!(refused("{}").contains("not a hints file"));
+        assert!(refused("nonsense").contains("not a hints file"));
+    }
+
+    #[test]
+    fn what_a_hint_costs_is_negative() {
+        let expected = |saved, lost| Expected {
+            saved,
+            lost,
+            ..Expected::default()
+        };
+        assert_eq!(expected(20, 2).net(), 18);
+        assert_eq!(expected(2, 20).net(), -18);
+        assert_eq!(expected(u64::MAX, 0).net(), i64::MAX);
+    }
+}
