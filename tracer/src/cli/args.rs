@@ -6,9 +6,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{finding::PairThresholds, report::layout::FindingId};
 
+mod assembling;
 mod observing;
 mod values;
 
+pub use assembling::AsArgs;
 pub use observing::{
     AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
     SamplingArgs, TargetArgs, WatchArgs,
@@ -108,6 +110,27 @@ pub enum Command {
         cohtrace export --perf-data perf.data server.coh && perf mem report -i perf.data\n  \
         cohtrace export --perf-data perf.data server.coh && perf c2c report -i perf.data --stdio --show-all")]
     Export(ExportArgs),
+    /// Build with hints: an assembler that puts a prefetch for ownership in front of each hinted load.
+    ///
+    /// Compilers write assembly text and call `as`; with -B DIR they call DIR/as, which adds `prefetchw OPERAND` (on
+    /// aarch64 `prfm pstl1keep`) in front of the loads that HINTS.json names, wherever their code was inlined to, and
+    /// runs the real assembler. Loads are found by source line and column, so compile with -g, and told from their
+    /// neighbours by their operand. Whatever goes wrong, the unchanged text is assembled: a build never fails for a hint.
+    /// What was placed, and what was not and why, goes to standard error.
+    ///
+    /// rustc, and clang without -fno-integrated-as, call no assembler. With -flto the assembler runs when the program is
+    /// linked: give -B DIR and -g there too. ccache does not see hints: run with CCACHE_RECACHE=1 when they change.
+    #[command(
+        after_help = "Environment of DIR/as: COHTRACE_AS (the real assembler), COHTRACE_AS_QUIET=1, COHTRACE_AS_LOG=FILE \
+        (a line of JSON for each unit).\n\nExamples:\n  \
+        cohtrace as --install build/as --hints hints.json        write build/as/as\n  \
+        gcc -B build/as -O2 -g -c worker.c                       with gcc\n  \
+        clang -fno-integrated-as -B build/as -O2 -g -c worker.c  with clang\n  \
+        cmake -DCMAKE_C_FLAGS=\"-g -B $PWD/build/as\" ..          with cmake\n  \
+        COHTRACE_AS_LOG=$PWD/as.log make -j8 && cohtrace as --summary as.log --hints hints.json\n  \
+        cohtrace as --verify ./worker --hints hints.json --check    in CI: exit code 1 when a prefetch is missing"
+    )]
+    As(AsArgs),
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.

@@ -3,6 +3,7 @@
 //! Exit codes: 0 ran, 1 findings under `--check`, 2 could not run.
 
 mod args;
+mod assemble;
 mod attach;
 mod c2c;
 mod demo;
@@ -55,6 +56,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::As(args) => assemble::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }

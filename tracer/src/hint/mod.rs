@@ -5,6 +5,7 @@
     reason = "prose is put together from sentences; none of it is a hot path"
 )]
 
+pub mod assembly;
 mod declaration;
 mod elements;
 pub mod file;

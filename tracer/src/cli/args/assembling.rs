@@ -1,0 +1,38 @@
+//! Options of the assembler's wrapper.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{ArgGroup, Args};
+
+/// `as`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["install", "summary", "verify", "assembler"])))]
+pub struct AsArgs {
+    /// Hints to place.
+    #[arg(long, value_name = "HINTS.json")]
+    pub hints: PathBuf,
+    /// Write DIR/as, which compilers call instead of the assembler with -B DIR.
+    #[arg(long, value_name = "DIR")]
+    pub install: Option<PathBuf>,
+    /// Sum up the log of a build that ran with COHTRACE_AS_LOG=LOG: which hints were placed, and which nowhere.
+    #[arg(long, value_name = "LOG")]
+    pub summary: Option<PathBuf>,
+    /// Read a built program back: which hinted loads have their prefetch right in front of them. Needs its -g.
+    #[arg(long, value_name = "PROGRAM")]
+    pub verify: Option<PathBuf>,
+    /// With --summary and --verify: exit with code 1 when a hint has no prefetch.
+    #[arg(long)]
+    pub check: bool,
+    /// Say nothing of what was placed; COHTRACE_AS_QUIET=1 does the same.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The real assembler [default: COHTRACE_AS, else `as` in PATH].
+    #[arg(long = "as", value_name = "PROGRAM")]
+    pub program: Option<PathBuf>,
+    /// The script that called, which is never taken for the real assembler.
+    #[arg(long, value_name = "SCRIPT", hide = true)]
+    pub from: Option<PathBuf>,
+    /// Arguments of the assembler, after `--`: assembles as it would, with the hints placed.
+    #[arg(last = true, value_name = "ARGS")]
+    pub assembler: Vec<OsString>,
+}

@@ -1,0 +1,155 @@
+//! Assembly text and hints to text with prefetches.
+
+use super::{
+    choose::{Candidate, Choice, How, Refusal, choose},
+    instruction::Processor,
+    unit::{self, Found, Unit},
+    wanted::{Wanted, WantedLoads},
+};
+use crate::hint::file::HintFile;
+
+/// A prefetch that stands in front of a hinted load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// Index of the hint in its file.
+    pub hint: usize,
+    /// Source file, as the unit writes it.
+    pub file: String,
+    /// Source line.
+    pub line: u32,
+    /// Column, where the unit has it.
+    pub column: Option<u32>,
+    /// Symbol whose code it is in, as the assembler has it.
+    pub function: Option<String>,
+    /// What was inserted: `prefetchw 8(%rdi)`.
+    pub instruction: String,
+    /// How the load was recognised.
+    pub how: How,
+    /// It stood there before.
+    pub already: bool,
+}
+
+/// Why a unit is left as it is, whatever the hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// Intel syntax, or names of registers without their sigil.
+    OtherSyntax,
+    /// Code without source lines.
+    NoLines,
+}
+
+impl Unread {
+    /// The reason as a sentence without its full stop.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Unread::OtherSyntax => {
+                "its assembly is not in the AT&T syntax with %registers (-masm=att)"
+            }
+            Unread::NoLines => "it has no source lines: compile with -g",
+        }
+    }
+}
+
+/// What became of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rewritten {
+    /// The new text; `None` where nothing is to be inserted.
+    pub text: Option<Vec<u8>>,
+    /// Name of the source file that the unit was made of.
+    pub unit: Option<String>,
+    /// The prefetches, in the order of the text.
+    pub placed: Vec<Placement>,
+    /// Hints that this unit should have had a load for, and has none.
+    pub refused: Vec<(usize, Refusal)>,
+    /// Why the unit was not looked at.
+    pub unread: Option<Unread>,
+}
+
+/// Inserts a prefetch for ownership in front of each load that `hints` names. `directory` is where the compiler
+/// runs: it stands in front of the unit's relative paths, unless the unit says otherwise. Lines are only ever added.
+pub fn rewrite(text: &[u8], hints: &HintFile, directory: &str) -> Rewritten {
+    let processor = Processor::of(text);
+    let wanted = WantedLoads::new(hints, processor);
+    let unit = unit::read(text, &wanted, processor, directory);
+    let mut out = Rewritten {
+        unit: unit.name.clone(),
+        ..Rewritten::default()
+    };
+    if unit.other_syntax {
+        out.unread = Some(Unread::OtherSyntax);
+        return out;
+    }
+    if !unit.has_lines {
+        out.unread = unit.has_code.then_some(Unread::NoLines);
+        return out;
+    }
+    let mut placed: Vec<(usize, Placement)> = Vec::new();
+    for (number, load) in wanted.all.iter().enumerate() {
+        let Some(hint) = load.hint else { continue };
+        match choice(number, load, &wanted, &unit) {
+            Some(Ok(chosen)) => placed.extend(chosen.into_iter().filter_map(|(index, how)| {
+                let found = unit.found.get(index)?;
+                Some((found.at, placement(hint, found, how, processor)?))
+            })),
+            Some(Err(refusal)) => out.refused.push((hint, refusal)),
+            None => {}
+        }
+    }
+    placed.sort_by_key(|(at, placement)| (*at, placement.hint));
+    out.text = insert(text, &placed);
+    out.placed = placed.into_iter().map(|(_, placement)| placement).collect();
+    out
+}
+
+/// `None` where the unit has nothing to do with the hint.
+fn choice(number: usize, load: &Wanted, wanted: &WantedLoads, unit: &Unit) -> Option<Choice> {
+    let Some(indices) = unit.of_wanted.get(&number) else {
+        if unit.with_code.contains(&number) {
+            return Some(Err(Refusal::NoLoad));
+        }
+        return unit
+            .of_main_file
+            .contains(&number)
+            .then_some(Err(Refusal::NoCode));
+    };
+    let candidates: Vec<(usize, &Candidate)> = indices
+        .iter()
+        .filter_map(|index| Some((*index, &unit.found.get(*index)?.candidate)))
+        .collect();
+    Some(choose(load, &wanted.left_beside(load), &candidates))
+}
+
+fn placement(hint: usize, found: &Found, how: How, processor: Processor) -> Option<Placement> {
+    let load = found.candidate.load.as_ref().ok()?;
+    Some(Placement {
+        hint,
+        file: found.file.clone(),
+        line: found.line,
+        column: found.candidate.column,
+        function: found.function.clone(),
+        instruction: processor.prefetch(&load.text),
+        how,
+        already: found.fetched,
+    })
+}
+
+/// The text with the prefetches in front of their lines.
+fn insert(text: &[u8], placed: &[(usize, Placement)]) -> Option<Vec<u8>> {
+    let mut new = placed
+        .iter()
+        .filter(|(_, placement)| !placement.already)
+        .peekable();
+    new.peek()?;
+    let mut out = Vec::with_capacity(text.len() + 32 * placed.len());
+    for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let mut first = true;
+        while let Some((_, placement)) = new.next_if(|(place, _)| *place == at) {
+            // Two hints may mean one load.
+            if std::mem::take(&mut first) {
+                out.extend_from_slice(format!("\t{}\n", placement.instruction).as_bytes());
+            }
+        }
+        out.extend_from_slice(line);
+    }
+    Some(out)
+}

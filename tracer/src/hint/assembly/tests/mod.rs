@@ -1,0 +1,87 @@
+mod a64;
+mod instructions;
+mod placing;
+mod properties;
+mod telling;
+
+use super::{Rewritten, rewrite};
+use crate::hint::file::{
+    Evidence, Expected, FORMAT, HintFile, HintedCode, LeftLoad, LoadClass, LoadHint, VERSION,
+};
+
+/// A load at `/src/t.c` or another file, by line, column (0 for none) and instruction ("" for none).
+pub(super) fn load(file: &str, line: u32, column: u32, instruction: &str) -> HintedCode {
+    let operand = instruction.split_once(' ').map(|(_, operands)| operands);
+    let memory = operand.map(|operands| match operands.rfind(')') {
+        Some(end) => operands[..=end]
+            .rsplit(", ")
+            .next()
+            .unwrap_or("")
+            .to_owned(),
+        None => operands.split(", ").next().unwrap_or("").to_owned(),
+    });
+    HintedCode {
+        ip: "0x401136".to_owned(),
+        file: Some(file.to_owned()),
+        line: Some(line),
+        column: (column > 0).then_some(column),
+        instruction: (!instruction.is_empty()).then(|| instruction.to_owned()),
+        operand: memory.filter(|memory| !memory.starts_with(['%', '$'])),
+        ..HintedCode::default()
+    }
+}
+
+/// A file of hints `H1`, .. and of loads to leave.
+pub(super) fn file(hints: Vec<HintedCode>, left: Vec<HintedCode>) -> HintFile {
+    let hint = |(number, load): (usize, HintedCode)| LoadHint {
+        id: format!("H{}", number + 1),
+        kind: crate::hint::load::FETCH_FOR_OWNERSHIP.to_owned(),
+        load,
+        class: LoadClass::Integer,
+        stores: Vec::new(),
+        object: None,
+        field: None,
+        expected: Expected::default(),
+        x86: crate::hint::load::X86.to_owned(),
+        aarch64: crate::hint::load::AARCH64.to_owned(),
+        text: String::new(),
+    };
+    let left_load = |load: HintedCode| LeftLoad {
+        load,
+        class: LoadClass::Integer,
+        expected: Expected::default(),
+        reason: "costs-more-than-it-saves".to_owned(),
+        text: String::new(),
+    };
+    HintFile {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        tool_version: "0.1.0".to_owned(),
+        session: None,
+        evidence: Evidence::default(),
+        hints: hints.into_iter().enumerate().map(hint).collect(),
+        left: left.into_iter().map(left_load).collect(),
+        caveats: Vec::new(),
+    }
+}
+
+/// One hint on a text of `/src`.
+pub(super) fn with_one(text: &str, hint: HintedCode) -> Rewritten {
+    rewrite(text.as_bytes(), &file(vec![hint], Vec::new()), "/src")
+}
+
+/// The prefetches of a rewritten text, each with the line that follows it.
+pub(super) fn prefetches(rewritten: &Rewritten) -> Vec<String> {
+    let text = String::from_utf8(rewritten.text.clone().unwrap_or_default()).unwrap();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines
+        .windows(2)
+        .filter(|pair| pair[0].starts_with("prefetchw") || pair[0].starts_with("prf"))
+        .map(|pair| format!("{} | {}", pair[0], pair[1]))
+        .collect()
+}
+
+/// A unit of `t.c` with these lines in a function.
+pub(super) fn unit(body: &str) -> String {
+    format!("\t.file \"t.c\"\n\t.text\n\t.file 1 \"t.c\"\nf:\n{body}\tret\n")
+}

@@ -1,0 +1,215 @@
+//! One unit of assembly text, read once: the instructions at the lines of hints.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    choose::{Candidate, Load},
+    files::Files,
+    instruction::{Does, Kept, Processor},
+    line::{Line, Loc, Reader},
+    wanted::WantedLoads,
+};
+
+/// An instruction that reads memory at a line that is looked for.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Line of the assembly text, from 0.
+    pub(super) at: usize,
+    /// Source line.
+    pub(super) line: u32,
+    /// File of it, as the unit writes it.
+    pub(super) file: String,
+    /// Symbol that it stands under.
+    pub(super) function: Option<String>,
+    /// The instruction before it is the very prefetch.
+    pub(super) fetched: bool,
+    pub(super) candidate: Candidate,
+}
+
+/// What a unit has for the hints.
+#[derive(Debug, Default)]
+pub(super) struct Unit {
+    pub(super) found: Vec<Found>,
+    /// By index of what is wanted: those of `found` at its line.
+    pub(super) of_wanted: HashMap<usize, Vec<usize>>,
+    /// What is wanted and has code here, a load or not.
+    pub(super) with_code: HashSet<usize>,
+    /// What is wanted in the very file that the unit is made of.
+    pub(super) of_main_file: HashSet<usize>,
+    /// `.file "name"`.
+    pub(super) name: Option<String>,
+    /// There is a `.loc`.
+    pub(super) has_lines: bool,
+    /// There is an instruction.
+    pub(super) has_code: bool,
+    /// The text is in another syntax than is read here.
+    pub(super) other_syntax: bool,
+}
+
+/// Reads a unit. `directory` is where the compiler runs.
+pub(super) fn read(
+    text: &[u8],
+    wanted: &WantedLoads,
+    processor: Processor,
+    directory: &str,
+) -> Unit {
+    let mut unit = Unit::default();
+    let mut files = Files::new(directory);
+    let mut lines_of: HashMap<u32, HashMap<u32, Vec<usize>>> = HashMap::new();
+    let mut reader = Reader::new(processor.marks());
+    let mut now = Now::default();
+    for (at, bytes) in text.split(|byte| *byte == b'\n').enumerate() {
+        let line = String::from_utf8_lossy(bytes);
+        match reader.read(&line) {
+            Line::Other => {}
+            Line::Local => now.prefetched = None,
+            Line::File(operands) => {
+                if files.directive(operands) {
+                    // A number may be given again.
+                    lines_of.clear();
+                }
+            }
+            Line::OtherSyntax => {
+                unit.other_syntax = true;
+                break;
+            }
+            Line::Label(name) => {
+                now.function += 1;
+                now.name = Some(name.to_owned());
+                now.leave();
+            }
+            Line::Loc(loc) => {
+                unit.has_lines = true;
+                if now.loc != Some(loc) {
+                    now.run += 1;
+                    now.loc = Some(loc);
+                    let of_file = lines_of.entry(loc.file).or_insert_with(|| {
+                        files
+                            .get(loc.file)
+                            .map(|(_, full)| wanted.of_file(full))
+                            .unwrap_or_default()
+                    });
+                    now.wanted = of_file.get(&loc.line).cloned().unwrap_or_default();
+                }
+            }
+            Line::Instruction(statement) => {
+                unit.has_code = true;
+                let interesting = !now.wanted.is_empty();
+                if !interesting
+                    && !statement.starts_with("prefetchw")
+                    && !statement.starts_with("prf")
+                {
+                    now.prefetched = None;
+                    continue;
+                }
+                let does = processor.does(statement);
+                let prefetched = now.prefetched.take();
+                if let Does::PrefetchesOwn(operand) = does {
+                    now.prefetched = processor.operand(operand);
+                }
+                if interesting {
+                    unit.note(at, &now, &files, does, prefetched.as_ref());
+                }
+            }
+            Line::ByHand(statement) => {
+                now.prefetched = None;
+                if !now.wanted.is_empty() && reads_perhaps(processor, statement) {
+                    unit.note(at, &now, &files, Does::Keeps(Kept::ByHand), None);
+                }
+            }
+        }
+    }
+    unit.name = files.unit.clone();
+    if let Some(main) = files.main() {
+        unit.of_main_file = wanted.of_file(&main).into_values().flatten().collect();
+    }
+    unit
+}
+
+/// Whether inline assembly, or one of several statements, reads memory.
+fn reads_perhaps(processor: Processor, statement: &str) -> bool {
+    statement.split(';').any(|part| {
+        !matches!(
+            processor.does(part.rsplit(": ").next().unwrap_or(part)),
+            Does::Nothing
+        )
+    })
+}
+
+/// Where the reader is.
+#[derive(Default)]
+struct Now {
+    function: u32,
+    name: Option<String>,
+    run: u32,
+    loc: Option<Loc>,
+    /// What is wanted of the line.
+    wanted: Vec<usize>,
+    /// Operand of the prefetch that is the instruction before.
+    prefetched: Option<super::operand::Operand>,
+}
+
+impl Now {
+    /// Another function begins: its first instruction is at no line until one is given.
+    fn leave(&mut self) {
+        self.run += 1;
+        self.loc = None;
+        self.wanted.clear();
+        self.prefetched = None;
+    }
+}
+
+impl Unit {
+    fn note(
+        &mut self,
+        at: usize,
+        now: &Now,
+        files: &Files,
+        does: Does<'_>,
+        prefetched: Option<&super::operand::Operand>,
+    ) {
+        self.with_code.extend(&now.wanted);
+        let Some(loc) = now.loc else { return };
+        let (load, fetched) = match does {
+            Does::Loads {
+                text,
+                operand,
+                width,
+            } => {
+                let fetched = prefetched == Some(&operand);
+                (
+                    Ok(Load {
+                        text: text.to_owned(),
+                        operand,
+                        width,
+                    }),
+                    fetched,
+                )
+            }
+            Does::Keeps(kept) => (Err(kept), false),
+            Does::PrefetchesOwn(_) | Does::Nothing => return,
+        };
+        for index in &now.wanted {
+            self.of_wanted
+                .entry(*index)
+                .or_default()
+                .push(self.found.len());
+        }
+        self.found.push(Found {
+            at,
+            line: loc.line,
+            file: files
+                .get(loc.file)
+                .map(|(written, _)| written.to_owned())
+                .unwrap_or_default(),
+            function: now.name.clone(),
+            fetched,
+            candidate: Candidate {
+                function: now.function,
+                run: now.run,
+                column: loc.column,
+                load,
+            },
+        });
+    }
+}

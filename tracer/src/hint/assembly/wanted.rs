@@ -1,0 +1,83 @@
+//! What is looked for: the loads of a hints file, by source line.
+
+use std::collections::HashMap;
+
+use super::{
+    files::same_file,
+    instruction::{Does, Processor},
+    operand::Operand,
+};
+use crate::hint::file::{HintFile, HintedCode};
+
+/// A load to look for.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// Index of the hint in the file; `None` of a load that the file says to leave alone.
+    pub(super) hint: Option<usize>,
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: Option<u32>,
+    pub(super) operand: Option<Operand>,
+    pub(super) width: Option<u8>,
+}
+
+/// The loads of a hints file for one processor.
+#[derive(Debug)]
+pub(super) struct WantedLoads {
+    pub(super) all: Vec<Wanted>,
+}
+
+impl WantedLoads {
+    pub(super) fn new(file: &HintFile, processor: Processor) -> WantedLoads {
+        let hints = file
+            .hints
+            .iter()
+            .enumerate()
+            .map(|(index, hint)| (Some(index), &hint.load));
+        let left = file.left.iter().map(|left| (None, &left.load));
+        let all = hints
+            .chain(left)
+            .filter_map(|(hint, load)| wanted(hint, load, processor))
+            .collect();
+        WantedLoads { all }
+    }
+
+    /// The loads to leave alone at the line of a hint.
+    pub(super) fn left_beside(&self, hint: &Wanted) -> Vec<&Wanted> {
+        let beside = |wanted: &&Wanted| {
+            wanted.hint.is_none() && wanted.line == hint.line && same_file(&wanted.file, &hint.file)
+        };
+        self.all.iter().filter(beside).collect()
+    }
+
+    /// By line, those of one file.
+    pub(super) fn of_file(&self, path: &str) -> HashMap<u32, Vec<usize>> {
+        let mut by_line: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (index, wanted) in self.all.iter().enumerate() {
+            if same_file(&wanted.file, path) {
+                by_line.entry(wanted.line).or_default().push(index);
+            }
+        }
+        by_line
+    }
+}
+
+fn wanted(hint: Option<usize>, load: &HintedCode, processor: Processor) -> Option<Wanted> {
+    let instruction = load.instruction.as_deref();
+    let (of_instruction, width) = match instruction.map(|text| processor.does(text)) {
+        Some(Does::Loads { operand, width, .. }) => (Some(operand), width),
+        _ => (None, None),
+    };
+    let operand = load
+        .operand
+        .as_deref()
+        .and_then(|text| processor.operand(text));
+    Some(Wanted {
+        hint,
+        file: load.file.clone()?,
+        line: load.line.filter(|line| *line != 0)?,
+        column: load.column.filter(|column| *column != 0),
+        operand: operand.or(of_instruction),
+        width,
+    })
+}
