@@ -6,10 +6,10 @@ mod program;
 mod read_back;
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::unix::process::ExitStatusExt as _,
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::{Command, ExitCode, ExitStatus, Output, Stdio},
@@ -166,7 +166,9 @@ impl Call {
 
     fn command(&self, arguments: &[OsString]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(arguments).env(INSIDE, "1");
+        // Its messages start with the name that it is called by, which compilers give without a path.
+        let name = self.program.file_name().unwrap_or(OsStr::new("as"));
+        command.args(arguments).arg0(name).env(INSIDE, "1");
         command
     }
 

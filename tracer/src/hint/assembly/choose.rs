@@ -106,15 +106,24 @@ pub(super) fn choose(
     }
     let tells_columns =
         hint.column.is_some() && loads.iter().any(|seen| seen.candidate.column.is_some());
-    let in_column: Vec<&Seen> = loads
-        .iter()
-        .filter(|seen| seen.candidate.column == hint.column)
-        .collect();
-    let (loads_there, by) = match (tells_columns, in_column.is_empty()) {
-        (true, false) => (in_column, By::Column),
-        // Compilers do not agree on columns.
-        (true, true) => (loads.iter().collect(), By::OtherColumn),
+    let in_column = |column: Option<u32>| -> Vec<&Seen> {
+        let there = |seen: &&Seen| seen.candidate.column == column;
+        loads.iter().filter(there).collect()
+    };
+    let (loads_there, by) = match (tells_columns, in_column(hint.column)) {
         (false, _) => (loads.iter().collect(), By::Line),
+        (true, there) if !there.is_empty() => (there, By::Column),
+        // Compilers do not agree on columns; the operand may tell which one is meant.
+        (true, _) => match distinct(
+            loads
+                .iter()
+                .filter(|seen| seen.same)
+                .map(|seen| seen.candidate.column),
+        )[..]
+        {
+            [column @ Some(_)] => (in_column(column), By::Column),
+            _ => (loads.iter().collect(), By::OtherColumn),
+        },
     };
     let mut chosen = Vec::new();
     let mut unclear = Vec::new();
@@ -122,6 +131,7 @@ pub(super) fn choose(
         of_one_function(of_function, by, &mut chosen, &mut unclear);
     }
     if !chosen.is_empty() {
+        chosen.sort_unstable();
         return Ok(chosen);
     }
     let texts = |seen: &[&Seen]| distinct(seen.iter().map(|seen| seen.load.text.clone()));
@@ -224,22 +234,34 @@ fn of_one_function<'s, 'c>(
             return;
         }
     }
-    if chosen.len() > before || by == By::OtherColumn {
+    if by == By::OtherColumn || by == By::Line && chosen.len() > before {
         return;
     }
+    // What is chosen already brings the line of its neighbours.
+    let meant: Vec<&Operand> = loads
+        .iter()
+        .filter(|seen| seen.same || seen.alike)
+        .map(|seen| &seen.load.operand)
+        .collect();
+    let may_be = |seen: &&Seen| {
+        seen.eligible
+            && !meant
+                .iter()
+                .any(|operand| seen.load.operand.is_beside(operand))
+    };
     let mut only = |loads: &[&'s Seen<'c>]| {
-        let mut eligible = loads.iter().copied().filter(|seen| seen.eligible);
-        match (eligible.next(), eligible.next()) {
-            (Some(one), None) => chosen.push((one.index, How::OnlyLoad)),
-            (Some(_), Some(_)) => {
-                unclear.extend(loads.iter().copied().filter(|seen| seen.eligible))
-            }
-            (None, _) => {}
+        let eligible: Vec<&Seen> = loads.iter().copied().filter(may_be).collect();
+        match eligible[..] {
+            [] => {}
+            [one] => chosen.push((one.index, How::OnlyLoad)),
+            _ => unclear.extend(eligible),
         }
     };
     if by == By::Column {
         for run in loads.chunk_by(|a, b| a.candidate.run == b.candidate.run) {
-            only(run);
+            if !run.iter().any(|seen| seen.same || seen.alike) {
+                only(run);
+            }
         }
     } else {
         only(loads);

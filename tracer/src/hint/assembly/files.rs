@@ -7,6 +7,9 @@ use std::collections::HashMap;
 pub(super) struct Files {
     /// As the unit writes them, and joined with the directory of the compilation.
     by_number: HashMap<u32, (String, String)>,
+    /// Where the compiler runs.
+    start: String,
+    /// The directory of the compilation, as the unit says, else `start`.
     directory: String,
     /// Name that `.file "name"` gives.
     pub(super) unit: Option<String>,
@@ -16,42 +19,39 @@ impl Files {
     /// Where the compiler runs, unless the unit says otherwise.
     pub(super) fn new(directory: &str) -> Files {
         Files {
+            start: directory.to_owned(),
             directory: directory.to_owned(),
             ..Files::default()
         }
     }
 
-    /// Takes the operands of a `.file` directive; false where they are not understood.
-    pub(super) fn directive(&mut self, operands: &str) -> bool {
+    /// Takes the operands of a `.file` directive, and gives the number that it is about.
+    pub(super) fn directive(&mut self, operands: &str) -> Option<u32> {
         let mut rest = operands.trim();
         if rest.starts_with('"') {
-            self.unit = quoted(&mut rest);
-            return self.unit.is_some();
+            self.unit = quoted(&mut rest).or(self.unit.take());
+            return None;
         }
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let Ok(number) = rest[..digits].parse::<u32>() else {
-            return false;
-        };
+        let number: u32 = rest[..digits].parse().ok()?;
         rest = rest[digits..].trim_start();
-        let Some(first) = quoted(&mut rest) else {
-            return false;
-        };
+        let first = quoted(&mut rest)?;
         rest = rest.trim_start();
         let (folder, name) = match quoted(&mut rest) {
             Some(name) => (first, name),
             None => (String::new(), first),
         };
         if number == 0 && !folder.is_empty() {
-            self.directory = join(&self.directory, &folder);
+            self.directory = join(&self.start, &folder);
             self.unit.get_or_insert_with(|| name.clone());
             let full = join(&self.directory, &name);
             self.by_number.insert(0, (name, full));
-            return true;
+            return Some(0);
         }
         let written = join(&folder, &name);
         let full = join(&self.directory, &written);
         self.by_number.insert(number, (written, full));
-        true
+        Some(number)
     }
 
     /// As the unit writes it, and its full path.
@@ -132,18 +132,22 @@ mod tests {
     #[test]
     fn directives_of_both_compilers_and_both_versions_of_dwarf_name_files() {
         let mut files = Files::new("/build");
-        assert!(files.directive("\"t.c\""));
+        assert_eq!(files.directive("\"t.c\""), None);
         assert_eq!(files.main().as_deref(), Some("/build/t.c"));
-        assert!(files.directive("1 \"src/t.c\""));
+        assert_eq!(files.directive("1 \"src/t.c\""), Some(1));
         assert_eq!(files.get(1), Some(("src/t.c", "/build/src/t.c")));
-        assert!(files.directive("0 \"/home/me\" \"t.c\" md5 0xc8288166150c40b158472cfa98b38519"));
+        assert!(
+            files
+                .directive("0 \"/home/me\" \"t.c\" md5 0xc8288166150c40b158472cfa98b38519")
+                .is_some()
+        );
         assert_eq!(files.get(0), Some(("t.c", "/home/me/t.c")));
-        assert!(files.directive("2 \"../inc\" \"a \\\"b\\\".h\""));
+        assert!(files.directive("2 \"../inc\" \"a \\\"b\\\".h\"").is_some());
         assert_eq!(files.get(2).unwrap().1, "/home/inc/a \"b\".h");
-        assert!(files.directive("3 \"/usr/include\" \"x.h\""));
+        assert!(files.directive("3 \"/usr/include\" \"x.h\"").is_some());
         assert_eq!(files.get(3).unwrap().1, "/usr/include/x.h");
         for bad in ["", "x", "4", "4 \"open", "99999999999 \"a\"", "\"open"] {
-            assert!(!files.directive(bad), "{bad}");
+            assert_eq!(files.directive(bad), None, "{bad}");
         }
     }
 

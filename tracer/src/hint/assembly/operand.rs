@@ -65,6 +65,13 @@ impl Operand {
         }
     }
 
+    /// In the same registers, and less than a line of 64 bytes away.
+    pub(super) fn is_beside(&self, other: &Operand) -> bool {
+        (&self.symbol, &self.base, &self.index, self.scale)
+            == (&other.symbol, &other.base, &other.index, other.scale)
+            && self.displacement.abs_diff(other.displacement) < 64
+    }
+
     /// The same field in what may be other registers.
     pub(super) fn has_shape_of(&self, other: &Operand) -> bool {
         let relative = |operand: &Operand| operand.base.as_deref() == Some("rip");

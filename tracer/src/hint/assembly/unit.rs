@@ -64,9 +64,9 @@ pub(super) fn read(
             Line::Other => {}
             Line::Local => now.prefetched = None,
             Line::File(operands) => {
-                if files.directive(operands) {
-                    // A number may be given again.
-                    lines_of.clear();
+                // A number may be given again.
+                if let Some(number) = files.directive(operands) {
+                    lines_of.remove(&number);
                 }
             }
             Line::OtherSyntax => {

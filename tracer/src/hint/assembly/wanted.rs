@@ -1,6 +1,6 @@
 //! What is looked for: the loads of a hints file, by source line.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     files::same_file,
@@ -25,6 +25,8 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct WantedLoads {
     pub(super) all: Vec<Wanted>,
+    /// Their indices by file, as the hints name it, and by line.
+    files: BTreeMap<String, HashMap<u32, Vec<usize>>>,
 }
 
 impl WantedLoads {
@@ -35,11 +37,16 @@ impl WantedLoads {
             .enumerate()
             .map(|(index, hint)| (Some(index), &hint.load));
         let left = file.left.iter().map(|left| (None, &left.load));
-        let all = hints
+        let all: Vec<Wanted> = hints
             .chain(left)
             .filter_map(|(hint, load)| wanted(hint, load, processor))
             .collect();
-        WantedLoads { all }
+        let mut files: BTreeMap<String, HashMap<u32, Vec<usize>>> = BTreeMap::new();
+        for (index, wanted) in all.iter().enumerate() {
+            let lines = files.entry(wanted.file.clone()).or_default();
+            lines.entry(wanted.line).or_default().push(index);
+        }
+        WantedLoads { all, files }
     }
 
     /// The loads to leave alone at the line of a hint.
@@ -53,9 +60,9 @@ impl WantedLoads {
     /// By line, those of one file.
     pub(super) fn of_file(&self, path: &str) -> HashMap<u32, Vec<usize>> {
         let mut by_line: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (index, wanted) in self.all.iter().enumerate() {
-            if same_file(&wanted.file, path) {
-                by_line.entry(wanted.line).or_default().push(index);
+        for (_, lines) in self.files.iter().filter(|(file, _)| same_file(file, path)) {
+            for (line, indices) in lines {
+                by_line.entry(*line).or_default().extend(indices);
             }
         }
         by_line

@@ -35,11 +35,7 @@ pub fn place(file: &str, line: Option<u32>, column: Option<u32>) -> String {
             .map(|number| format!(":{number}"))
             .unwrap_or_default()
     };
-    format!(
-        "{file}{}{}",
-        number(line),
-        number(column.and(line).and(column))
-    )
+    format!("{file}{}{}", number(line), number(line.and(column)))
 }
 
 /// Where a hint's load stands in the source, or its address.

@@ -186,6 +186,12 @@ fn another_compiler_s_columns_leave_the_operand_to_decide() {
         [(0, Refusal::OtherColumn(vec![5, 9]))]
     );
     assert!(of("").text.is_none());
+    // The operand tells the column, and the column the copy in other registers.
+    let copy = format!(
+        "{text}g:\n\t.loc 1 7 9\n\taddq 16(%rsi), %rax\n\t.loc 1 7 5\n\taddq 16(%rdx), %rax\n"
+    );
+    let hint = load("/src/t.c", 7, 21, "addq 16(%rdi), %rcx");
+    assert_eq!(prefetches(&with_one(&copy, hint)).len(), 2);
 }
 
 #[test]
@@ -289,4 +295,21 @@ fn paths_are_joined_with_the_directory_of_the_compiler() {
 
 fn file_of(hint: crate::hint::file::HintedCode) -> crate::hint::file::HintFile {
     file(vec![hint], Vec::new())
+}
+
+#[test]
+fn a_copy_of_another_form_is_the_only_load_of_its_place_unless_its_line_comes_anyway() {
+    let copy = |operand: &str| {
+        let text = unit(&format!(
+            "\t.loc 1 7 3\n\tmovq 8(%rdi), %rax\n\t.loc 1 9 1\n\tnop\n\t.loc 1 7 3\n\tmovq {operand}, %rdx\n"
+        ));
+        let rewritten = with_one(&text, load("/src/t.c", 7, 3, "movq 8(%rdi), %rax"));
+        prefetches(&rewritten).len()
+    };
+    assert_eq!(copy("8(%rsi)"), 2);
+    assert_eq!(copy("24(%rsi)"), 2);
+    assert_eq!(copy("table(%rip)"), 2);
+    assert_eq!(copy("72(%rdi)"), 2);
+    assert_eq!(copy("24(%rdi)"), 1);
+    assert_eq!(copy("24(%rsp)"), 1);
 }
