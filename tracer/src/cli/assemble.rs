@@ -61,20 +61,23 @@ struct Call {
 }
 
 fn assemble(args: &AsArgs) -> Result<ExitCode> {
+    // What is asked for may lead back here, and then only the assembler of PATH does not.
+    let inside = std::env::var_os(INSIDE).is_some();
+    let asked = args.program.as_deref().filter(|_| !inside);
     let call = Call {
-        program: program::real(args.program.as_deref(), args.from.as_deref())?,
+        program: program::real(asked, args.from.as_deref())?,
         arguments: Arguments::read(&args.assembler, |name| fs::read(name).ok()),
         quiet: args.quiet
             || std::env::var_os("COHTRACE_AS_QUIET")
                 .is_some_and(|value| !value.is_empty() && value != "0"),
     };
-    if std::env::var_os(INSIDE).is_some() {
+    if inside {
         return call.plainly(&args.assembler);
     }
     let text = match call.arguments.input {
         Input::AsItIs(why) => {
             if let Some(why) = why {
-                call.warn(&format!("assembled without hints: {why}"));
+                warn(&format!("assembled without hints: {why}"));
                 log(&UnitRecord {
                     unchanged: Some(why.to_owned()),
                     ..call.record()
@@ -104,11 +107,11 @@ fn assemble(args: &AsArgs) -> Result<ExitCode> {
             call.plainly(&args.assembler)
         }
     };
-    let (hints, rewritten) = match call.rewrite(&text, &args.hints) {
+    let (hints, rewritten) = match rewrite(&text, &args.hints) {
         Ok(done) => done,
         Err(error) => {
             let why = format!("{error:#}");
-            call.warn(&format!("assembled without hints: {why}"));
+            warn(&format!("assembled without hints: {why}"));
             log(&UnitRecord {
                 unchanged: Some(why),
                 ..call.record()
@@ -143,7 +146,7 @@ fn assemble(args: &AsArgs) -> Result<ExitCode> {
             .unwrap_or("no message")
             .to_owned();
         let why = format!("the assembler refused the text with prefetches: {first}");
-        call.warn(&format!("assembled without hints: {why}"));
+        warn(&format!("assembled without hints: {why}"));
         record.placed.clear();
         record.unchanged = Some(why);
     }
@@ -152,23 +155,12 @@ fn assemble(args: &AsArgs) -> Result<ExitCode> {
 }
 
 impl Call {
-    fn rewrite(&self, text: &[u8], hints: &Path) -> Result<(HintFile, Rewritten)> {
-        let hints = read_hints(hints)?;
-        // A bug in the rewriter must not end a build either.
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            assembly::rewrite(text, &hints, &directory())
-        }));
-        match done {
-            Ok(rewritten) => Ok((hints, rewritten)),
-            Err(_) => bail!("the rewriter failed; please report it"),
-        }
-    }
-
     fn command(&self, arguments: &[OsString]) -> Command {
         let mut command = Command::new(&self.program);
         // Its messages start with the name that it is called by, which compilers give without a path.
         let name = self.program.file_name().unwrap_or(OsStr::new("as"));
-        command.args(arguments).arg0(name).env(INSIDE, "1");
+        command.args(arguments).arg0(name);
+        command.env(INSIDE, "1").env_remove("COHTRACE_AS");
         command
     }
 
@@ -191,7 +183,7 @@ impl Call {
             }
         };
         let mut child = self
-            .command(&self.arguments.from_stdin())
+            .command(&self.arguments.on_stdin())
             .stdin(Stdio::piped())
             .stdout(stream())
             .stderr(stream())
@@ -224,10 +216,6 @@ impl Call {
         }
     }
 
-    fn warn(&self, text: &str) {
-        output::write_stderr(&format!("cohtrace as: {text}\n"));
-    }
-
     fn tell(&self, rewritten: &Rewritten, hints: &HintFile) {
         if self.quiet {
             return;
@@ -244,13 +232,27 @@ impl Call {
             ));
         }
         // One write, so that units that are built at once do not mix their lines.
-        output::write_stderr(
-            &lines
-                .iter()
-                .map(|line| format!("cohtrace as: {line}\n"))
-                .collect::<String>(),
-        );
+        let text = lines.iter().fold(String::new(), |text, line| {
+            text + "cohtrace as: " + line + "\n"
+        });
+        output::write_stderr(&text);
     }
+}
+
+fn rewrite(text: &[u8], hints: &Path) -> Result<(HintFile, Rewritten)> {
+    let hints = read_hints(hints)?;
+    // A bug in the rewriter must not end a build either.
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        assembly::rewrite(text, &hints, &directory())
+    }));
+    match done {
+        Ok(rewritten) => Ok((hints, rewritten)),
+        Err(_) => bail!("the rewriter failed; please report it"),
+    }
+}
+
+fn warn(text: &str) {
+    output::write_stderr(&format!("cohtrace as: {text}\n"));
 }
 
 fn directory() -> String {

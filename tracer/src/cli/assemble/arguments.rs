@@ -10,6 +10,7 @@ use std::{
 pub struct Arguments {
     /// With the contents of `@FILE`s in their places.
     pub all: Vec<OsString>,
+    /// Where its text is.
     pub input: Input,
     /// Value of `-o`.
     pub output: Option<OsString>,
@@ -101,7 +102,7 @@ impl Arguments {
     }
 
     /// The same call with its text on standard input.
-    pub fn from_stdin(&self) -> Vec<OsString> {
+    pub fn on_stdin(&self) -> Vec<OsString> {
         let named = match self.input {
             Input::File(index) | Input::Stdin(Some(index)) => Some(index),
             _ => None,
@@ -214,7 +215,7 @@ mod tests {
         let arguments = read(&["-v", "@list"]);
         assert_eq!(arguments.all, ["-v", "-o", "my out.o", "--64", "a b.s"]);
         assert_eq!(arguments.input, Input::File(4));
-        assert_eq!(arguments.from_stdin(), ["-v", "-o", "my out.o", "--64"]);
+        assert_eq!(arguments.on_stdin(), ["-v", "-o", "my out.o", "--64"]);
         assert_eq!(read(&["@absent"]).input, Input::File(0));
         let endless = Arguments::read(&["@x".into()], |_| Some(b"@x".to_vec()));
         assert_eq!(endless.all, ["@x"]);

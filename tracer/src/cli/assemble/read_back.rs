@@ -174,7 +174,7 @@ fn said(hints: &HintFile, checked: &[Checked], missing: usize) -> String {
                     ));
                 }
                 Before::Nothing => {
-                    lines.push(format!("  {:#x}: {} has none", load.address, load.operand))
+                    lines.push(format!("  {:#x}: {} has none", load.address, load.operand));
                 }
             }
         }

@@ -89,7 +89,7 @@ pub(super) fn choose(
 ) -> Choice {
     let loads: Vec<Seen> = candidates
         .iter()
-        .filter_map(|(index, candidate)| Some(Seen::new(*index, candidate, hint, left)?))
+        .filter_map(|(index, candidate)| Seen::new(*index, candidate, hint, left))
         .collect();
     if loads.is_empty() {
         let mut kinds: Vec<Kept> = candidates

@@ -119,7 +119,7 @@ pub(super) fn read(
             }
         }
     }
-    unit.name = files.unit.clone();
+    unit.name.clone_from(&files.unit);
     if let Some(main) = files.main() {
         unit.of_main_file = wanted.of_file(&main).into_values().flatten().collect();
     }

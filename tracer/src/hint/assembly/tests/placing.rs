@@ -270,11 +270,8 @@ fn what_is_not_understood_is_left_alone() {
         (rewritten.text, rewritten.unread),
         (None, Some(Unread::OtherSyntax))
     );
-    let no_lines: String = GCC
-        .lines()
-        .filter(|line| !line.contains(".loc"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let no_lines: Vec<&str> = GCC.lines().filter(|line| !line.contains(".loc")).collect();
+    let no_lines = no_lines.join("\n");
     assert_eq!(with_one(&no_lines, hint()).unread, Some(Unread::NoLines));
     // Data alone needs no lines.
     assert_eq!(with_one("\t.data\nx:\n\t.long 1\n", hint()).unread, None);

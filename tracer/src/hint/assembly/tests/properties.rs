@@ -1,6 +1,9 @@
 //! What holds for any text.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -77,7 +80,7 @@ proptest! {
         last in any::<bool>(),
     ) {
         let start = if tabs { "\t" } else { "" };
-        let mut text: String = lines.iter().map(|line| format!("{start}{line}\n")).collect();
+        let mut text: String = lines.iter().flat_map(|line| [start, line, "\n"]).collect();
         if last {
             text.pop();
         }
@@ -101,10 +104,12 @@ proptest! {
 fn a_large_unit_takes_a_moment() {
     let mut text = String::from("\t.file \"t.c\"\n\t.file 1 \"t.c\"\n");
     for line in 0..50_000 {
-        text += &format!(
-            "\t.loc 1 {} 1 view .LVU{line}\n\tmovq\t8(%rdi), %rax\n",
-            line % 500 + 3
-        );
+        let place = line % 500 + 3;
+        writeln!(
+            text,
+            "\t.loc 1 {place} 1 view .LVU{line}\n\tmovq\t8(%rdi), %rax"
+        )
+        .unwrap();
     }
     let hints = file(
         (3..503)

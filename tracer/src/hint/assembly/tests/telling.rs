@@ -29,10 +29,10 @@ fn rewritten() -> crate::hint::assembly::Rewritten {
 
 #[test]
 fn a_unit_s_lines_say_what_was_placed_and_what_was_not() {
-    expect![[r#"
+    expect![[r"
         t.c:7:3: prefetchw 8(%rdi), 2 copies (H1)
         t.c:7:3: prefetchw 8(%rcx), other registers (H1)
-        /src/t.c:8:3: no prefetch: the instruction there also writes, and so fetches for ownership itself (H2)"#]]
+        /src/t.c:8:3: no prefetch: the instruction there also writes, and so fetches for ownership itself (H2)"]]
     .assert_eq(&lines(&rewritten(), &hints()).join("\n"));
 }
 
@@ -57,7 +57,7 @@ fn a_build_is_summed_up_by_hint() {
         line(&other)
     );
     let summed = summary(&log, &hints());
-    expect![[r#"
+    expect![[r"
         2 units of the build
         1 unit unchanged: it has no source lines: compile with -g
         1 line of the log cannot be read
@@ -66,7 +66,7 @@ fn a_build_is_summed_up_by_hint() {
         H3 /src/u.c:9:3: placed nowhere: no unit has code of that line
         H4 code at 0x401136: placed nowhere: the hint names no source line; record a program that was compiled with -g
         3 of 4 hints placed nowhere
-    "#]]
+    "]]
     .assert_eq(&summed.text);
     assert_eq!(summed.missing, 3);
 }
