@@ -153,7 +153,8 @@ fn intel_syntax_and_code_without_lines_are_left_alone_and_told() {
     let (code, said) = bench.tool(&["--verify", "no_lines"]);
     assert!(code == 2 && said.contains("compile with -g"), "{said}");
     // Another file's units have nothing to say.
-    fs::write(bench.at("u.c"), "int x(int *p) { return *p; }\n").unwrap();
+    fs::write(bench.at("u.c"), "int x(int *p) { return *p; }\n")
+        .expect("the directory is writable");
     assert_eq!(bench.compile(&["gcc", "-B", "bin", "-O2", "-c", "u.c"]), "");
 }
 
@@ -200,7 +201,8 @@ fn a_builtin_that_only_fetches_for_reading_is_told() {
     );
     let bench = Bench::new("t.c", &source);
     let hint = bench.hint(&["gcc", "-O2", "-g"], "t.c", LOAD);
-    fs::write(bench.at("hints.json"), hint_file(&[hint]).render()).unwrap();
+    fs::write(bench.at("hints.json"), hint_file(&[hint]).render())
+        .expect("the directory is writable");
     // With -O2 gcc moves the prefetch behind the load.
     let built = |words: &[&str]| {
         bench.compile(&[&["gcc", "-O1", "-g", "t.c", "-o", "built"], words].concat());
@@ -228,15 +230,16 @@ fn aarch64_units_get_the_prefetch_of_their_processor() {
         operand: Some("[x0, #8]".to_owned()),
         ..HintedCode::default()
     };
-    fs::write(bench.at("hints.json"), hint_file(&[hint]).render()).unwrap();
+    fs::write(bench.at("hints.json"), hint_file(&[hint]).render())
+        .expect("the directory is writable");
     let real = String::from_utf8(
         Command::new("aarch64-linux-gnu-gcc")
             .arg("-print-prog-name=as")
             .output()
-            .unwrap()
+            .expect("it runs")
             .stdout,
     )
-    .unwrap();
+    .expect("as the test set it up");
     assert_eq!(bench.tool(&["--install", "bin", "--as", real.trim()]).0, 0);
     bench.compile(&[
         "aarch64-linux-gnu-gcc",

@@ -45,16 +45,20 @@ impl Bench {
     /// A directory with this file.
     pub fn new(file: &str, source: &str) -> Bench {
         let bench = Bench {
-            directory: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().expect("a temporary directory"),
         };
-        fs::write(bench.at(file), source).unwrap();
+        fs::write(bench.at(file), source).expect("the directory is writable");
         bench
     }
 
     /// A path in it.
     pub fn at(&self, name: &str) -> PathBuf {
         // Compilers write the full path down.
-        self.directory.path().canonicalize().unwrap().join(name)
+        self.directory
+            .path()
+            .canonicalize()
+            .expect("it is there")
+            .join(name)
     }
 
     /// Runs a command here.
@@ -79,14 +83,15 @@ impl Bench {
         let output = self.run(command.args(words));
         let text = [output.stdout, output.stderr].concat();
         (
-            output.status.code().unwrap(),
+            output.status.code().expect("it exits"),
             String::from_utf8_lossy(&text).into_owned(),
         )
     }
 
     /// Writes `hints.json` and `bin/as`.
     pub fn install(&self, hints: &[HintedCode]) {
-        fs::write(self.at("hints.json"), hint_file(hints).render()).unwrap();
+        fs::write(self.at("hints.json"), hint_file(hints).render())
+            .expect("the directory is writable");
         let (code, said) = self.tool(&["--install", "bin"]);
         assert_eq!(code, 0, "{said}");
     }
@@ -94,13 +99,13 @@ impl Bench {
     /// The hint that the compiler's own assembly gives for a load of a line.
     pub fn hint(&self, compiler: &[&str], file: &str, (line, part): (u32, &str)) -> HintedCode {
         self.compile(&[compiler, &["-S", file, "-o", "plain.s"]].concat());
-        let text = fs::read_to_string(self.at("plain.s")).unwrap();
+        let text = fs::read_to_string(self.at("plain.s")).expect("the file is there");
         let mut column = None;
         for text in text.lines().map(str::trim) {
             let words: Vec<&str> = text.split_whitespace().collect();
             if words.first() == Some(&".loc") {
                 let of_line = words[2] == line.to_string();
-                column = of_line.then(|| words[3].parse::<u32>().unwrap());
+                column = of_line.then(|| words[3].parse::<u32>().expect("a column"));
             }
             let load = text.starts_with("mov") && text.contains(part) && !text.ends_with(')');
             if let (Some(column), true) = (column, load) {
@@ -128,7 +133,7 @@ impl Bench {
     pub fn result(&self, program: &str) -> (String, Option<i32>) {
         let output = self.run(&mut Command::new(self.at(program)));
         (
-            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stdout).expect("UTF-8"),
             output.status.code(),
         )
     }
@@ -167,8 +172,8 @@ pub fn instructions(objdump: &str, program: &Path) -> Vec<String> {
         .args(["-d", "--no-show-raw-insn", "-j", ".text"])
         .arg(program)
         .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+        .expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
     let tab = |line: &str| {
         Some(
             line.split_once(":\t")?
@@ -186,7 +191,11 @@ pub fn prefetches(instructions: &[String]) -> Vec<&str> {
     let mut found = Vec::new();
     for pair in instructions.windows(2) {
         if let Some(operand) = pair[0].strip_prefix("prefetchw ") {
-            let operand = operand.split(" #").next().unwrap().trim();
+            let operand = operand
+                .split(" #")
+                .next()
+                .expect("as the test set it up")
+                .trim();
             assert!(pair[1].contains(operand), "{pair:?}");
             found.push(operand);
         }

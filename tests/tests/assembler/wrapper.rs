@@ -16,45 +16,54 @@ fn spoilt(spoil: impl Fn(&Bench)) -> String {
         "gcc", "-B", "bin", "-O2", "-g", "-c", "t.c", "-o", "hinted.o",
     ]);
     assert!(!said.contains("panicked"), "{said}");
-    let read = |name| fs::read(bench.at(name)).unwrap();
+    let read = |name| fs::read(bench.at(name)).expect("the file is there");
     assert_eq!(read("plain.o"), read("hinted.o"), "the very same bytes");
     said
 }
 
 #[test]
 fn bad_hints_never_end_a_build() {
-    let missing = spoilt(|bench| fs::remove_file(bench.at("hints.json")).unwrap());
+    let missing =
+        spoilt(|bench| fs::remove_file(bench.at("hints.json")).expect("as the test set it up"));
     assert!(
         missing.contains("hints.json") && missing.contains("without hints"),
         "{missing}"
     );
-    let corrupt = spoilt(|bench| fs::write(bench.at("hints.json"), "{\"format\":").unwrap());
+    let corrupt = spoilt(|bench| {
+        fs::write(bench.at("hints.json"), "{\"format\":").expect("the directory is writable");
+    });
     assert!(corrupt.contains("not a hints file"), "{corrupt}");
     let newer = spoilt(|bench| {
-        let text = fs::read_to_string(bench.at("hints.json")).unwrap();
+        let text = fs::read_to_string(bench.at("hints.json")).expect("the file is there");
         fs::write(
             bench.at("hints.json"),
             text.replace("\"version\": 1", "\"version\": 99"),
         )
-        .unwrap();
+        .expect("as the test set it up");
     });
     assert!(newer.contains("version 99"), "{newer}");
     let gone = spoilt(|bench| {
-        let script = fs::read_to_string(bench.at("bin/as")).unwrap();
-        let tool = tool::path().unwrap().canonicalize().unwrap();
+        let script = fs::read_to_string(bench.at("bin/as")).expect("the file is there");
+        let tool = tool::path()
+            .expect("the tool is built")
+            .canonicalize()
+            .expect("it is there");
         fs::write(
             bench.at("bin/as"),
-            script.replace(tool.to_str().unwrap(), "/nonexistent/cohtrace"),
+            script.replace(
+                tool.to_str().expect("as the test set it up"),
+                "/nonexistent/cohtrace",
+            ),
         )
-        .unwrap();
+        .expect("as the test set it up");
     });
     assert!(gone.contains("cohtrace is gone"), "{gone}");
 }
 
 /// Writes an executable script.
 fn script(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(path, text).expect("the directory is writable");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
 }
 
 #[test]
@@ -76,8 +85,8 @@ fn an_assembler_that_refuses_prefetches_gets_the_plain_text() {
         "{said}"
     );
     assert_eq!(
-        fs::read(bench.at("plain.o")).unwrap(),
-        fs::read(bench.at("hinted.o")).unwrap()
+        fs::read(bench.at("plain.o")).expect("the file is there"),
+        fs::read(bench.at("hinted.o")).expect("the file is there")
     );
 }
 
@@ -102,7 +111,7 @@ fn it_answers_as_the_assembler_does() {
             "{words:?}"
         );
     }
-    fs::write(bench.at("wrong.s"), "\tfrobnicate %rax\n").unwrap();
+    fs::write(bench.at("wrong.s"), "\tfrobnicate %rax\n").expect("the directory is writable");
     let (real, wrong) = (
         real(&["wrong.s", "-o", "x.o"]),
         ours(&["wrong.s", "-o", "x.o"]),
@@ -112,7 +121,7 @@ fn it_answers_as_the_assembler_does() {
         (wrong.status.code(), wrong.stderr)
     );
     // By response file, with a listing on standard output.
-    fs::write(bench.at("list"), "-aln 'plain.s' -o\nlisted.o").unwrap();
+    fs::write(bench.at("list"), "-aln 'plain.s' -o\nlisted.o").expect("the directory is writable");
     let listed = ours(&["@list"]);
     assert!(
         listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("prefetchw")
@@ -142,7 +151,7 @@ fn an_assembler_that_is_this_one_again_does_not_run_for_ever() {
         let path = format!(
             "{}:{}",
             bench.at("bin").display(),
-            std::env::var("PATH").unwrap()
+            std::env::var("PATH").expect("as the test set it up")
         );
         let output = bench.run(gcc.env("PATH", path));
         assert!(
@@ -181,16 +190,20 @@ fn a_build_of_many_units_at_once_is_summed_up() {
             gcc.current_dir(bench.at(""))
                 .env("COHTRACE_AS_LOG", bench.at("as.log"))
                 .env("COHTRACE_AS_QUIET", "1");
-            gcc.stderr(std::process::Stdio::piped()).spawn().unwrap()
+            gcc.stderr(std::process::Stdio::piped())
+                .spawn()
+                .expect("as the test set it up")
         })
         .collect();
     for child in children {
-        let output = child.wait_with_output().unwrap();
+        let output = child.wait_with_output().expect("it runs");
         assert!(output.status.success());
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "quiet");
     }
-    let first = fs::read(bench.at("t0.o")).unwrap();
-    assert!((1..8).all(|number| fs::read(bench.at(&format!("t{number}.o"))).unwrap() == first));
+    let first = fs::read(bench.at("t0.o")).expect("the file is there");
+    assert!((1..8).all(|number| {
+        fs::read(bench.at(&format!("t{number}.o"))).expect("the file is there") == first
+    }));
     let (code, said) = bench.tool(&["--summary", "as.log"]);
     assert_eq!(code, 0);
     assert!(
@@ -207,20 +220,20 @@ fn a_build_of_many_units_at_once_is_summed_up() {
 #[test]
 fn nothing_of_others_is_written_over() {
     let bench = Bench::new("t.c", SOURCE);
-    fs::write(bench.at("hints.json"), hint_file(&[]).render()).unwrap();
-    fs::create_dir(bench.at("bin")).unwrap();
-    fs::write(bench.at("bin/as"), "somebody's").unwrap();
+    fs::write(bench.at("hints.json"), hint_file(&[]).render()).expect("the directory is writable");
+    fs::create_dir(bench.at("bin")).expect("as the test set it up");
+    fs::write(bench.at("bin/as"), "somebody's").expect("the directory is writable");
     let (code, said) = bench.tool(&["--install", "bin"]);
     assert!(
         code == 2 && said.contains("not a script of cohtrace"),
         "{said}"
     );
     assert_eq!(
-        fs::read_to_string(bench.at("bin/as")).unwrap(),
+        fs::read_to_string(bench.at("bin/as")).expect("the file is there"),
         "somebody's"
     );
     // Bad hints are told when they are installed.
-    fs::write(bench.at("hints.json"), "{}").unwrap();
+    fs::write(bench.at("hints.json"), "{}").expect("the directory is writable");
     let (code, said) = bench.tool(&["--install", "other"]);
     assert!(
         code == 2 && said.contains("not a hints file") && !bench.at("other").exists(),
@@ -232,7 +245,8 @@ fn nothing_of_others_is_written_over() {
 fn odd_names_of_directories_are_quoted() {
     let bench = Bench::new("t.c", SOURCE);
     let hint = bench.hint(&["gcc", "-O2", "-g"], "t.c", LOAD);
-    fs::write(bench.at("hints.json"), hint_file(&[hint]).render()).unwrap();
+    fs::write(bench.at("hints.json"), hint_file(&[hint]).render())
+        .expect("the directory is writable");
     let name = "it's $HOME `x` \"q\"";
     assert_eq!(bench.tool(&["--install", name]).0, 0);
     bench.compile(&["gcc", "-B", name, "-O2", "-g", "-c", "t.c"]);
