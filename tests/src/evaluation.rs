@@ -167,7 +167,7 @@ impl Kernel {
     pub fn run(&self, program: &Path, input: Input) -> anyhow::Result<Answered> {
         let ended = tool::run(
             Command::new(program).arg(input.name()),
-            Duration::from_secs(60),
+            Duration::from_mins(1),
         );
         self.answered(ended.code(), &ended.stdout, ended.took)
     }
