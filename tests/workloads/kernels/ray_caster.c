@@ -36,6 +36,8 @@ static struct {
 static struct ball *balls;
 static int side, ball_count;
 static uint32_t *picture;
+// Of the numbers that a thread's rays got: all numbers are given once.
+static uint64_t sum_of_numbers[THREADS][LINE / sizeof(uint64_t)] ON_A_LINE;
 
 OUT_OF_LINE static uint64_t number_of_ray(void) {
     take(&shared.ray_lock);
@@ -104,6 +106,7 @@ static uint32_t colour_of(int x, int y, uint64_t *rays) {
 
 static void *cast(void *argument) {
     int thread = (int)(intptr_t)argument;
+    uint64_t sum = 0;
     wait_for_all();
     for (int n = 0; n < THREADS; n++)
         for (struct job *job; (job = job_from((thread + n) % THREADS));) {
@@ -112,11 +115,12 @@ static void *cast(void *argument) {
                     uint64_t rays = 0;
                     uint32_t colour = colour_of(x, y, &rays);
                     for (uint64_t n = SABOTAGED && x == side / 2 && y == side / 2; n < rays; n++)
-                        number_of_ray();
+                        sum += number_of_ray();
                     picture[y * side + x] = colour;
                 }
             take_turns();
         }
+    sum_of_numbers[thread][0] = sum;
     return 0;
 }
 
@@ -152,5 +156,9 @@ int main(int argc, char **argv) {
             right &= picture[y * side + x] == colour_of(x, y, &rays);
             checksum = with(checksum, picture[y * side + x]);
         }
-    return answer("ray_caster", right && shared.rays == rays, checksum);
+    uint64_t sum = 0;
+    for (int thread = 0; thread < THREADS; thread++)
+        sum += sum_of_numbers[thread][0];
+    right &= shared.rays == rays && sum == rays * (rays - 1) / 2;
+    return answer("ray_caster", right, checksum);
 }
