@@ -33,7 +33,6 @@ static struct queue {
     lock_word lock;
     uint32_t head; // Number of a column and 1; 0 is none.
 } ON_A_LINE queues[THREADS];
-static uint32_t finished ON_A_LINE;
 
 static uint32_t product(uint32_t a, uint32_t b) { return (uint64_t)a * b % PRIME; }
 static uint32_t difference(uint32_t a, uint32_t b) { return a >= b ? a - b : a + PRIME - b; }
@@ -93,7 +92,8 @@ OUT_OF_LINE static void change(const struct column *source, uint32_t n) {
 static void *work(void *argument) {
     int thread = (int)(intptr_t)argument;
     wait_for_all();
-    while (__atomic_load_n(&finished, __ATOMIC_RELAXED) < size) {
+    // A thread is done with its last own column.
+    for (uint32_t finished = 0; finished < (size - thread + THREADS - 1) / THREADS;) {
         uint32_t found = get(&queues[thread]);
         if (!found) {
             sched_yield();
@@ -110,7 +110,7 @@ static void *work(void *argument) {
                 change(column, n);
             }
         }
-        __atomic_fetch_add(&finished, 1, __ATOMIC_RELAXED);
+        finished++;
         take_turns();
     }
     return 0;
@@ -237,5 +237,5 @@ int main(int argc, char **argv) {
     for (uint32_t n = 0; n < size; n++)
         for (uint32_t m = 0; m < columns[n].count; m++)
             checksum = with(checksum, columns[n].elements[m]);
-    return answer("sparse_cholesky", finished == size && is_right(x, y), checksum);
+    return answer("sparse_cholesky", is_right(x, y), checksum);
 }
