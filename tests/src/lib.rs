@@ -2,8 +2,9 @@
 //!
 //! `workload` builds the programs of `tests/workloads`, `answer` reads the key in their source, `tool` runs
 //! cohtrace, `report` reads its JSON, `compare` holds one against the other, and `live` does all of it for one
-//! test. `disassembly` checks the keys themselves, without the tool. `breakpoint`
-//! and `debuggee` are for what else may hold breakpoints, `rust_text` for the tidy tests. `usage`, `terminal` and
+//! test. `evaluation` builds and runs the kernels that load hints are measured on. `disassembly` checks the keys
+//! themselves, without the tool. `breakpoint` and `debuggee` are for what else may hold breakpoints, `rust_text` for the
+//! tidy tests. `usage`, `terminal` and
 //! `figures` are for what is measured instead of asserted.
 
 pub mod answer;
@@ -11,6 +12,7 @@ pub mod breakpoint;
 pub mod compare;
 pub mod debuggee;
 pub mod disassembly;
+pub mod evaluation;
 pub mod figures;
 pub mod kernel;
 pub mod live;

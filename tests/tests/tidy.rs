@@ -381,7 +381,12 @@ fn every_finder_is_registered() {
 fn paths_in_the_documents_exist() {
     let root = root();
     let mut broken = Broken::default();
-    for name in ["ARCHITECTURE.md", "README.md"] {
+    for name in [
+        "ARCHITECTURE.md",
+        "README.md",
+        "docs/costs.md",
+        "docs/hints.md",
+    ] {
         let document = Path::new(name);
         if !root.join(document).exists() {
             continue;

@@ -13,6 +13,7 @@ mod machine;
 mod memory;
 mod overhead;
 mod peer;
+mod prefetchw;
 mod program;
 mod scale;
 mod slowdown;
@@ -43,6 +44,9 @@ pub struct Options {
     /// Millions of samples in each session of `scale`; 1 and 10 unless given.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1000))]
     millions: Vec<u64>,
+    /// Directory of kernels built with hints, each under its kernel's name, which `prefetchw` times beside its own builds.
+    #[arg(long, value_name = "DIR")]
+    hinted: Option<PathBuf>,
     /// Explain the benchmarks and stop.
     #[arg(long)]
     list: bool,
@@ -73,6 +77,7 @@ static BENCHES: &[&Bench] = &[
     &scale::BENCH,
     &symbolize::BENCH,
     &typed::BENCH,
+    &prefetchw::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
 ];
@@ -87,6 +92,8 @@ struct Plan {
     workloads: Vec<String>,
     /// Of each session of `scale`.
     millions: Vec<u64>,
+    /// Kernels with hints, for `prefetchw`.
+    hinted: Option<PathBuf>,
     /// The release build of cohtrace.
     tool: PathBuf,
     /// Whether perf can be run here.
@@ -119,7 +126,8 @@ pub fn run(options: &Options) -> Result<()> {
         inputs: options.runs.unwrap_or(200_000),
         workloads,
         millions: options.millions.clone(),
-        tool: if chosen.iter().all(|bench| is_of_symbolizer(bench)) {
+        hinted: options.hinted.clone(),
+        tool: if chosen.iter().all(|bench| needs_no_tool(bench)) {
             PathBuf::new()
         } else {
             release_build()?
@@ -147,8 +155,13 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Whether a benchmark does without the tool, and so without its release build.
-fn is_of_symbolizer(bench: &Bench) -> bool {
-    [symbolize::BENCH.name, fuzz::BENCH.name].contains(&bench.name)
+fn needs_no_tool(bench: &Bench) -> bool {
+    [
+        symbolize::BENCH.name,
+        fuzz::BENCH.name,
+        prefetchw::BENCH.name,
+    ]
+    .contains(&bench.name)
 }
 
 fn list() {
