@@ -5,6 +5,7 @@
 mod args;
 mod attach;
 mod c2c;
+pub mod deciding;
 mod demo;
 mod doctor;
 mod export;
