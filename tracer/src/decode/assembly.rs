@@ -55,11 +55,15 @@ pub fn assembly(
     let options = formatter.options_mut();
     options.set_number_base(NumberBase::Decimal);
     options.set_signed_immediate_operands(true);
-    // `jmp *(%rbx)`: control transfers have no other size.
+    options.set_gas_show_mnemonic_size_suffix(true);
     let transfers = instruction.is_jmp_near_indirect() || instruction.is_call_near_indirect();
-    options.set_gas_show_mnemonic_size_suffix(!transfers);
     let mut text = String::new();
-    formatter.format_mnemonic(&instruction, &mut text);
+    if transfers {
+        // `jmp *(%rbx)`: there is no other size, and compilers write none.
+        text = format!("{:?}", instruction.mnemonic()).to_lowercase();
+    } else {
+        formatter.format_mnemonic(&instruction, &mut text);
+    }
     for at in 0..formatter.operand_count(&instruction) {
         text.push_str(if at == 0 { " " } else { ", " });
         let of_instruction = formatter.get_instruction_operand(&instruction, at);
@@ -97,34 +101,30 @@ fn operand(
     let displacement = instruction.memory_displacement64() as i64;
     let address = u32::try_from(displacement).ok();
     let address = address.filter(|address| *address >= LOWEST_ADDRESS);
-    let mut text = match address.map(|address| symbol(Reference::Absolute(address.into()))) {
+    let number = match address.map(|address| symbol(Reference::Absolute(address.into()))) {
         Some(Symbol::Named(name)) => name,
         Some(Symbol::Nameless) => return None,
         Some(Symbol::Number) | None if displacement == 0 => String::new(),
         Some(Symbol::Number) | None => displacement.to_string(),
     };
     let name = |register: Register| format!("%{register:?}").to_lowercase();
-    match (base, index) {
-        (Register::None, Register::None) => {
-            if text.is_empty() {
-                text.push('0');
-            }
-        }
-        (base, Register::None) => text.push_str(&format!("({})", name(base))),
+    let registers = match (base, index) {
+        (Register::None, Register::None) if number.is_empty() => "0".to_owned(),
+        (Register::None, Register::None) => String::new(),
+        (base, Register::None) => format!("({})", name(base)),
         (base, index) => {
             let base = if base == Register::None {
                 String::new()
             } else {
                 name(base)
             };
-            let scale = match instruction.memory_index_scale() {
-                1 => String::new(),
-                scale => format!(",{scale}"),
-            };
-            text.push_str(&format!("({base},{}{scale})", name(index)));
+            match instruction.memory_index_scale() {
+                1 => format!("({base},{})", name(index)),
+                scale => format!("({base},{},{scale})", name(index)),
+            }
         }
-    }
-    Some(text)
+    };
+    Some(number + &registers)
 }
 
 #[cfg(test)]

@@ -1,83 +1,113 @@
-//! What a load loads into; pure, x86-64.
+//! What a load loads into: general registers, or those of floating-point and vector arithmetic.
 
-use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction, MemorySize, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
 
-/// What a load loads into. The paper turns integer loads into loads with ownership, and puts one of its own before
-/// floating-point loads (SWIFT, section 4.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadClass {
-    /// General registers, flags, or a branch.
-    Integer,
-    /// Vector, mask or x87 registers.
+/// Where a load's value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoadedInto {
+    /// General registers, flags, memory, or the instruction pointer.
+    General,
+    /// A vector register (xmm, ymm, zmm, mm) or the x87 stack.
     FloatingPoint,
 }
 
-/// The class of the load at the start of `bytes`: floating-point where any register of the instruction is a vector, mask
-/// or x87 one, or what is loaded is a floating-point number. What cannot be decoded counts as integer.
-pub fn load_class(bytes: &[u8]) -> LoadClass {
+/// Where the instruction at the start of `bytes` puts what it reads from memory. An instruction that writes any vector
+/// or x87 register is taken for a floating-point load, also where it moves integers (`movdqa`); one that only compares
+/// with such a register writes flags, and is none. `None` where the bytes are no instruction, or one that reads no
+/// memory.
+pub fn loaded_into(bytes: &[u8]) -> Option<LoadedInto> {
     let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
-    let floating = !instruction.is_invalid()
-        && (has_vector_register(&instruction)
-            || is_float(instruction.memory_size())
-            || instruction.cpuid_features().contains(&CpuidFeature::FPU));
-    if floating {
-        LoadClass::FloatingPoint
-    } else {
-        LoadClass::Integer
+    if instruction.is_invalid() {
+        return None;
     }
-}
-
-fn has_vector_register(instruction: &Instruction) -> bool {
-    let mut registers = (0..instruction.op_count())
-        .filter(|at| instruction.op_kind(*at) == OpKind::Register)
-        .map(|at| instruction.op_register(at));
-    registers.any(|register: Register| {
-        register.is_vector_register() || register.is_mm() || register.is_st() || register.is_k()
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(&instruction);
+    let reads = |access| {
+        matches!(
+            access,
+            OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
+    if !info.used_memory().iter().any(|used| reads(used.access())) {
+        return None;
+    }
+    let writes = |access| {
+        matches!(
+            access,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
+    let mut written = info
+        .used_registers()
+        .iter()
+        .filter(|used| writes(used.access()));
+    let floating_point = written.any(|used| is_floating_point(used.register()))
+        // The crate lists no register for a push on the x87 stack.
+        || instruction.fpu_stack_increment_info().increment() < 0;
+    Some(if floating_point {
+        LoadedInto::FloatingPoint
+    } else {
+        LoadedInto::General
     })
 }
 
-fn is_float(size: MemorySize) -> bool {
-    matches!(
-        size.element_type(),
-        MemorySize::Float16
-            | MemorySize::Float32
-            | MemorySize::Float64
-            | MemorySize::Float80
-            | MemorySize::BFloat16
-    )
+fn is_floating_point(register: Register) -> bool {
+    register.is_vector_register() || register.is_mm() || register.is_st()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LoadClass::*, *};
+    use super::*;
 
-    // Bytes as GNU as writes them.
     #[test]
-    fn the_registers_tell_the_class() {
-        let integer: [&[u8]; 4] = [
-            &[0x48, 0x8b, 0x43, 0x08], // movq 8(%rbx), %rax
-            &[0x0f, 0xb7, 0x02],       // movzwl (%rdx), %eax
-            &[0x48, 0x83, 0x3b, 0x00], // cmpq $0, (%rbx)
-            &[0xff, 0x23],             // jmp *(%rbx)
+    fn a_load_is_of_the_class_of_what_it_writes() {
+        // Bytes as GNU as writes them.
+        let general: [(&str, &[u8]); 8] = [
+            ("mov 8(%rbx),%rax", &[0x48, 0x8b, 0x43, 0x08]),
+            ("movzbl (%rdi),%eax", &[0x0f, 0xb6, 0x07]),
+            ("cmpl $0,(%rdi)", &[0x83, 0x3f, 0x00]),
+            ("pop %rax", &[0x58]),
+            ("ret", &[0xc3]),
+            ("lock xadd %eax,(%rdi)", &[0xf0, 0x0f, 0xc1, 0x07]),
+            ("cvttsd2si (%rdi),%eax", &[0xf2, 0x0f, 0x2c, 0x07]),
+            ("ucomisd (%rdi),%xmm0", &[0x66, 0x0f, 0x2e, 0x07]),
         ];
-        for bytes in integer {
-            assert_eq!(load_class(bytes), Integer, "{bytes:02x?}");
+        for (text, bytes) in general {
+            assert_eq!(loaded_into(bytes), Some(LoadedInto::General), "{text}");
         }
-        let floating: [&[u8]; 5] = [
-            &[0xf2, 0x0f, 0x59, 0x47, 0x10], // mulsd 16(%rdi), %xmm0
-            &[0xf3, 0x0f, 0x6f, 0x03],       // movdqu (%rbx), %xmm0
-            &[0xdd, 0x03],                   // fldl (%rbx)
-            &[0x0f, 0x6f, 0x03],             // movq (%rbx), %mm0
-            &[0xf2, 0x48, 0x0f, 0x2c, 0x03], // cvttsd2si (%rbx), %rax
+        let floating: [(&str, &[u8]); 8] = [
+            ("movsd (%rdi),%xmm0", &[0xf2, 0x0f, 0x10, 0x07]),
+            ("addsd (%rdi),%xmm0", &[0xf2, 0x0f, 0x58, 0x07]),
+            ("movdqa (%rdi),%xmm1", &[0x66, 0x0f, 0x6f, 0x0f]),
+            ("vmovupd (%rdi),%ymm0", &[0xc5, 0xfd, 0x10, 0x07]),
+            (
+                "vmovupd (%rdi),%zmm0",
+                &[0x62, 0xf1, 0xfd, 0x48, 0x10, 0x07],
+            ),
+            ("movq (%rdi),%mm0", &[0x0f, 0x6f, 0x07]),
+            ("fldl (%rdi)", &[0xdd, 0x07]),
+            ("faddl (%rdi)", &[0xdc, 0x07]),
         ];
-        for bytes in floating {
-            assert_eq!(load_class(bytes), FloatingPoint, "{bytes:02x?}");
+        for (text, bytes) in floating {
+            assert_eq!(
+                loaded_into(bytes),
+                Some(LoadedInto::FloatingPoint),
+                "{text}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_code_is_not_called_floating() {
-        assert_eq!(load_class(&[]), Integer);
-        assert_eq!(load_class(&[0xf2, 0x0f]), Integer);
+    fn what_reads_no_memory_or_is_no_instruction_is_no_load() {
+        let none: [(&str, &[u8]); 5] = [
+            ("mov %rax,(%rbx)", &[0x48, 0x89, 0x03]),
+            ("movsd %xmm0,(%rdi)", &[0xf2, 0x0f, 0x11, 0x07]),
+            ("add %rax,%rbx", &[0x48, 0x01, 0xc3]),
+            ("nothing", &[]),
+            ("the start of one", &[0x48, 0x8b]),
+        ];
+        for (text, bytes) in none {
+            assert_eq!(loaded_into(bytes), None, "{text}");
+        }
     }
 }

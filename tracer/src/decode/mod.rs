@@ -4,7 +4,7 @@
 //! instruction the CPU was waiting for (the predecessor of the sampled ip in execution order) and
 //! every memory operand around it whose address the sampled registers prove.
 //! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
-//! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped. [`load_class`],
+//! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped. [`loaded_into`],
 //! [`store_kind`] and [`assembly`] say what an instruction is, without any register.
 
 mod assembly;
@@ -29,7 +29,7 @@ mod window;
 
 pub use assembly::{Assembly, Reference, Symbol, assembly};
 pub use function::{CallConvention, FunctionCode};
-pub use load_class::{LoadClass, load_class};
+pub use load_class::{LoadedInto, loaded_into};
 pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};
 pub use store_kind::{StoreKind, store_kind};
 pub use window::harvest_window;

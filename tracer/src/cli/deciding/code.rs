@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::{
     access::{LineSize, Op},
     analysis::{Following, Instruction, Load},
-    decode::{self, LONGEST_INSTRUCTION, Reference, Symbol, assembly, load_class, store_kind},
+    decode::{
+        self, LONGEST_INSTRUCTION, LoadedInto, Reference, Symbol, assembly, loaded_into, store_kind,
+    },
     hint::file::{HintedCode, LoadClass, StoreKind},
     module::{LoadedModule, ModuleStore},
     names::{AccessedBy, Names as _, Resolver},
@@ -102,9 +104,9 @@ impl<'a> CodeReader<'a> {
         let text = module
             .as_ref()
             .and_then(|(module, svma)| text(module, *svma, LONGEST_INSTRUCTION as u64));
-        match text.map(load_class) {
-            Some(decode::LoadClass::Integer) => LoadClass::Integer,
-            Some(decode::LoadClass::FloatingPoint) => LoadClass::FloatingPoint,
+        match text.and_then(loaded_into) {
+            Some(LoadedInto::General) => LoadClass::Integer,
+            Some(LoadedInto::FloatingPoint) => LoadClass::FloatingPoint,
             None => LoadClass::Unknown,
         }
     }

@@ -18,7 +18,7 @@ const SOURCE: &str = "\
 struct node { void *next; long count; double weight; };
 long counter[4] = {1, 2, 3, 4};
 static inline __attribute__((always_inline)) long read_count(struct node *n) {
-    return n->count;
+    return *(volatile long *)&n->count;
 }
 void bump(struct node *n) { n->count = read_count(n) * 3; }
 void weigh(struct node *n, double by) { n->weight = n->weight * by; }
@@ -92,7 +92,7 @@ impl Program {
                 start: start + (svma & !0xfff),
                 len: 0x1000,
                 file_offset: offset & !0xfff,
-                dev: file.dev_kernel(),
+                dev: file.dev(),
                 inode: file.ino(),
                 shared: false,
                 executable,
@@ -123,20 +123,6 @@ impl Program {
                 })
                 .unwrap()
         })
-    }
-}
-
-/// Device numbers as `/proc/PID/maps` has them, in this crate's form.
-trait Device {
-    fn dev_kernel(&self) -> u64;
-}
-
-impl Device for fs::Metadata {
-    fn dev_kernel(&self) -> u64 {
-        let dev = self.dev();
-        let major = (dev >> 8) & 0xfff | (dev >> 32) & !0xfff;
-        let minor = dev & 0xff | (dev >> 12) & !0xff;
-        major << 32 | minor & 0xffff_ffff
     }
 }
 

@@ -202,7 +202,7 @@ impl Rules<'_> {
         let mut next = set.clone();
         let excess = (run.totals.load_transactions).saturating_sub(self.most_for_loads);
         if excess > 0 {
-            self.relieve_loads(&mut next, run, excess as i64);
+            relieve_loads(&mut next, run, excess as i64);
             return next;
         }
         let mut bad: Vec<&Load> = (run.loads.iter())
@@ -226,24 +226,24 @@ impl Rules<'_> {
         next.extend(join.map(|load| load.instruction));
         next
     }
+}
 
-    /// Lets go of the loads that move most messages to loads for what they save, until the excess is gone.
-    fn relieve_loads(&self, set: &mut HintSet, run: &Loads, mut excess: i64) {
-        let mut heavy: Vec<&Load> = (run.loads.iter())
-            .filter(|load| load.hinted && load.load_messages_added > 0)
-            .collect();
-        let ratio = |load: &Load| load.load_messages_added as f64 / load.net().max(1) as f64;
-        heavy.sort_by(|a, b| {
-            let by_ratio = ratio(b).total_cmp(&ratio(a));
-            by_ratio.then(a.instruction.cmp(&b.instruction))
-        });
-        for load in heavy {
-            if excess <= 0 {
-                break;
-            }
-            set.remove(&load.instruction);
-            excess -= load.load_messages_added;
+/// Lets go of the loads that move most messages to loads for what they save, until the excess is gone.
+fn relieve_loads(set: &mut HintSet, run: &Loads, mut excess: i64) {
+    let mut heavy: Vec<&Load> = (run.loads.iter())
+        .filter(|load| load.hinted && load.load_messages_added > 0)
+        .collect();
+    let ratio = |load: &Load| load.load_messages_added as f64 / load.net().max(1) as f64;
+    heavy.sort_by(|a, b| {
+        let by_ratio = ratio(b).total_cmp(&ratio(a));
+        by_ratio.then(a.instruction.cmp(&b.instruction))
+    });
+    for load in heavy {
+        if excess <= 0 {
+            break;
         }
+        set.remove(&load.instruction);
+        excess -= load.load_messages_added;
     }
 }
 

@@ -258,3 +258,68 @@ proptest! {
         prop_assert!(!papers_allowed || limited.with.transactions <= limited.with_papers.transactions);
     }
 }
+
+#[test]
+fn zz_quality() {
+    let mut state = 7u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let (mut optimal, mut gap, mut total, mut papers) = (0, 0, 0, 0);
+    for _ in 0..400 {
+        let accesses: Vec<Access> = (0..300)
+            .map(|_| {
+                let r = next();
+                let ip = (r >> 8) % 9;
+                let op = if ip < 6 { Op::Load } else { Op::Store };
+                access((r % 4) as u32, ip, op, (r >> 16) % 4)
+            })
+            .collect();
+        let free = LoadThresholds {
+            load_growth: 100.0,
+            ..LoadThresholds::complete()
+        };
+        let got = chosen(&accesses, &free, Filter::Ours);
+        let best = (0..64u64)
+            .map(|mask| {
+                let set = (0..6u64).filter(|ip| mask >> ip & 1 == 1).map(|ip| {
+                    crate::analysis::Instruction {
+                        space: SpaceId(0),
+                        ip,
+                        kernel: false,
+                    }
+                });
+                let mut table = LoadTable::hinting(
+                    LoadOptions {
+                        bounds: crate::analysis::LoadBounds {
+                            shadows_per_line: 0,
+                            ..Default::default()
+                        },
+                        ..LoadOptions::default()
+                    },
+                    set.collect(),
+                );
+                for access in &accesses {
+                    table.observe(
+                        access,
+                        Place::Private {
+                            space: SpaceId(0),
+                            addr: access.addr,
+                        },
+                        SpaceId(0),
+                    );
+                }
+                table.totals().transactions
+            })
+            .min()
+            .unwrap();
+        optimal += u32::from(best == got.with.transactions);
+        gap += got.with.transactions - best;
+        papers += got.with_papers.transactions - best;
+        total += got.without.transactions - best;
+    }
+    println!("optimal {optimal} of 400; gap {gap}, papers' gap {papers}, of possible {total}");
+}
