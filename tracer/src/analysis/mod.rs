@@ -2,7 +2,8 @@
 //!
 //! [`LineTable`] is fed one access after the other; each [`Line`] sums, window by window, the
 //! [`Sharing`] that [`crate::finding`] judges. [`WatchedLines`] is fed trapped accesses and the watch windows
-//! they belong to; each [`WatchedLine`] has what their complete orders show. Pure: no IO, no clock, and nothing
+//! they belong to; each [`WatchedLine`] has what their complete orders show. [`LoadTable`] is fed a complete order and
+//! knows what each load would change if it fetched for ownership. Pure: no IO, no clock, and nothing
 //! here can fail.
 
 mod conflict;
@@ -11,6 +12,7 @@ mod cut;
 mod groups;
 mod lifetimes;
 mod line;
+mod loads;
 mod order;
 mod pair;
 mod pairs;
@@ -35,6 +37,9 @@ pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
 pub use lifetimes::HandOffs;
 pub use line::Line;
+pub use loads::{
+    Following, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads, TouchedLine,
+};
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use sharing::{Evidence, Sharing};

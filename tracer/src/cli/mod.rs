@@ -6,6 +6,7 @@ mod args;
 mod assemble;
 mod attach;
 mod c2c;
+pub mod deciding;
 mod demo;
 mod doctor;
 mod export;

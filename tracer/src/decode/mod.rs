@@ -4,8 +4,10 @@
 //! instruction the CPU was waiting for (the predecessor of the sampled ip in execution order) and
 //! every memory operand around it whose address the sampled registers prove.
 //! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
-//! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped.
+//! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped. [`loaded_into`],
+//! [`store_kind`] and [`assembly`] say what an instruction is, without any register.
 
+mod assembly;
 mod branch;
 mod effect;
 mod fetched;
@@ -13,11 +15,13 @@ mod flow;
 mod function;
 mod harvest;
 mod instruction;
+mod load_class;
 mod loops;
 mod operand;
 mod registers;
 mod semantics;
 mod single;
+mod store_kind;
 #[cfg(test)]
 mod tests;
 pub mod trap;
@@ -25,8 +29,11 @@ mod walk;
 mod window;
 
 pub use fetched::{Before, CodeOperand, CodeRead, reads};
+pub use assembly::{Assembly, Reference, Symbol, assembly};
 pub use function::{CallConvention, FunctionCode};
+pub use load_class::{LoadedInto, loaded_into};
 pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};
+pub use store_kind::{StoreKind, store_kind};
 pub use window::harvest_window;
 
 use crate::{

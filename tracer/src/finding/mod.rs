@@ -3,12 +3,13 @@
 //! [`judge_all`] turns a [`LineTable`] into [`Judgement`]s, at the end of a run or at any time in it.
 //! The kind of sharing is decided by the [`FINDERS`], one per file; whether it matters by
 //! [`Thresholds`]. A finding is never made of one thread or of loads only. [`shown`] judges a line by its
-//! watch windows, [`hint`] a load by the store that follows it.
+//! watch windows, [`hint`] a load by the store that follows it; [`choose`] finds the loads whose hints save messages.
 
 mod confirmation;
 mod facts;
 mod false_sharing;
 mod judged_pairs;
+mod load_hints;
 mod mixed_sharing;
 mod ranking;
 mod read_then_write;
@@ -37,6 +38,9 @@ mod watched_shapes;
 pub use confirmation::Confidence;
 pub use facts::Fact;
 pub use judged_pairs::{JudgedPair, judge_pairs};
+pub use load_hints::{
+    Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, choose, judge_load,
+};
 pub use ranking::Ranking;
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};

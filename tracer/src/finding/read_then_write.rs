@@ -1,4 +1,7 @@
 //! Whether a load that is followed by a store should fetch its line for ownership.
+//!
+//! Of one line, as the report shows it. What compilers are told is decided over all lines, by messages, with limits of
+//! its own: [`choose`](super::choose).
 
 use crate::analysis::Pair;
 

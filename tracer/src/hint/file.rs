@@ -50,6 +50,12 @@ pub struct Evidence {
     pub transactions: u64,
     /// Of those, messages that served loads.
     pub load_transactions: u64,
+    /// Messages that all accesses take with all hints of the file together, counted on the same order.
+    #[serde(default)]
+    pub hinted_transactions: Option<u64>,
+    /// Of those, messages that serve loads.
+    #[serde(default)]
+    pub hinted_load_transactions: Option<u64>,
 }
 
 /// A load that should fetch for ownership.
@@ -119,7 +125,8 @@ pub struct HintedCode {
     pub discriminator: Option<u32>,
     /// The instruction as GNU as writes it: `movq 8(%rdi), %rcx`.
     pub instruction: Option<String>,
-    /// Its memory operand as GNU as writes it: `8(%rdi)`.
+    /// Its memory operand as GNU as writes it: `8(%rdi)`, `counter+8(%rip)`. A displacement of 0 is left out, which gcc
+    /// writes without a base (`0(,%rax,8)`) and with the bases `%rbp` and `%r13`.
     pub operand: Option<String>,
 }
 
@@ -182,11 +189,12 @@ pub struct Expected {
     pub found_clean: u64,
     /// Of the requests: another CPU owned it and had written.
     pub found_dirty: u64,
-    /// Reads by other CPUs that would miss, or cost more, because of the hint.
+    /// Loads that would miss, or cost more, because of the hint, other than its own misses.
     pub readers_hurt: u64,
-    /// Messages that the hint saves.
+    /// Messages that the hint alone saves, in episodes (from a miss of the load until the line is again as it would be
+    /// without the hint) that save some.
     pub saved: u64,
-    /// Messages that the hint adds.
+    /// Messages that the hint alone adds, in episodes that add some.
     pub lost: u64,
 }
 

@@ -1,0 +1,192 @@
+//! All names of an instruction, and what its bytes say.
+
+use std::sync::Arc;
+
+use crate::{
+    access::{LineSize, Op},
+    analysis::{Following, Instruction, Load},
+    decode::{
+        self, LONGEST_INSTRUCTION, LoadedInto, Reference, Symbol, assembly, loaded_into, store_kind,
+    },
+    hint::file::{HintedCode, LoadClass, StoreKind},
+    module::{LoadedModule, ModuleStore},
+    names::{AccessedBy, Names as _, Resolver},
+    space::AddressSpaces,
+};
+
+/// Bytes behind a store that are looked at for a fence: the store and the instructions that count, at their longest.
+const STORE_TEXT: u64 = 5 * LONGEST_INSTRUCTION as u64;
+/// Modules that begin below are linked to no fixed address.
+const LOWEST_FIXED: u64 = 0x10000;
+
+/// Reads the code of a session's modules.
+pub(super) struct CodeReader<'a> {
+    spaces: &'a AddressSpaces,
+    modules: &'a ModuleStore,
+    names: &'a Resolver<'a>,
+    line_size: LineSize,
+}
+
+impl<'a> CodeReader<'a> {
+    pub(super) fn new(
+        spaces: &'a AddressSpaces,
+        modules: &'a ModuleStore,
+        names: &'a Resolver<'a>,
+        line_size: LineSize,
+    ) -> CodeReader<'a> {
+        CodeReader {
+            spaces,
+            modules,
+            names,
+            line_size,
+        }
+    }
+
+    /// The module of an instruction, and the address in it.
+    fn module(&self, at: Instruction) -> Option<(Arc<LoadedModule>, u64)> {
+        if at.kernel {
+            return None;
+        }
+        let mapping = self.spaces.mapping(at.space, at.ip)?;
+        let module = self
+            .modules
+            .open(self.spaces.pid(at.space)?, mapping)
+            .ok()?;
+        let svma = module.svma(mapping, at.ip)?;
+        Some((module, svma))
+    }
+
+    /// All names of an instruction.
+    pub(super) fn named(&self, at: Instruction) -> HintedCode {
+        // Counts what has no name, for the caveats; and is all there is for the kernel and for compiled code.
+        let name = self.names.code(Some(at.space), at.ip, at.kernel);
+        let mut named = HintedCode {
+            module: name.module,
+            build_id: name.build_id,
+            ip: format!("{:#x}", at.ip),
+            function: name.inlined.first().cloned().or(name.symbol.clone()),
+            inlined_into: if name.inlined.is_empty() {
+                Vec::new()
+            } else {
+                (name.inlined.iter().skip(1).cloned())
+                    .chain(name.symbol)
+                    .collect()
+            },
+            file: name.file,
+            line: name.line,
+            column: name.column,
+            ..HintedCode::default()
+        };
+        let Some((module, svma)) = self.module(at) else {
+            return named;
+        };
+        named.offset = Some(format!("{svma:#x}"));
+        // The innermost frame, library or not: assembly has its line at the instruction.
+        if let Some(frame) = module.elf.frames(svma).frames.first() {
+            named.file = (frame.file.as_deref()).map(|path| path.replace("/./", "/"));
+            named.line = frame.line;
+            named.column = frame.column;
+            named.discriminator = frame.discriminator;
+        }
+        if let Some(text) = text(&module, svma, LONGEST_INSTRUCTION as u64)
+            && let Some(assembly) =
+                assembly(text, svma, &mut |reference| symbol(&module, reference))
+        {
+            named.instruction = Some(assembly.instruction);
+            named.operand = Some(assembly.operand);
+        }
+        named
+    }
+
+    /// What a load loads into.
+    pub(super) fn class(&self, at: Instruction) -> LoadClass {
+        let module = self.module(at);
+        let text = module
+            .as_ref()
+            .and_then(|(module, svma)| text(module, *svma, LONGEST_INSTRUCTION as u64));
+        match text.and_then(loaded_into) {
+            Some(LoadedInto::General) => LoadClass::Integer,
+            Some(LoadedInto::FloatingPoint) => LoadClass::FloatingPoint,
+            None => LoadClass::Unknown,
+        }
+    }
+
+    /// What kind of store it is: by its code, or else as far as the access tells.
+    pub(super) fn store_kind(&self, store: &Following) -> StoreKind {
+        let module = self.module(store.instruction);
+        let text = (module.as_ref()).and_then(|(module, svma)| text(module, *svma, STORE_TEXT));
+        match text.and_then(store_kind) {
+            Some(decode::StoreKind::Plain) => StoreKind::Plain,
+            Some(decode::StoreKind::ReadModifyWrite) => StoreKind::ReadModifyWrite,
+            Some(decode::StoreKind::Atomic) => StoreKind::Atomic,
+            Some(decode::StoreKind::CompareAndSwap) => StoreKind::CompareAndSwap,
+            Some(decode::StoreKind::Fenced) => StoreKind::Fenced,
+            None if store.locked => StoreKind::Atomic,
+            None if store.op == Op::Rmw => StoreKind::ReadModifyWrite,
+            None => StoreKind::Unknown,
+        }
+    }
+
+    /// The object that the load missed most, and the part of it.
+    pub(super) fn object(&self, load: &Load) -> (Option<String>, Option<String>) {
+        let Some(line) = load.lines.first() else {
+            return (None, None);
+        };
+        let by = AccessedBy {
+            space: load.instruction.space,
+            ip: load.instruction.ip,
+            kernel: load.instruction.kernel,
+            op: Op::Load,
+            offset: line.offset,
+            size: line.size,
+            count: line.requests,
+        };
+        let objects = self.names.objects(line.line, self.line_size, &[by]);
+        let size = u16::from(line.size);
+        let field = (self.names).field(line.line, self.line_size, line.offset, size);
+        let Some(field) = field else {
+            return (None, None);
+        };
+        let object = objects.get(field.object);
+        let object = object.and_then(|object| object.name.clone().or(object.type_name.clone()));
+        (object, field.path)
+    }
+}
+
+/// Code from an address on, at most `most` bytes, within the function where one is known.
+fn text(module: &LoadedModule, svma: u64, most: u64) -> Option<&[u8]> {
+    let end = svma.checked_add(most)?;
+    if let Some(function) = module.elf.function(svma) {
+        return module.elf.code(svma, function.end.min(end));
+    }
+    // Without bounds, what the section has.
+    (1..=most)
+        .rev()
+        .find_map(|bytes| module.elf.code(svma, svma + bytes))
+}
+
+/// What an address in an instruction of a module is.
+fn symbol(module: &LoadedModule, reference: Reference) -> Symbol {
+    let memory = module.elf.memory();
+    let address = match reference {
+        Reference::Relative(address) => address,
+        Reference::Absolute(address)
+            if memory.start >= LOWEST_FIXED && memory.contains(&address) =>
+        {
+            address
+        }
+        Reference::Absolute(_) => return Symbol::Number,
+    };
+    let Ok(object) = module.elf.object(address) else {
+        return Symbol::Nameless;
+    };
+    let plain = matches!(object.language, None | Some(symbolizer::Language::C))
+        && !object.name.contains("::");
+    let Some(name) = object.linkage_name.or(plain.then_some(object.name)) else {
+        return Symbol::Nameless;
+    };
+    match address.wrapping_sub(object.address) {
+        0 => Symbol::Named(name),
+        inside => Symbol::Named(format!("{name}+{inside}")),
+    }
+}

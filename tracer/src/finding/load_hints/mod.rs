@@ -1,0 +1,144 @@
+//! Which loads of a complete order should fetch their line for ownership.
+//!
+//! [`super::hint`] judges one pair of a line by shares of what watch windows saw, in each thread's own order; the report
+//! shows that. Here a load is judged as a whole, over all lines and stores, by the messages of the protocol, with
+//! processors as caches have them. The two may differ: a load that is stored on one line and only read on others has a
+//! pair that deserves a hint, and is left alone here when the others cost more. What the compiler is told comes from
+//! here.
+//!
+//! Whether the store behind a load is plain or one that the processor waits for changes how much time a hint gains
+//! and not how many messages, so it does not decide; it is told beside each hint.
+
+mod choose;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::{Chosen, Counts, HintedLoad, LeftAlone, choose};
+
+use crate::analysis::Load;
+
+/// Which loads get a hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// The paper's: every load that a request for ownership by the same processor ever followed as the line's next one
+    /// (SWIFT, section 4.1).
+    Swift,
+    /// Those that save messages, less those that cost more: [`LoadThresholds`].
+    #[default]
+    Ours,
+}
+
+/// The limits of [`Filter::Ours`], each with its reason.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadThresholds {
+    /// Least requests of the load.
+    pub requests: u64,
+    /// Least messages saved, net, per request. A pair saves two or four.
+    pub saved_per_request: f64,
+    /// Most readers hurt per request. A reader that loses its copy waits for it, and nothing hides that; the upgrade that
+    /// is saved is mostly hidden by the store buffer.
+    pub readers: f64,
+    /// Most that the messages serving loads may grow by, all hints together, 0..=1. A hint moves messages from stores,
+    /// whose latency is hidden, to loads, whose latency is not.
+    pub load_growth: f64,
+    /// Where the paper's set takes fewer messages than the loads within these limits do, start from it: then limits on
+    /// single loads give way.
+    pub at_least_papers: bool,
+    /// Most rounds of correcting a set of hints by what each saves beside the others; each takes one pass.
+    pub rounds: usize,
+}
+
+impl LoadThresholds {
+    /// For an order of all accesses of a program: it is no sample, so whatever saves a message counts.
+    pub fn complete() -> LoadThresholds {
+        LoadThresholds {
+            requests: 1,
+            saved_per_request: 0.0,
+            readers: 0.5,
+            load_growth: 0.01,
+            at_least_papers: true,
+            rounds: 6,
+        }
+    }
+
+    /// For watch windows: a sample, in which a load must show itself as often as a pair must
+    /// ([`PairThresholds::executions`](super::PairThresholds)), and save one message in two of what a pair saves at
+    /// least.
+    pub fn windows() -> LoadThresholds {
+        LoadThresholds {
+            requests: 16,
+            saved_per_request: 1.0,
+            readers: 0.1,
+            at_least_papers: false,
+            ..LoadThresholds::complete()
+        }
+    }
+}
+
+/// Why a load is left as it is; the first that applies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LeftBecause {
+    /// Its hint adds more messages than it saves: the veto.
+    CostsMoreThanItSaves,
+    /// No store follows in time: its hint changes no number of messages.
+    SavesNothing,
+    /// The store is the same instruction. A hint right before it would be the store's own request.
+    SameInstruction,
+    /// Fewer requests than [`LoadThresholds::requests`].
+    TooFewRequests,
+    /// It saves less than [`LoadThresholds::saved_per_request`].
+    SavesTooLittle,
+    /// So many readers hurt per request, more than [`LoadThresholds::readers`].
+    HurtsReaders(f64),
+    /// It saves messages, and moves so many to loads that all hints together would exceed
+    /// [`LoadThresholds::load_growth`].
+    MovesMessagesToLoads,
+    /// It would save alone, but not beside the other hints.
+    CostsBesideOthers,
+    /// The paper's filter does not name it.
+    NoPair,
+}
+
+impl LeftBecause {
+    /// Stable name in hints files.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeftBecause::CostsMoreThanItSaves => "costs-more-than-it-saves",
+            LeftBecause::SavesNothing => "saves-nothing",
+            LeftBecause::SameInstruction => "same-instruction",
+            LeftBecause::TooFewRequests => "too-few-requests",
+            LeftBecause::SavesTooLittle => "saves-too-little",
+            LeftBecause::HurtsReaders(_) => "hurts-readers",
+            LeftBecause::MovesMessagesToLoads => "moves-messages-to-loads",
+            LeftBecause::CostsBesideOthers => "costs-beside-others",
+            LeftBecause::NoPair => "no-pair",
+        }
+    }
+}
+
+/// Judges a load by itself: `Ok` when it deserves a hint.
+pub fn judge_load(load: &Load, limits: &LoadThresholds) -> Result<(), LeftBecause> {
+    let requests = load.requests.max(1) as f64;
+    let net = load.net();
+    if net < 0 || (net == 0 && load.lost > 0) {
+        return Err(LeftBecause::CostsMoreThanItSaves);
+    }
+    if net == 0 {
+        return Err(LeftBecause::SavesNothing);
+    }
+    if load.stores_itself() {
+        return Err(LeftBecause::SameInstruction);
+    }
+    if load.requests < limits.requests {
+        return Err(LeftBecause::TooFewRequests);
+    }
+    if (net as f64) < limits.saved_per_request * requests {
+        return Err(LeftBecause::SavesTooLittle);
+    }
+    let hurt = load.readers_hurt as f64 / requests;
+    if hurt > limits.readers {
+        return Err(LeftBecause::HurtsReaders(hurt));
+    }
+    Ok(())
+}

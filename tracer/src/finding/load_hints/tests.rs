@@ -1,0 +1,260 @@
+use std::convert::Infallible;
+
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+use crate::{
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Place, SpaceId, Tid},
+    analysis::{LoadOptions, LoadTable},
+};
+
+/// Loads.
+const P: u64 = 0x401000;
+const R: u64 = 0x402000;
+/// A store.
+const Q: u64 = 0x403000;
+
+/// An access to one of the lines 0, 1, ..
+fn access(cpu: u32, ip: u64, op: Op, line: u64) -> Access {
+    Access {
+        time_ns: 1,
+        addr: 0x1000 + 64 * line,
+        ip,
+        cost_ns: 0,
+        pid: Pid(1),
+        tid: Tid(cpu),
+        cpu: Cpu(cpu),
+        size: 8,
+        op,
+        basis: Basis::Emulated,
+        locked: false,
+        kernel: false,
+        measured: Measured::default(),
+    }
+}
+
+fn reads(cpu: u32, ip: u64) -> Access {
+    access(cpu, ip, Op::Load, 0)
+}
+
+fn writes(cpu: u32) -> Access {
+    access(cpu, Q, Op::Store, 0)
+}
+
+/// Chooses, and checks that a replay with the choice takes what the choice says.
+fn chosen(accesses: &[Access], limits: &LoadThresholds, filter: Filter) -> Chosen {
+    let options = LoadOptions::default();
+    let feed = |tables: &mut [LoadTable]| {
+        for table in tables {
+            for access in accesses {
+                let space = SpaceId(0);
+                let addr = access.addr;
+                table.observe(access, Place::Private { space, addr }, space);
+            }
+        }
+        Ok::<(), Infallible>(())
+    };
+    let Ok(chosen) = choose(options, limits, filter, feed);
+    let hinted = chosen.hinted.iter().map(|hint| hint.load.instruction);
+    let mut table = [LoadTable::hinting(options, hinted.collect())];
+    let Ok(()) = feed(&mut table);
+    assert_eq!(Counts::from(table[0].totals()), chosen.with);
+    chosen
+}
+
+fn complete(accesses: &[Access]) -> Chosen {
+    chosen(accesses, &LoadThresholds::complete(), Filter::Ours)
+}
+
+fn hinted(chosen: &Chosen) -> Vec<u64> {
+    let hinted = chosen.hinted.iter();
+    hinted.map(|hint| hint.load.instruction.ip).collect()
+}
+
+fn left(chosen: &Chosen) -> Vec<(u64, &'static str)> {
+    let left = chosen.left.iter();
+    left.map(|left| (left.load.instruction.ip, left.because.name()))
+        .collect()
+}
+
+fn counter(visits: u32) -> Vec<Access> {
+    let visits = (0..visits).map(|visit| visit % 2);
+    visits
+        .flat_map(|cpu| [reads(cpu, P), writes(cpu)])
+        .collect()
+}
+
+#[test]
+fn a_counter_that_wanders_is_hinted_and_the_messages_go_down_as_predicted() {
+    let chosen = complete(&counter(10));
+    assert_eq!(hinted(&chosen), [P]);
+    assert_eq!(chosen.hinted[0].net_beside_others, 2 + 9 * 4);
+    assert_eq!(chosen.without.transactions - chosen.with.transactions, 38);
+    assert_eq!(chosen.with, chosen.with_papers);
+    assert!(chosen.left.is_empty() && !chosen.from_papers);
+}
+
+#[test]
+fn a_flag_that_is_mostly_read_is_vetoed_and_the_papers_filter_takes_it() {
+    // Each of two processors reads the flag all the time; now and then one of them sets it right after.
+    let mut accesses = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..5 {
+            accesses.extend([reads(1, P), reads(2, P)]);
+        }
+        accesses.push(writes(2));
+    }
+    let ours = complete(&accesses);
+    assert_eq!(left(&ours), [(P, "costs-more-than-it-saves")]);
+    assert_eq!(ours.with.transactions, ours.without.transactions);
+    assert_eq!(ours.papers, 1);
+    let papers = chosen(&accesses, &LoadThresholds::complete(), Filter::Swift);
+    assert_eq!(hinted(&papers), [P]);
+    assert_eq!(papers.with, ours.with_papers);
+    assert!(papers.with.transactions > 2 * papers.without.transactions);
+}
+
+#[test]
+fn the_papers_filter_leaves_what_no_request_for_ownership_follows() {
+    let accesses = [reads(1, P), reads(2, R), writes(1)];
+    let papers = chosen(&accesses, &LoadThresholds::complete(), Filter::Swift);
+    assert_eq!(left(&papers), [(P, "no-pair"), (R, "no-pair")]);
+}
+
+#[test]
+fn a_load_that_nothing_follows_saves_nothing() {
+    assert_eq!(left(&complete(&[reads(1, P)])), [(P, "saves-nothing")]);
+}
+
+#[test]
+fn one_instruction_that_loads_and_stores_fetches_for_ownership_by_itself() {
+    let both = |cpu| {
+        let store = access(cpu, P, Op::Store, 0);
+        [reads(cpu, P), store]
+    };
+    let accesses = [both(1), both(2), both(1)].concat();
+    assert_eq!(left(&complete(&accesses)), [(P, "same-instruction")]);
+}
+
+#[test]
+fn a_hint_that_moves_too_many_messages_to_loads_is_left() {
+    // Three others share the line: the load with ownership has to invalidate them, where the store had.
+    let accesses = [
+        reads(2, R),
+        reads(3, R),
+        reads(4, R),
+        reads(1, P),
+        writes(1),
+    ];
+    let strict = complete(&accesses);
+    assert_eq!(
+        left(&strict),
+        [
+            (P, "moves-messages-to-loads"),
+            (R, "costs-more-than-it-saves")
+        ]
+    );
+    let loose = LoadThresholds {
+        load_growth: 1.0,
+        ..LoadThresholds::complete()
+    };
+    let loose = chosen(&accesses, &loose, Filter::Ours);
+    assert_eq!(hinted(&loose), [P]);
+    assert_eq!(loose.without.load_transactions, 8);
+    assert_eq!(
+        (loose.with.transactions, loose.with.load_transactions),
+        (14, 14)
+    );
+}
+
+#[test]
+fn in_windows_a_load_must_show_itself_often() {
+    let windows = LoadThresholds::windows();
+    let seldom = chosen(&counter(10), &windows, Filter::Ours);
+    assert_eq!(left(&seldom), [(P, "too-few-requests")]);
+    let often = chosen(&counter(40), &windows, Filter::Ours);
+    assert_eq!(hinted(&often), [P]);
+    // Where it saves at one visit in six, an order of all accesses takes it, and a sample does not.
+    let mut rare = Vec::new();
+    for visit in 0..120 {
+        let cpu = visit % 2;
+        rare.push(access(cpu, P, Op::Load, u64::from(visit)));
+        if visit % 6 == 0 {
+            rare.push(access(cpu, Q, Op::Store, u64::from(visit)));
+        }
+    }
+    assert_eq!(hinted(&complete(&rare)), [P]);
+    let sampled = chosen(&rare, &windows, Filter::Ours);
+    assert_eq!(left(&sampled), [(P, "saves-too-little")]);
+}
+
+#[test]
+fn readers_that_are_hurt_stand_against_a_hint_that_saves() {
+    // On line 0 it saves 4 a visit; on line 1 a reader comes back for its copy at each visit.
+    let mut accesses = counter(40);
+    for _ in 0..5 {
+        accesses.extend([
+            access(0, Q, Op::Store, 1),
+            access(1, P, Op::Load, 1),
+            access(0, R, Op::Load, 1),
+        ]);
+    }
+    let free = LoadThresholds {
+        load_growth: 1.0,
+        ..LoadThresholds::complete()
+    };
+    let of = |limits: &LoadThresholds| chosen(&accesses, limits, Filter::Ours);
+    assert_eq!(hinted(&of(&free)), [P]);
+    let strict = LoadThresholds {
+        readers: 0.1,
+        ..free
+    };
+    // The paper's set saves more, and is what we start from when limits on single loads cost messages.
+    assert!(of(&strict).from_papers);
+    assert_eq!(hinted(&of(&strict)), [P]);
+    let stricter = LoadThresholds {
+        at_least_papers: false,
+        ..strict
+    };
+    assert_eq!(left(&of(&stricter)), [(P, "hurts-readers")]);
+}
+
+#[test]
+fn nothing_is_chosen_from_nothing() {
+    let none = complete(&[]);
+    assert_eq!(
+        (
+            none.hinted.len(),
+            none.left.len(),
+            none.without.transactions
+        ),
+        (0, 0, 0)
+    );
+}
+
+/// Loads are instructions 0 to 3.
+fn orders() -> impl Strategy<Value = Vec<Access>> {
+    let one = (0..4u32, 0..5u64, 0..3u64).prop_map(|(cpu, ip, line)| {
+        let op = if ip < 4 { Op::Load } else { Op::Store };
+        access(cpu, ip, op, line)
+    });
+    vec(one, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn ours_is_never_worse_than_no_hints_nor_than_the_papers(accesses in orders()) {
+        let free = LoadThresholds { load_growth: 100.0, ..LoadThresholds::complete() };
+        let free = chosen(&accesses, &free, Filter::Ours);
+        prop_assert!(free.with.transactions <= free.without.transactions);
+        prop_assert!(free.with.transactions <= free.with_papers.transactions);
+        let limited = complete(&accesses);
+        prop_assert!(limited.with.transactions <= limited.without.transactions);
+        let most = limited.without.load_transactions as f64 * 1.01;
+        prop_assert!(limited.with.load_transactions as f64 <= most);
+        let papers_allowed = limited.with_papers.load_transactions as f64 <= most.floor();
+        prop_assert!(!papers_allowed || limited.with.transactions <= limited.with_papers.transactions);
+    }
+}
