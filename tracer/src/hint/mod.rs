@@ -6,6 +6,7 @@
 )]
 
 mod declaration;
+pub mod edit;
 mod elements;
 pub mod file;
 mod layout;
