@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{file, hint, hints, succeed};
 
-const SOURCE: &str = "long f(struct node *n)\n{\n\tn->gr\u{f6}\u{df}e = 1; n->count++;\n\treturn n->count;\n}\n";
+const SOURCE: &str =
+    "long f(struct node *n)\n{\n\tn->gr\u{f6}\u{df}e = 1; n->count++;\n\treturn n->count;\n}\n";
 
 fn at(directory: &std::path::Path, line: u32, column: u32) -> HintedCode {
     HintedCode {
@@ -61,8 +62,16 @@ pub fn assert_valid(log: &std::path::Path) {
                  log['runs'][0]['results'].append({'ruleId': 3})\n\
                  try: jsonschema.validate(log, schema)\n\
                  except jsonschema.ValidationError: print('refuses what is wrong')";
-    let said = succeed(Command::new(python).args(["-c", check]).arg(schema).arg(log));
-    assert!(said.contains("refuses what is wrong"), "the schema takes anything");
+    let said = succeed(
+        Command::new(python)
+            .args(["-c", check])
+            .arg(schema)
+            .arg(log),
+    );
+    assert!(
+        said.contains("refuses what is wrong"),
+        "the schema takes anything"
+    );
 }
 
 #[test]
@@ -75,7 +84,9 @@ fn text_is_as_compilers_print_and_names_the_trap() {
         reason: "costs-more-than-it-saves".to_owned(),
         text: "readers would lose the line".to_owned(),
     });
-    let text = hints(&path, &file, &["--format", "text", "--any-source"]).expect_code(0).stdout;
+    let text = hints(&path, &file, &["--format", "text", "--any-source"])
+        .expect_code(0)
+        .stdout;
     for words in [
         "src/a b.c:3:17: warning: this load fetches a line to read, and a store to it follows: fetch it for ownership [load-hint] (H1)\n",
         "src/a b.c:3:17: note: a store follows here, 880 times\n",
@@ -91,13 +102,26 @@ fn text_is_as_compilers_print_and_names_the_trap() {
     ] {
         assert!(text.contains(words), "{words} is missing\n{text}");
     }
-    assert!(!text.contains('\u{1b}') && text.contains("\\x1b[31m.count"), "{text}");
-    let apart = text.find("compare-and-swaps and fenced stores").expect("a heading");
+    assert!(
+        !text.contains('\u{1b}') && text.contains("\\x1b[31m.count"),
+        "{text}"
+    );
+    let apart = text
+        .find("compare-and-swaps and fenced stores")
+        .expect("a heading");
     assert!(text.find("(H3)").expect("H3") < apart && apart < text.find("(H2)").expect("H2"));
     assert!(!text.contains("costs-more-than-it-saves"));
-    let verbose = hints(&path, &file, &["--format", "text", "-v"]).expect_code(0).stdout;
-    assert!(verbose.contains("readers would lose the line [costs-more-than-it-saves]"), "{verbose}");
-    assert!(!verbose.contains("write before it"), "the program is not there\n{verbose}");
+    let verbose = hints(&path, &file, &["--format", "text", "-v"])
+        .expect_code(0)
+        .stdout;
+    assert!(
+        verbose.contains("readers would lose the line [costs-more-than-it-saves]"),
+        "{verbose}"
+    );
+    assert!(
+        !verbose.contains("write before it"),
+        "the program is not there\n{verbose}"
+    );
 }
 
 #[test]
@@ -105,16 +129,30 @@ fn rust_gets_the_instruction_and_no_edit() {
     let (_kept, path, mut file) = three();
     file.hints.truncate(1);
     file.hints[0].load.file = Some("src/lib.rs".to_owned());
-    let text = hints(&path, &file, &["--format", "text"]).expect_code(0).stdout;
-    assert!(text.contains("asm!(\"prefetchw [{}]\"") && !text.contains("-mprfchw"), "{text}");
+    let text = hints(&path, &file, &["--format", "text"])
+        .expect_code(0)
+        .stdout;
+    assert!(
+        text.contains("asm!(\"prefetchw [{}]\"") && !text.contains("-mprfchw"),
+        "{text}"
+    );
     let diff = hints(&path, &file, &["--format", "diff"]).expect_code(0);
-    assert!(diff.stdout.is_empty() && diff.stderr.contains("Rust has no stable"), "{}", diff.said());
+    assert!(
+        diff.stdout.is_empty() && diff.stderr.contains("Rust has no stable"),
+        "{}",
+        diff.said()
+    );
 }
 
 #[test]
 fn sarif_has_a_result_per_hint_with_places_that_code_scanning_takes() {
     let (_kept, path, file) = three();
-    hints(&path, &file, &["--format", "sarif", "--any-source", "-o", "log.sarif"]).expect_code(0);
+    hints(
+        &path,
+        &file,
+        &["--format", "sarif", "--any-source", "-o", "log.sarif"],
+    )
+    .expect_code(0);
     let text = fs::read_to_string(path.join("log.sarif")).expect("it was written");
     let log: Value = serde_json::from_str(&text).expect("it is JSON");
     assert_eq!(log["version"], "2.1.0");
@@ -126,8 +164,16 @@ fn sarif_has_a_result_per_hint_with_places_that_code_scanning_takes() {
     for result in results {
         let index = result["ruleIndex"].as_u64().expect("a rule") as usize;
         assert_eq!(result["ruleId"], rules[index]["id"]);
-        assert!(result["message"]["text"].as_str().is_some_and(|text| text.contains("ownership")));
-        prints.push(result["partialFingerprints"]["cohtrace/v1"].as_str().expect("a fingerprint"));
+        assert!(
+            result["message"]["text"]
+                .as_str()
+                .is_some_and(|text| text.contains("ownership"))
+        );
+        prints.push(
+            result["partialFingerprints"]["cohtrace/v1"]
+                .as_str()
+                .expect("a fingerprint"),
+        );
     }
     prints.sort_unstable();
     prints.dedup();
@@ -136,13 +182,22 @@ fn sarif_has_a_result_per_hint_with_places_that_code_scanning_takes() {
     assert_eq!(place["artifactLocation"]["uri"], "src/a%20b.c");
     assert_eq!(place["artifactLocation"]["uriBaseId"], "%SRCROOT%");
     // Bytes before the column: a tab, and two letters of two bytes each.
-    assert_eq!((&place["region"]["startLine"], &place["region"]["startColumn"]), (&3.into(), &15.into()));
+    assert_eq!(
+        (
+            &place["region"]["startLine"],
+            &place["region"]["startColumn"]
+        ),
+        (&3.into(), &15.into())
+    );
     let fix = &results[1]["fixes"][0]["artifactChanges"][0]["replacements"][0];
     assert_eq!(
         fix["insertedContent"]["text"],
         "\t__builtin_prefetch((const void *)&(n->count), 1, 3);\n"
     );
-    assert!(results[0].get("fixes").is_none(), "two statements are on its line");
+    assert!(
+        results[0].get("fixes").is_none(),
+        "two statements are on its line"
+    );
     assert_valid(&path.join("log.sarif"));
 
     // Lines above move it; the fingerprint stays.
@@ -150,7 +205,9 @@ fn sarif_has_a_result_per_hint_with_places_that_code_scanning_takes() {
     fs::write(path.join("src/a b.c"), moved).expect("it is ours");
     let mut later = file.clone();
     later.hints[0].load.line = Some(5);
-    let again = hints(&path, &later, &["--format", "sarif"]).expect_code(0).stdout;
+    let again = hints(&path, &later, &["--format", "sarif"])
+        .expect_code(0)
+        .stdout;
     let again: Value = serde_json::from_str(&again).expect("it is JSON");
     assert_eq!(
         again["runs"][0]["results"][0]["partialFingerprints"],
@@ -164,7 +221,10 @@ fn hints_are_selected_by_what_they_save_and_what_follows() {
     let ids = |words: &[&str]| {
         let ended = hints(&path, &file, words).expect_code(0);
         let file = HintFile::parse(&ended.stdout).expect("the default is JSON");
-        file.hints.iter().map(|hint| hint.id.clone()).collect::<Vec<_>>()
+        file.hints
+            .iter()
+            .map(|hint| hint.id.clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(ids(&[]), ["H1", "H2", "H3"]);
     assert_eq!(ids(&["--min-saved", "1"]), ["H1", "H2"]);
@@ -194,11 +254,19 @@ fn what_is_no_hints_file_is_refused_with_the_reason() {
         fs::write(path.join("bad.json"), text).expect("it is ours");
         let mut tool = cohtrace(["hints", "bad.json"]);
         let ended = run(tool.current_dir(&path), GRACE).expect_code(2);
-        assert!(ended.stderr.contains(words) && ended.stderr.contains("bad.json"), "{}", ended.said());
+        assert!(
+            ended.stderr.contains(words) && ended.stderr.contains("bad.json"),
+            "{}",
+            ended.said()
+        );
     }
     for input in ["gone.json", "src"] {
         let mut tool = cohtrace(["hints", input]);
         let ended = run(tool.current_dir(&path), GRACE).expect_code(2);
-        assert!(ended.stderr.contains(input) && ended.stdout.is_empty(), "{}", ended.said());
+        assert!(
+            ended.stderr.contains(input) && ended.stdout.is_empty(),
+            "{}",
+            ended.said()
+        );
     }
 }

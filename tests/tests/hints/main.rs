@@ -3,14 +3,11 @@
 mod compiled;
 mod forms;
 
-use std::{
-    fs,
-    path::Path,
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use cohtrace::hint::file::{
-    Evidence, Expected, FORMAT, FollowingStore, HintFile, HintedCode, LoadClass, LoadHint, StoreKind, VERSION,
+    Evidence, Expected, FORMAT, FollowingStore, HintFile, HintedCode, LoadClass, LoadHint,
+    StoreKind, VERSION,
 };
 use cohtrace_tests::{
     live::GRACE,
@@ -79,7 +76,9 @@ pub fn hints(directory: &Path, file: &HintFile, words: &[&str]) -> Ended {
 
 /// Runs a program that must succeed; what it printed.
 pub fn succeed(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(
         output.status.success(),
         "{command:?}\n{}{}",

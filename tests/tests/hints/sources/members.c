@@ -27,7 +27,7 @@ __attribute__((noinline)) static long triple(struct node *n)
 __attribute__((noinline)) static long flip(struct node *n)
 {
 	long c = n->next->count; /* want: n->next->count or n->next */
-	n->next->count = c ^ 5; /* want: n->next */
+	n->next->count = c ^ 5; /* may: n->next */
 	return c;
 }
 

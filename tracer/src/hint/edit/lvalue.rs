@@ -130,14 +130,22 @@ fn chain(tokens: &Tokens<'_>, start: usize, limit: usize, out: &mut Vec<Lvalue>)
         whole: false,
         points: vec![start],
     };
-    out.push(now.clone());
+    // What has members is no load itself.
+    let is_whole_of = |to: usize| all.get(to).is_some_and(|next| next.is("."));
+    if !is_whole_of(to) {
+        out.push(now.clone());
+    }
     let mut simple = true;
     while to + 1 < limit {
         if (all[to].is("->") || all[to].is(".")) && is_name(&all[to + 1]) {
             now.steps += usize::from(all[to].is("->"));
             now.member = Some(all[to + 1].text.to_owned());
             now.indexed = false;
-            now.points = vec![to, to + 1];
+            // Of a member of a whole, the place may be that of the whole.
+            if all[to].is("->") {
+                now.points.clear();
+            }
+            now.points.extend([to, to + 1]);
             to += 2;
         } else if all[to].is("[")
             && let Some(end) = all[to].partner
@@ -145,12 +153,6 @@ fn chain(tokens: &Tokens<'_>, start: usize, limit: usize, out: &mut Vec<Lvalue>)
             && is_simple_index(&all[to + 1..end])
         {
             // clang gives an element the place of what is indexed.
-            let base = if now.points.len() == 2 {
-                now.points.clone()
-            } else {
-                vec![start]
-            };
-            now.points = base;
             now.points.extend([start, to]);
             now.steps += 1;
             now.indexed = true;
@@ -161,11 +163,13 @@ fn chain(tokens: &Tokens<'_>, start: usize, limit: usize, out: &mut Vec<Lvalue>)
         }
         now.to = to;
         now.text = joined(&all[start..to]);
-        out.push(now.clone());
+        if !is_whole_of(to) {
+            out.push(now.clone());
+        }
     }
     // What is called is code, and the address of a variable is no load of it.
     let called = all.get(to).is_some_and(|next| next.is("("));
-    if called {
+    if called && out.len() > first {
         out.pop();
     }
     let whole = simple && !called;

@@ -49,6 +49,17 @@ fn each_place_that_a_compiler_gives_to_a_load_leads_to_its_expression() {
         ("if (n->ptr[i] > 3) n->ptr[i] = 3;", "   ^", "n->ptr[i]"),
         ("return p[i + 1] * 5;", "       ^", "p[i+1]"),
         ("return n->at.x.count;", "       ^", "n->at.x.count"),
+        (
+            "long v = cells[i].value;",
+            "              ^",
+            "cells[i].value",
+        ),
+        ("r->cells[i + 1].value += 4;", "   ^", "r->cells[i+1].value"),
+        (
+            "r->cells[i + 1].value += 4;",
+            "                ^",
+            "r->cells[i+1].value",
+        ),
         ("use(n->count, 3);", "       ^", "n->count"),
     ] {
         assert_eq!(

@@ -162,15 +162,24 @@ fn same_users(old: &Finding, new: &Finding, known: &Known<'_>) -> bool {
     all > 0 && common as f64 >= all as f64 * COMMON_USERS
 }
 
-/// Functions that touch the line, with their files' names: lines move from build to build.
+/// Functions that touch the line, with their files' names: lines move from build to build. Code without a name is known by its
+/// module and address, which are the same in the same build.
 fn users(finding: &Finding) -> BTreeSet<(String, String)> {
     let codes = finding.accesses.iter().map(|row| &row.code);
-    let named = codes.filter_map(|code| {
-        let file = code.file.as_deref().unwrap_or_default();
-        let file = file.rsplit('/').next().unwrap_or_default().to_owned();
-        Some((code.symbol.clone()?, file))
+    let known = codes.map(|code| {
+        let file = match &code.symbol {
+            Some(_) => code.file.as_deref(),
+            None => code.module.as_deref(),
+        };
+        let file = file
+            .unwrap_or_default()
+            .rsplit('/')
+            .next()
+            .unwrap_or_default();
+        let name = code.symbol.as_ref().unwrap_or(&code.ip);
+        (name.clone(), file.to_owned())
     });
-    named.collect()
+    known.collect()
 }
 
 fn side(finding: &Finding) -> FindingSide {

@@ -76,7 +76,7 @@ pub fn render(hints: Option<&HintFile>, report: Option<&Report>, sources: &dyn S
     for finding in report.map_or(&[][..], |report| &report.findings) {
         results.push(of_finding(finding, sources));
     }
-    for file in hints {
+    if let Some(file) = hints {
         results.extend(file.hints.iter().map(|hint| of_hint(hint, file, sources)));
     }
     number_fingerprints(&mut results);
