@@ -31,7 +31,7 @@ __attribute__((noinline)) static long run(Stats &s, int i)
     };
     add(3);
     shared::lanes[i] += 4; // want: shared::lanes[i]
-    return s.hits;
+    return s.hits; // may: s.hits
 }
 
 int main()

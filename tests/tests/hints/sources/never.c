@@ -22,7 +22,7 @@ __attribute__((noinline)) static long all(struct node *n, int i, long *p)
     it->count++;
     next(n)->count++;
     i += next(n) && n->next->count;
-    i += n->next ? n->next->count : 0;
+    i += i ? n->next->count : 0;
     if (i) { n->count++; }
     switch (i) {
     case 1: n->count++; break;

@@ -4,9 +4,9 @@ use crate::{
     finding::Verdict,
     names::{Language, ObjectKind},
     report::{
-        TextOptions,
         fixture::{FakeNames, LINE, judgement, object, report, site},
         model::Report,
+        style::TextOptions,
     },
 };
 
