@@ -37,7 +37,7 @@ fn write(path: &Path, apart: u64, cost_unit: &str) {
             time_ns: START + n * MS,
             addr: 0x5000_0000 + u64::from(thread) * apart,
             ip: 0x40_1000 + u64::from(thread) * 16,
-            cost_ns: MS,
+            cost_ns: 1_000_000,
             pid: Pid(10),
             tid: Tid(11 + thread),
             cpu: Cpu(thread),

@@ -165,7 +165,9 @@ fn side(session: &Session<'_>) -> Side {
         accesses: run.accesses,
         shared_lines: run.shared_lines,
         findings: findings.len() as u64,
-        findings_share: findings.iter().fold(0.0, |sum, finding| sum + finding.cost.share),
+        findings_share: findings
+            .iter()
+            .fold(0.0, |sum, finding| sum + finding.cost.share),
         hints: pairs.iter().filter(|pair| pair.hint.is_some()).count() as u64,
     }
 }
