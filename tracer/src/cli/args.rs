@@ -7,10 +7,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{finding::PairThresholds, report::layout::FindingId};
 
 mod assembling;
+mod comparing;
+mod hinting;
 mod observing;
 mod values;
 
 pub use assembling::AsArgs;
+pub use comparing::DiffArgs;
+pub use hinting::{HintFormat, HintsArgs};
 pub use observing::{
     AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
     SamplingArgs, TargetArgs, WatchArgs,
@@ -76,6 +80,31 @@ pub enum Command {
     #[command(after_help = "Example:\n  \
         cohtrace record -p 4242 --duration 10 -o server.coh && cohtrace pairs server.coh")]
     Pairs(PairsArgs),
+    /// Loads that should fetch their line for ownership, for compilers, editors and CI.
+    ///
+    /// A load that misses brings a line to read; when the same CPU then stores to the line, a second request must
+    /// ask for its ownership. A hint says which loads should ask for both at once. INPUT is a session, or a hints.json that an
+    /// earlier run wrote, which is converted. Edits (diff, clang-tidy, SARIF's fixes) are made only where the
+    /// address can be taken from the source for certain; the other hints are listed on standard error with the reason.
+    /// A prefetch can cost more than it saves: measure the program with and without.
+    #[command(after_help = "Examples:\n  \
+        cohtrace hints app.coh -o hints.json                      decide once, as JSON\n  \
+        cohtrace hints hints.json --format text                   file:line:col: message, as compilers print\n  \
+        cohtrace hints hints.json --format diff | patch -p1       write the prefetches; build with -mprfchw\n  \
+        cohtrace hints app.coh --format sarif -o cohtrace.sarif   hints and findings, for editors and code scanning\n  \
+        cohtrace hints hints.json --format clang-tidy -o fixes/cohtrace.yaml && clang-apply-replacements fixes\n\
+        Exit codes: 0 ran, with or without hints; 1 hints, with --check; 2 could not run.")]
+    Hints(HintsArgs),
+    /// What changed between two sessions: findings, pairs and totals, by object rather than by address.
+    ///
+    /// For a change that was to help: record before and after, and compare. Findings of the two sessions are the
+    /// same when their objects have the same name and type, or when the same functions use them; sizes are shares
+    /// and rates, so the two may be of different length.
+    #[command(after_help = "Examples:\n  \
+        cohtrace diff before.coh after.coh\n  \
+        cohtrace diff --check good.coh new.coh    in CI: exit code 1 when a finding is there that was not\n\
+        Exit codes: 0 ran; 1 new findings, with --check; 2 could not run.")]
+    Diff(DiffArgs),
     /// The request log of a session's watch windows.
     ///
     /// A row for each access that, by the directory protocol of SWIFT (PPoPP 2005, section 2), leaves its CPU's
@@ -200,8 +229,8 @@ pub struct ReportArgs {
     pub memory: MemoryArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
-    /// How to print: for people, for programs (schema 1), or as `perf c2c report --stdio` does, with our verdicts,
-    /// variables and fields beside its columns.
+    /// How to print: for people, for programs (schema 1), for editors and code scanning (SARIF 2.1.0), or as `perf c2c
+    /// report --stdio` does, with our verdicts, variables and fields beside its columns.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text, conflicts_with = "json")]
     pub format: ReportFormat,
     #[command(flatten)]
@@ -215,6 +244,8 @@ pub enum ReportFormat {
     Text,
     /// For programs (schema 1): the same as --json.
     Json,
+    /// SARIF 2.1.0, one result per finding; `cohtrace hints --format sarif` has load hints too.
+    Sarif,
     /// The tables of perf c2c. Their counts are perf's, but: records without a data address are not counted;
     /// private pages of a file are lines of each process, not of all together; kernel memory is always mapped;
     /// judged lines are there without HITM too.

@@ -8,9 +8,11 @@ mod attach;
 mod c2c;
 pub mod deciding;
 mod demo;
+mod diff;
 mod doctor;
 mod export;
 mod heap_options;
+mod hints;
 mod import;
 mod layout;
 mod log;
@@ -21,6 +23,7 @@ mod progress;
 mod record;
 mod report;
 mod signals;
+mod source_files;
 mod source_options;
 mod targets;
 mod watch_options;
@@ -54,6 +57,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Report(args) => report::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Pairs(args) => pairs::run(&args),
+        Command::Hints(args) => hints::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Export(args) => export::run(&args),

@@ -33,18 +33,23 @@ pub fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCo
 
 /// Writes what was rendered of a report to where it shall go; the exit code is that of `--check`.
 pub fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitCode> {
-    match &args.output {
-        Some(path) => File::create(path)
-            .and_then(|mut file| file.write_all(rendered.as_bytes()))
-            .with_context(|| format!("writing {}", path.display()))?,
-        None => write_stdout(rendered)?,
-    }
+    write_text(rendered, args.output.as_deref())?;
     let found = args.check && !report.findings.is_empty();
     Ok(if found {
         ExitCode::from(1)
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Writes to a file, or to standard output.
+pub fn write_text(text: &str, file: Option<&Path>) -> Result<()> {
+    match file {
+        Some(path) => File::create(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("writing {}", path.display())),
+        None => write_stdout(text),
+    }
 }
 
 /// How text goes to standard output, or to `file`.

@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result};
 
 use super::{
     args::{AnalysisArgs, MemoryArgs, ReportArgs, ReportFormat},
-    c2c, heap_options, output, watch_options,
+    c2c, heap_options, output,
+    source_files::SourceFiles,
+    watch_options,
 };
 use crate::{
     access::{CostUnit, LineSize},
@@ -20,7 +22,7 @@ use crate::{
     module::ModuleStore,
     names::Resolver,
     pipeline::Pipeline,
-    report::{self, HeapFacts, RunFacts, WatchFacts, model},
+    report::{self, HeapFacts, RunFacts, WatchFacts, load_hints, model},
     session::{Meta, SessionReader},
     spill::{Budget, SpillOptions},
 };
@@ -58,6 +60,11 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
         return output::write(&tables, &report, &args.output).with_context(session);
     }
     let report = of_session(&args.session, &args.analysis, pairs, &args.memory)?;
+    if args.format == ReportFormat::Sarif {
+        let sources = SourceFiles::new(true).context("the current directory")?;
+        let log = load_hints::render_sarif(None, Some(&report), &sources);
+        return output::write(&log, &report, &args.output).with_context(session);
+    }
     let json = args.output.json || args.format == ReportFormat::Json;
     output::print_as(&report, json, &args.output).with_context(session)
 }

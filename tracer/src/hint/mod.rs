@@ -7,6 +7,7 @@
 
 pub mod assembly;
 mod declaration;
+pub mod edit;
 mod elements;
 pub mod file;
 mod layout;

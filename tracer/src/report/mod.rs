@@ -7,9 +7,11 @@
 pub mod allocation;
 pub mod build;
 pub mod c2c;
+pub mod difference;
 pub mod doctor;
 pub mod json;
 pub mod layout;
+pub mod load_hints;
 pub mod model;
 pub mod text;
 

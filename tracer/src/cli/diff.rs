@@ -1,0 +1,50 @@
+//! `diff`: what changed from one session to another.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+
+use super::{args::DiffArgs, output, report};
+use crate::report::{
+    difference::{self, Session},
+    model::Report,
+};
+
+/// Prints the difference.
+pub fn run(args: &DiffArgs) -> Result<ExitCode> {
+    let (before, before_cost) = read(&args.before, args)?;
+    let (after, after_cost) = read(&args.after, args)?;
+    let names = [&args.before, &args.after].map(|path| path.display().to_string());
+    let difference = difference::build(
+        Session {
+            name: &names[0],
+            report: &before,
+            cost: before_cost,
+        },
+        Session {
+            name: &names[1],
+            report: &after,
+            cost: after_cost,
+        },
+    );
+    let rendered = if args.json {
+        difference::render_json(&difference)
+    } else {
+        difference::render_text(
+            &difference,
+            output::text_options(args.color, args.output.as_deref()),
+        )
+    };
+    output::write_text(&rendered, args.output.as_deref())?;
+    let found = args.check && difference.new_findings() > 0;
+    Ok(ExitCode::from(u8::from(found)))
+}
+
+/// A session's report, and the sum of all costs in it.
+fn read(path: &Path, args: &DiffArgs) -> Result<(Report, u64)> {
+    let replayed = report::replay(path, &args.analysis, args.pairs.thresholds(), &args.memory)
+        .with_context(|| path.display().to_string())?;
+    let cost = replayed.pipeline.tally.sampled_ns;
+    let report = report::make(&replayed.pipeline, &replayed.modules, &replayed.description);
+    Ok((report, cost))
+}

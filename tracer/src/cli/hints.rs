@@ -1,0 +1,84 @@
+//! `hints`: loads that should fetch for ownership, in each form.
+
+use std::{fs, io::Read, path::Path, process::ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{
+    args::{HintFormat, HintsArgs},
+    output,
+    source_files::SourceFiles,
+};
+use crate::{
+    hint::file::HintFile,
+    report::load_hints::{
+        self, Edits, Sources, render_clang_tidy, render_diff, render_sarif, render_text, store_kind,
+    },
+};
+
+/// Largest hints file: far more loads than a program has.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Prints the hints.
+pub fn run(args: &HintsArgs) -> Result<ExitCode> {
+    let mut file = read(&args.input)?;
+    select(&mut file, args);
+    let sources = SourceFiles::new(args.any_source).context("the current directory")?;
+    let rendered = match args.format {
+        HintFormat::Json => file.render(),
+        HintFormat::Text => {
+            let options = output::text_options(args.color, args.output.as_deref());
+            render_text(&file, &sources, options, args.verbose)
+        }
+        HintFormat::Sarif => render_sarif(Some(&file), None, &sources),
+        HintFormat::ClangTidy => edited(&file, &sources, render_clang_tidy),
+        HintFormat::Diff => edited(&file, &sources, render_diff),
+    };
+    output::write_text(&rendered, args.output.as_deref())?;
+    if file.hints.is_empty() {
+        output::write_stderr("cohtrace: no load hints\n");
+    }
+    let found = args.check && !file.hints.is_empty();
+    Ok(ExitCode::from(u8::from(found)))
+}
+
+/// A hints file as it is stored.
+fn read(path: &Path) -> Result<HintFile> {
+    let named = || path.display().to_string();
+    let metadata = fs::metadata(path).with_context(named)?;
+    if metadata.is_dir() {
+        bail!("{}: a directory; this build converts a hints.json", named());
+    }
+    let mut text = String::new();
+    let file = fs::File::open(path).with_context(named)?;
+    let read = file
+        .take(MOST_BYTES + 1)
+        .read_to_string(&mut text)
+        .with_context(named)?;
+    if read as u64 > MOST_BYTES {
+        bail!("{}: too large for a hints file", named());
+    }
+    HintFile::parse(&text).with_context(named)
+}
+
+/// Drops the hints that were not asked for.
+fn select(file: &mut HintFile, args: &HintsArgs) {
+    if let Some(least) = args.min_saved {
+        file.hints.retain(|hint| hint.expected.net() >= least);
+    }
+    if !args.kind.is_empty() {
+        let asked: Vec<_> = args.kind.iter().map(|kind| kind.kind()).collect();
+        file.hints.retain(|hint| asked.contains(&store_kind(hint)));
+    }
+}
+
+/// The edits; hints that get none are told on standard error.
+fn edited(
+    file: &HintFile,
+    sources: &dyn Sources,
+    render: fn(&Edits, &dyn Sources) -> String,
+) -> String {
+    let edits = load_hints::edits(file, sources);
+    output::write_stderr(&load_hints::omitted_text(&edits));
+    render(&edits, sources)
+}
