@@ -2,7 +2,8 @@
 //!
 //! [`LineTable`] is fed one access after the other; each [`Line`] sums, window by window, the
 //! [`Sharing`] that [`crate::finding`] judges. [`WatchedLines`] is fed trapped accesses and the watch windows
-//! they belong to; each [`WatchedLine`] has what their complete orders show. Pure: no IO, no clock, and nothing
+//! they belong to; each [`WatchedLine`] has what their complete orders show. [`Simulation`] is fed the accesses of an
+//! emulator, all in order, and counts what a machine with caches makes of them. Pure: no IO, no clock, and nothing
 //! here can fail.
 
 mod conflict;
@@ -16,6 +17,7 @@ mod pair;
 mod pairs;
 mod pmu;
 mod sharing;
+mod simulation;
 mod site;
 mod small_map;
 mod sorted;
@@ -38,6 +40,10 @@ pub use line::Line;
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use sharing::{Evidence, Sharing};
+pub use simulation::{
+    Executed, FoundLoad, Hinted, MOST_PROCESSORS, SimulatedCosts, SimulatedInstruction,
+    SimulatedLine, SimulatedTotals, Simulation,
+};
 pub use site::{Site, SiteCounts};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};

@@ -12,6 +12,7 @@ mod flow;
 mod function;
 mod harvest;
 mod instruction;
+mod load_class;
 mod loops;
 mod operand;
 mod registers;
@@ -24,6 +25,7 @@ mod walk;
 mod window;
 
 pub use function::{CallConvention, FunctionCode};
+pub use load_class::{LoadedInto, loaded_into};
 pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};
 pub use window::harvest_window;
 
