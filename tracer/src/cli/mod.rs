@@ -11,6 +11,7 @@ mod export;
 mod heap_options;
 mod import;
 mod layout;
+mod load_hints;
 mod log;
 mod observe;
 mod output;
@@ -19,6 +20,7 @@ mod progress;
 mod record;
 mod report;
 mod signals;
+mod simulate;
 mod source_options;
 mod targets;
 mod watch_options;
@@ -53,6 +55,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Import(args) => import::run(&args),
         Command::Pairs(args) => pairs::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Demo(args) => demo::run(args),

@@ -11,6 +11,8 @@ pub mod doctor;
 pub mod json;
 pub mod layout;
 pub mod model;
+pub mod simulation;
+pub mod simulation_text;
 pub mod text;
 
 mod access_text;
