@@ -150,13 +150,12 @@ impl LoadHints {
             return None;
         }
         let mut here = None;
-        let number = match self.by_address.get(&(space, ip)) {
-            Some(number) => *number,
-            None => {
-                let found = code.find(spaces, space, ip)?;
-                here = found.loaded_into;
-                *self.by_code.get(&(found.file, found.address))?
-            }
+        let number = if let Some(number) = self.by_address.get(&(space, ip)) {
+            *number
+        } else {
+            let found = code.find(spaces, space, ip)?;
+            here = found.loaded_into;
+            *self.by_code.get(&(found.file, found.address))?
         };
         let hint = &mut self.hints[number];
         hint.matched = true;

@@ -47,7 +47,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     };
     let sessions = replays.sessions();
     replays.progress.clear();
-    let report = SimulationReport::new(&args.model(), sessions?);
+    let report = SimulationReport::new(&args.machine.model(), sessions?);
     let rendered = if args.json {
         simulation::render_json(&report)
     } else {
@@ -86,14 +86,11 @@ impl Replays<'_> {
             (None, None) => None,
         };
         for session in &args.sessions {
-            let row = match &given {
-                Some((from, hints)) => {
-                    self.simulate(session, SessionRole::Given, hints.clone(), from)?
-                }
-                None => {
-                    let hints = self.decide(session)?;
-                    self.simulate(session, SessionRole::Own, hints, session)?
-                }
+            let row = if let Some((from, hints)) = &given {
+                self.simulate(session, SessionRole::Given, hints.clone(), from)?
+            } else {
+                let hints = self.decide(session)?;
+                self.simulate(session, SessionRole::Own, hints, session)?
             };
             rows.push(row);
         }
@@ -176,7 +173,7 @@ impl Replays<'_> {
     ) -> Result<Replayed> {
         let mut reader = SessionReader::open(session)?;
         let code = SessionCode::of(reader.meta());
-        let mut simulation = Simulation::new(&self.args.model(), scenarios)?;
+        let mut simulation = Simulation::new(&self.args.machine.model(), scenarios)?;
         let mut spaces = AddressSpaces::default();
         let mut batch = Batch::default();
         let (mut seen, mut lost) = (0u64, 0u64);

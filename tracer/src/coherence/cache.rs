@@ -60,15 +60,15 @@ impl Cache {
         if ways[0] == tag {
             return Put::Hit;
         }
-        let place = ways.iter().position(|way| *way == tag);
-        let last = place.unwrap_or(ways.len() - 1);
-        let leaves = ways[last];
-        ways.copy_within(..last, 1);
-        ways[0] = tag;
-        match place {
-            Some(_) => Put::Hit,
-            None => Put::Missed(leaves.checked_sub(1)),
+        // Each way takes what the one before had, up to the one that had the line; sets are too small to search first.
+        let mut moved = tag;
+        for way in ways {
+            std::mem::swap(way, &mut moved);
+            if moved == tag {
+                return Put::Hit;
+            }
         }
+        Put::Missed(moved.checked_sub(1))
     }
 
     /// Takes the line out, if it is there.
@@ -85,6 +85,7 @@ impl Cache {
     }
 
     /// Whether the line is there; the order of use stays.
+    #[cfg(test)]
     pub(super) fn has(&self, set: u32, line: u32) -> bool {
         let start = set as usize * self.ways;
         self.tags[start..start + self.ways].contains(&(line + 1))

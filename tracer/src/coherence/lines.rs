@@ -22,7 +22,7 @@ pub struct Lines {
 }
 
 /// Lines looked at before the hash is. Programs use few lines again and again.
-const RECENT: usize = 1024;
+const RECENT: usize = 4096;
 /// No line has it as a key: positions of keys are multiples of the size of a line.
 const NO_LINE: LineKey = LineKey(Place::Physical { addr: 1 });
 
@@ -40,7 +40,9 @@ impl Lines {
     #[inline]
     pub fn line(&mut self, key: LineKey) -> Option<Line> {
         let index = key.0.position() >> self.shift;
-        let at = index as usize % RECENT;
+        // Fibonacci hashing (Knuth, volume 3, section 6.4): stacks and arrays lie at distances that are powers of two.
+        let at =
+            (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT.ilog2())) as usize;
         if self.recent[at].0 == key {
             let id = self.recent[at].1;
             return Some(Line { id, index });
@@ -89,12 +91,15 @@ mod tests {
         assert_eq!(number(&mut lines, private(0, 0x1000)), Some((0, 0x40)));
         assert_eq!(number(&mut lines, private(1, 0x1000)), Some((1, 0x40)));
         assert_eq!(number(&mut lines, private(0, 0x1040)), Some((2, 0x41)));
-        // As far apart as the table of recent ones is long.
-        assert_eq!(number(&mut lines, private(0, 0x11000)), Some((3, 0x440)));
+        // More than are looked at before the hash.
+        for n in 0..2 * RECENT as u64 {
+            let known = number(&mut lines, private(2, n * 64));
+            assert_eq!(known, Some((3 + n as u32, n)));
+        }
         assert_eq!(number(&mut lines, private(0, 0x1000)), Some((0, 0x40)));
-        assert_eq!(lines.len(), 4);
+        assert_eq!(lines.len(), 3 + 2 * RECENT);
         let mut all: Vec<_> = lines.iter().map(|(_, id)| id).collect();
         all.sort_unstable();
-        assert_eq!(all, [0, 1, 2, 3]);
+        assert!(all.iter().copied().eq(0..3 + 2 * RECENT as u32));
     }
 }

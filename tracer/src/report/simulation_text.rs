@@ -58,6 +58,7 @@ pub fn render(report: &SimulationReport, options: TextOptions) -> String {
     for session in &report.sessions {
         for caveat in &session.caveats {
             out.blank();
+            let caveat = caveat.trim_end_matches('.');
             out.prose("note: ", &format!("{}: {caveat}.", session.name));
         }
     }

@@ -198,7 +198,7 @@ fn threads_beyond_the_largest_machine_share_its_processors() {
         transactions(&run(&SystemModel::default(), &first, &[]))[0].2,
         2
     );
-    let all: Vec<Access> = (0..MOST_PROCESSORS + 1).map(load).collect();
+    let all: Vec<Access> = (0..=MOST_PROCESSORS).map(load).collect();
     let simulation = run(&SystemModel::default(), &all, &[]);
     assert_eq!(transactions(&simulation)[0].2, u64::from(MOST_PROCESSORS));
     assert_eq!(simulation.threads(), u64::from(MOST_PROCESSORS) + 1);

@@ -28,6 +28,25 @@ pub struct SimulateArgs {
     /// How to decide which loads to hint.
     #[arg(long, value_enum, default_value_t = HintFilter::Swift)]
     pub filter: HintFilter,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Instructions and lines to list, those with most messages first.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// Print JSON (schema 1).
+    #[arg(long)]
+    pub json: bool,
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// The machine to simulate.
+#[derive(Debug, Args)]
+pub struct MachineArgs {
     /// Bytes that travel together.
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
     pub line_size: u64,
@@ -49,18 +68,6 @@ pub struct SimulateArgs {
     /// A read of a line that another processor wrote takes it over with its ownership.
     #[arg(long)]
     pub migratory: bool,
-    /// Instructions and lines to list, those with most messages first.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
-    /// Print JSON (schema 1).
-    #[arg(long)]
-    pub json: bool,
-    /// When to use colours.
-    #[arg(long, value_enum, default_value_t = Color::Auto)]
-    pub color: Color,
-    /// No progress on the terminal.
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// How to decide which loads to hint.
@@ -71,7 +78,7 @@ pub enum HintFilter {
     Swift,
 }
 
-impl SimulateArgs {
+impl MachineArgs {
     /// The machine that was asked for.
     pub fn model(&self) -> SystemModel {
         let cache = |bytes, ways| CacheGeometry { bytes, ways };
