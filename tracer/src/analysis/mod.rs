@@ -17,6 +17,7 @@ mod pair;
 mod pairs;
 mod pmu;
 mod sharing;
+mod simulated;
 mod simulation;
 mod site;
 mod small_map;
@@ -40,10 +41,11 @@ pub use line::Line;
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use sharing::{Evidence, Sharing};
-pub use simulation::{
-    Executed, FoundLoad, Hinted, MOST_PROCESSORS, SimulatedCosts, SimulatedInstruction,
-    SimulatedLine, SimulatedTotals, Simulation,
+pub use simulated::{
+    Executed, FoundLoad, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine,
+    SimulatedTotals,
 };
+pub use simulation::{MOST_PROCESSORS, Simulation};
 pub use site::{Site, SiteCounts};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};

@@ -97,7 +97,9 @@ struct Kept {
 
 /// The machine. Memory: 64 bytes a line, and per processor 4 bytes for each line that its caches can hold.
 ///
-/// A processor's third level has a line exactly when the line's [`Directory`] names it a holder.
+/// A processor's third level has a line exactly when the line's [`Directory`] names it a holder. Sets are chosen by where
+/// the line is in its memory (virtual address, offset in a file), since physical addresses are not known; of all levels
+/// least recently used lines leave first, and what the second level serves is no use of the third.
 #[derive(Clone, Debug)]
 pub struct Multiprocessor {
     protocol: Protocol,

@@ -79,7 +79,7 @@ fn report() -> SimulationReport {
 #[test]
 fn the_tables_say_what_each_set_of_hints_changes() {
     let text = render(&report(), TextOptions::default());
-    expect![[r#"
+    expect![[r"
         Simulated: 64-byte lines; per processor a second level of 256 KiB in 8 ways and a third of 3 MiB in
         12 ways, least recently used out first; the directory protocol of SWIFT section 2.
         train: 4 threads, 1,000 loads, 1,000 stores, 1 line. Hinted, found in it, and used for the others: 1
@@ -123,7 +123,7 @@ fn the_tables_say_what_each_set_of_hints_changes() {
         note: train: something to know.
 
         note: ref: something to know.
-    "#]].assert_eq(&text);
+    "]].assert_eq(&text);
 }
 
 #[test]
