@@ -1,4 +1,4 @@
-//! What the library costs per access, without the kernel: `library [recorder|analysis].. [--rounds N]
+//! What the library costs per access, without the kernel: `library [recorder|analysis|simulation].. [--rounds N]
 //! [--session NAME.coh]`. The session is measured beside the made-up stream. `library generate --output NAME.coh
 //! [--samples N] [--lines N] [--threads N] [--seed N]` makes a session as long as asked.
 //!
@@ -13,6 +13,7 @@ mod decode;
 mod generate;
 mod input;
 mod recorder;
+mod simulation;
 mod stream;
 
 use std::path::PathBuf;
@@ -82,7 +83,8 @@ fn main() -> anyhow::Result<()> {
                 println!();
                 decode::run(rounds)?;
             }
-            other => bail!("{other} is none of recorder, analysis, generate"),
+            "simulation" => simulation::run(rounds)?,
+            other => bail!("{other} is none of recorder, analysis, simulation, generate"),
         }
     }
     Ok(())

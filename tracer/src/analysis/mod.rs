@@ -3,7 +3,8 @@
 //! [`LineTable`] is fed one access after the other; each [`Line`] sums, window by window, the
 //! [`Sharing`] that [`crate::finding`] judges. [`WatchedLines`] is fed trapped accesses and the watch windows
 //! they belong to; each [`WatchedLine`] has what their complete orders show. [`LoadTable`] is fed a complete order and
-//! knows what each load would change if it fetched for ownership. Pure: no IO, no clock, and nothing
+//! knows what each load would change if it fetched for ownership; [`Simulation`] is fed the accesses of an emulator, all
+//! in order, and counts what a machine with caches makes of them. Pure: no IO, no clock, and nothing
 //! here can fail.
 
 mod conflict;
@@ -18,6 +19,8 @@ mod pair;
 mod pairs;
 mod pmu;
 mod sharing;
+mod simulated;
+mod simulation;
 mod site;
 mod small_map;
 mod sorted;
@@ -43,6 +46,11 @@ pub use loads::{
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use sharing::{Evidence, Sharing};
+pub use simulated::{
+    Executed, FoundLoad, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine,
+    SimulatedTotals,
+};
+pub use simulation::{MOST_PROCESSORS, Simulation};
 pub use site::{Site, SiteCounts};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};

@@ -10,6 +10,7 @@ mod assembling;
 mod comparing;
 mod hinting;
 mod observing;
+mod simulating;
 mod values;
 
 pub use assembling::AsArgs;
@@ -19,6 +20,7 @@ pub use observing::{
     AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
     SamplingArgs, TargetArgs, WatchArgs,
 };
+pub use simulating::{HintFilter, SimulateArgs};
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
 
@@ -116,6 +118,20 @@ pub enum Command {
         cohtrace log server.coh --sort line                  by line, then in their order\n  \
         cohtrace log server.coh --line private:0:0x404080    one line, by its key in the JSON report")]
     Log(LogArgs),
+    /// What hinting loads changes: messages and misses of a machine with caches, simulated on an emulated session.
+    ///
+    /// Replays every access of the session, in order, through processors with the caches and the directory protocol of
+    /// SWIFT (PPoPP 2005): as it is, with its hinted integer loads fetching for ownership, and with the floating-point
+    /// ones too. Prints the paper's tables 4, 5 and 6. A thread is a processor. The loads to hint come from --hints, from
+    /// --train, or else from the session itself.
+    #[command(after_help = "Examples:\n  \
+        cohtrace record --source emulate -o ref.coh -- ./radix -p4 && cohtrace simulate ref.coh\n  \
+        cohtrace simulate ref.coh --train train.coh          decide on a small input, measure on another\n  \
+        cohtrace simulate a.coh b.coh --hints hints.json     what these hints are worth\n  \
+        cohtrace simulate ref.coh --line-size 128 --l3 9M --l3-ways 18\n  \
+        cohtrace simulate ref.coh --exclusive-on-first-read --migratory    a protocol nearer to today's machines\n\n\
+        Messages that lines cause by leaving a cache serve no request and are counted apart.")]
+    Simulate(SimulateArgs),
     /// The whole type of a finding's object, and where cache lines cut it.
     ///
     /// Prints the declaration as it lies in memory: every member with offset and size, nested ones inside, bit-fields,

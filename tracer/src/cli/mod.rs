@@ -15,6 +15,7 @@ mod heap_options;
 mod hints;
 mod import;
 mod layout;
+mod load_hints;
 mod log;
 mod observe;
 mod output;
@@ -23,6 +24,7 @@ mod progress;
 mod record;
 mod report;
 mod signals;
+mod simulate;
 mod source_files;
 mod source_options;
 mod targets;
@@ -60,6 +62,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Hints(args) => hints::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Layout(args) => layout::run(&args),
         Command::Export(args) => export::run(&args),
         Command::As(args) => assemble::run(&args),

@@ -101,16 +101,23 @@ pub fn replay(
     pipeline.finish()?;
     let mut description = describe(reader.meta());
     description.caveats = reader.caveats().iter().map(ToString::to_string).collect();
-    let boot = &reader.meta().boot_id;
-    let mut modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
-    if boot.is_none() {
-        modules = modules.recorded_elsewhere();
-    }
+    let modules = modules_of(reader.meta());
     Ok(Replayed {
         pipeline,
         modules,
         description,
     })
+}
+
+/// Files that the addresses of a session are in.
+pub fn modules_of(meta: &Meta) -> ModuleStore {
+    let boot = &meta.boot_id;
+    let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
+    if boot.is_none() {
+        modules.recorded_elsewhere()
+    } else {
+        modules
+    }
 }
 
 /// The report of a session.

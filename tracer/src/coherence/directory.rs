@@ -1,21 +1,24 @@
 //! The home of one line: who has a copy, and what it takes to serve the next access.
 
-use super::{Found, Intent, Outcome, Protocol, Request, State, Transaction, Transactions};
+use super::{
+    Found, Intent, Outcome, Protocol, Request, State, Transaction, Transactions,
+    processors::Processors,
+};
 use crate::access::Cpu;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Home {
     #[default]
     Idle,
-    /// Sorted, without duplicates, never empty.
-    Shared(Vec<Cpu>),
+    /// Never empty.
+    Shared(Processors),
     Private {
         owner: Cpu,
         dirty: bool,
     },
 }
 
-/// The directory entry of one line. Holds at most one number per processor.
+/// The directory entry of one line. Holds a bit for each of the first 64 processors, and a number for each other one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
     home: Home,
@@ -41,18 +44,21 @@ impl Directory {
         match &self.home {
             Home::Private { owner, dirty: true } if *owner == cpu => State::Modified,
             Home::Private { owner, .. } if *owner == cpu => State::Exclusive,
-            Home::Shared(sharers) if sharers.binary_search(&cpu).is_ok() => State::Shared,
+            Home::Shared(sharers) if sharers.contains(cpu) => State::Shared,
             _ => State::Invalid,
         }
     }
 
-    /// The processors that have a copy.
-    pub fn holders(&self) -> &[Cpu] {
-        match &self.home {
-            Home::Idle => &[],
-            Home::Shared(sharers) => sharers,
-            Home::Private { owner, .. } => std::slice::from_ref(owner),
-        }
+    /// The processors that have a copy, in order of their numbers.
+    pub fn holders(&self) -> impl Iterator<Item = Cpu> + '_ {
+        let (owner, sharers) = match &self.home {
+            Home::Idle => (None, None),
+            Home::Shared(sharers) => (None, Some(sharers)),
+            Home::Private { owner, .. } => (Some(*owner), None),
+        };
+        owner
+            .into_iter()
+            .chain(sharers.into_iter().flat_map(Processors::iter))
     }
 
     /// Serves one access.
@@ -74,11 +80,7 @@ impl Directory {
         let mut transactions = Transactions::default();
         match request {
             Some(Request::ReadShar) => self.share(cpu, &mut transactions),
-            Some(Request::ReadPriv) => {
-                let others = self.holders().iter().filter(|holder| **holder != cpu);
-                let others = others.count() as u64;
-                self.own(cpu, intent == Intent::Store, others, &mut transactions);
-            }
+            Some(Request::ReadPriv) => self.own(cpu, intent == Intent::Store, &mut transactions),
             None => {}
         }
         Outcome {
@@ -87,6 +89,26 @@ impl Directory {
             found,
             state,
         }
+    }
+
+    /// The processor lets its copy go to make room. Gives the one message that tells the home, which serves no request:
+    /// a dirty copy goes back with its content, a clean one only says so. `None` where there is no copy.
+    pub fn evict(&mut self, cpu: Cpu) -> Option<Transaction> {
+        let message = match self.state(cpu) {
+            State::Invalid => return None,
+            State::Modified => Transaction::WriteBack,
+            State::Exclusive | State::Shared => Transaction::Drop,
+        };
+        match &mut self.home {
+            Home::Shared(sharers) => {
+                sharers.remove(cpu);
+                if sharers.is_empty() {
+                    self.home = Home::Idle;
+                }
+            }
+            Home::Private { .. } | Home::Idle => self.home = Home::Idle,
+        }
+        Some(message)
     }
 
     fn found(&self, cpu: Cpu, state: State) -> Found {
@@ -103,18 +125,15 @@ impl Directory {
 
     fn share(&mut self, cpu: Cpu, sent: &mut Transactions) {
         sent.send(Transaction::ReadShar, 1);
-        match &mut self.home {
-            Home::Idle if self.protocol.exclusive_on_first_read => {
-                self.home = Home::Private {
-                    owner: cpu,
-                    dirty: false,
-                };
+        let alone = match &mut self.home {
+            Home::Idle if self.protocol.exclusive_on_first_read => true,
+            Home::Idle => {
+                self.home = Home::Shared(Processors::of([cpu, cpu]));
+                false
             }
-            Home::Idle => self.home = Home::Shared(vec![cpu]),
             Home::Shared(sharers) => {
-                if let Err(at) = sharers.binary_search(&cpu) {
-                    sharers.insert(at, cpu);
-                }
+                sharers.insert(cpu);
+                false
             }
             Home::Private { owner, dirty } => {
                 sent.send(Transaction::RecallPriv, 1);
@@ -124,23 +143,33 @@ impl Directory {
                     Transaction::RespShar
                 };
                 sent.send(response, 1);
-                if *dirty && self.protocol.migratory {
-                    *owner = cpu;
-                } else {
-                    self.home = Home::Shared(vec![cpu.min(*owner), cpu.max(*owner)]);
+                let moves = *dirty && self.protocol.migratory;
+                if !moves {
+                    self.home = Home::Shared(Processors::of([cpu, *owner]));
                 }
+                moves
             }
+        };
+        if alone {
+            // Clean: what a dirty owner had went to memory with its RESP_DATA.
+            self.home = Home::Private {
+                owner: cpu,
+                dirty: false,
+            };
+            sent.send(Transaction::DataPriv, 1);
+        } else {
+            sent.send(Transaction::DataShar, 1);
         }
-        sent.send(Transaction::DataShar, 1);
     }
 
-    fn own(&mut self, cpu: Cpu, dirty: bool, others: u64, sent: &mut Transactions) {
+    fn own(&mut self, cpu: Cpu, dirty: bool, sent: &mut Transactions) {
         sent.send(Transaction::ReadPriv, 1);
         match &self.home {
             Home::Idle => {}
-            Home::Shared(_) => {
-                sent.send(Transaction::RecallShar, others);
-                sent.send(Transaction::Ack, others);
+            Home::Shared(sharers) => {
+                let others = sharers.len() - usize::from(sharers.contains(cpu));
+                sent.send(Transaction::RecallShar, others as u64);
+                sent.send(Transaction::Ack, others as u64);
             }
             Home::Private { dirty, .. } => {
                 sent.send(Transaction::RecallPriv, 1);
@@ -167,11 +196,7 @@ mod tests {
 
     /// The line after these accesses.
     fn after(accesses: &[(Cpu, Intent)]) -> Directory {
-        let mut directory = Directory::new();
-        for (cpu, intent) in accesses {
-            directory.access(*cpu, *intent);
-        }
-        directory
+        after_under(Protocol::default(), accesses)
     }
 
     fn messages(outcome: &Outcome) -> String {
@@ -320,5 +345,72 @@ mod tests {
         for owned in [Store, BiasedLoad] {
             assert_eq!(plain_and_biased(&[(P2, owned)]), [(4, 4), (4, 0)]);
         }
+    }
+
+    /// The line under a variant of the protocol, after these accesses.
+    fn after_under(protocol: Protocol, accesses: &[(Cpu, Intent)]) -> Directory {
+        let mut directory = Directory::under(protocol);
+        for (cpu, intent) in accesses {
+            directory.access(*cpu, *intent);
+        }
+        directory
+    }
+
+    #[test]
+    fn a_first_read_gives_the_only_copy_where_the_protocol_says_so() {
+        let protocol = Protocol {
+            exclusive_on_first_read: true,
+            ..Protocol::default()
+        };
+        let mut directory = Directory::under(protocol);
+        let read = directory.access(P1, Load);
+        assert_eq!(messages(&read), "READ_SHAR DATA_PRIV");
+        assert_eq!(directory.state(P1), State::Exclusive);
+        assert_eq!(directory.access(P1, Store).request, None);
+        let second = after_under(protocol, &[(P1, Load)]).access(P2, Load);
+        let clean = "READ_SHAR RECALL_PRIV RESP_SHAR DATA_SHAR";
+        assert_eq!(messages(&second), clean);
+    }
+
+    #[test]
+    fn a_dirty_line_moves_with_its_ownership_where_the_protocol_is_migratory() {
+        let protocol = Protocol {
+            migratory: true,
+            ..Protocol::default()
+        };
+        let mut directory = after_under(protocol, &[(P2, Store)]);
+        let read = directory.access(P1, Load);
+        assert_eq!(messages(&read), "READ_SHAR RECALL_PRIV RESP_DATA DATA_PRIV");
+        assert_eq!(read.hand_off_from(), Some(P2));
+        assert_eq!(directory.state(P1), State::Exclusive);
+        assert_eq!(directory.state(P2), State::Invalid);
+        // Nobody wrote since: the next reader shares, as if the line never migrated.
+        let next = directory.access(P2, Load);
+        assert_eq!(messages(&next), "READ_SHAR RECALL_PRIV RESP_SHAR DATA_SHAR");
+        assert_eq!(directory.state(P1), State::Shared);
+        // Without the variant the writer keeps a copy.
+        let mut plain = after(&[(P2, Store)]);
+        plain.access(P1, Load);
+        assert_eq!(plain.state(P2), State::Shared);
+    }
+
+    #[test]
+    fn an_evicted_copy_is_written_back_when_it_is_dirty_and_only_told_when_it_is_clean() {
+        let mut written = after(&[(P1, Store)]);
+        assert_eq!(written.evict(P1), Some(Transaction::WriteBack));
+        assert_eq!(written, Directory::new());
+        let mut owned = after(&[(P1, BiasedLoad)]);
+        assert_eq!(owned.evict(P1), Some(Transaction::Drop));
+        assert_eq!(owned, Directory::new());
+        let mut shared = after(&[(P1, Load), (P2, Load)]);
+        assert_eq!(shared.evict(P1), Some(Transaction::Drop));
+        assert_eq!(shared.holders().collect::<Vec<_>>(), [P2]);
+        assert_eq!(shared.evict(P1), None);
+        assert_eq!(shared.evict(P2), Some(Transaction::Drop));
+        assert_eq!(shared, Directory::new());
+        // Who has no copy cannot take the owner's away.
+        let mut of_another = after(&[(P2, Store)]);
+        assert_eq!(of_another.evict(P1), None);
+        assert_eq!(of_another.state(P2), State::Modified);
     }
 }

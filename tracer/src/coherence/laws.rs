@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Directory, Found, Intent, Outcome, Request, State, Transaction};
+use super::{Directory, Found, Intent, Outcome, Protocol, Request, State, Transaction};
 use crate::access::Cpu;
 
 /// Content of the caches and of memory: the number of the newest store in it.
@@ -25,7 +25,8 @@ impl Caches {
             if sent(Transaction::RespData) {
                 self.memory = content;
             }
-            if outcome.request == Some(Request::ReadPriv) {
+            // The only copy goes elsewhere.
+            if sent(Transaction::DataPriv) {
                 self.copies.remove(&owner);
             }
         }
@@ -42,6 +43,21 @@ impl Caches {
         }
         seen
     }
+
+    /// Follows an eviction: content comes back to memory only with the message that carries it.
+    fn evict(&mut self, cpu: Cpu, message: Option<Transaction>) {
+        let content = self.copies.remove(&cpu);
+        if message == Some(Transaction::WriteBack) {
+            self.memory = content.expect("only who has a copy writes one back");
+        }
+    }
+}
+
+fn protocols() -> impl Strategy<Value = Protocol> {
+    any::<(bool, bool)>().prop_map(|(exclusive_on_first_read, migratory)| Protocol {
+        exclusive_on_first_read,
+        migratory,
+    })
 }
 
 fn accesses() -> impl Strategy<Value = Vec<(Cpu, Intent)>> {
@@ -50,23 +66,43 @@ fn accesses() -> impl Strategy<Value = Vec<(Cpu, Intent)>> {
     prop::collection::vec((cpus, intents), 0..80)
 }
 
+/// Accesses, and now and then (`None`) an eviction.
+fn accesses_and_evictions() -> impl Strategy<Value = Vec<(Cpu, Option<Intent>)>> {
+    let done = prop::sample::select(vec![
+        Some(Intent::Load),
+        Some(Intent::BiasedLoad),
+        Some(Intent::Store),
+        None,
+    ]);
+    let cpus = prop_oneof![0..4u32, 62..66u32].prop_map(Cpu);
+    prop::collection::vec((cpus, done), 0..80)
+}
+
 proptest! {
     #[test]
-    fn every_access_sees_the_newest_store(accesses in accesses()) {
-        let mut directory = Directory::new();
+    fn every_access_sees_the_newest_store(
+        protocol in protocols(),
+        accesses in accesses_and_evictions(),
+    ) {
+        let mut directory = Directory::under(protocol);
         let mut caches = Caches::default();
         for (cpu, intent) in accesses {
+            let Some(intent) = intent else {
+                caches.evict(cpu, directory.evict(cpu));
+                prop_assert_eq!(directory.state(cpu), State::Invalid);
+                continue;
+            };
             let outcome = directory.access(cpu, intent);
             let before = caches.newest;
             prop_assert_eq!(caches.follow(cpu, intent, &outcome), before);
             let holders: Vec<Cpu> = caches.copies.keys().copied().collect();
-            prop_assert_eq!(directory.holders(), holders);
+            prop_assert_eq!(directory.holders().collect::<Vec<_>>(), holders);
         }
     }
 
     #[test]
-    fn an_owner_is_alone_and_a_hit_asks_for_nothing(accesses in accesses()) {
-        let mut directory = Directory::new();
+    fn an_owner_is_alone_and_a_hit_asks_for_nothing(protocol in protocols(), accesses in accesses()) {
+        let mut directory = Directory::under(protocol);
         for (cpu, intent) in accesses {
             let before = directory.state(cpu);
             let outcome = directory.access(cpu, intent);
@@ -81,24 +117,31 @@ proptest! {
             let after = directory.state(cpu);
             prop_assert!(after != State::Invalid);
             prop_assert!(intent != Intent::Store || after == State::Modified);
-            let owned = (directory.holders().iter())
-                .any(|holder| directory.state(*holder) != State::Shared);
-            prop_assert!(!owned || directory.holders().len() == 1);
+            let owned = directory
+                .holders()
+                .any(|holder| directory.state(holder) != State::Shared);
+            prop_assert!(!owned || directory.holders().count() == 1);
         }
     }
 
     #[test]
-    fn the_messages_of_each_request_balance(accesses in accesses()) {
+    fn the_messages_of_each_request_balance(protocol in protocols(), accesses in accesses()) {
         use Transaction::{
             Ack, DataPriv, DataShar, ReadPriv, ReadShar, RecallPriv, RecallShar, RespData, RespInval, RespShar,
         };
-        let mut directory = Directory::new();
+        let mut directory = Directory::under(protocol);
         for (cpu, intent) in accesses {
             let outcome = directory.access(cpu, intent);
             let count = |kind| outcome.transactions.of(kind);
-            prop_assert_eq!(count(ReadShar), count(DataShar));
-            prop_assert_eq!(count(ReadPriv), count(DataPriv));
             let requests = u64::from(outcome.request.is_some());
+            prop_assert_eq!(count(DataShar) + count(DataPriv), requests);
+            // Who asks to own does, and who asks to read is given more only where the protocol says so.
+            prop_assert!(count(ReadPriv) <= count(DataPriv));
+            let more = count(DataPriv) - count(ReadPriv);
+            let idle = protocol.exclusive_on_first_read && outcome.found == Found::Idle;
+            let dirty = protocol.migratory && matches!(outcome.found, Found::Dirty(_));
+            prop_assert_eq!(more == 1, count(ReadShar) == 1 && (idle || dirty));
+            prop_assert_eq!(count(Transaction::WriteBack) + count(Transaction::Drop), 0);
             prop_assert_eq!(count(ReadShar) + count(ReadPriv), requests);
             prop_assert_eq!(count(RecallShar), count(Ack));
             prop_assert_eq!(count(RecallPriv), count(RespShar) + count(RespData) + count(RespInval));

@@ -1,9 +1,10 @@
 //! The directory protocol that turns an order of accesses into requests and messages: the MESI model of
 //! SWIFT (Collard, Jouppi, Yehia, "System-Wide Performance Monitors and their Application to the
-//! Optimization of Coherent Memory Accesses", PPoPP 2005, section 2), for one line.
+//! Optimization of Coherent Memory Accesses", PPoPP 2005, section 2), for one line and for a machine with caches.
 //!
 //! [`Directory`] is the line's home; [`Transactions`] counts the messages; [`RequestRow`] is a row of the
-//! request log of section 3.2, and [`followed_by_ownership`] the filter of section 4.1.
+//! request log of section 3.2, and [`followed_by_ownership`] the filter of section 4.1; [`OwnershipFilter`] is the same
+//! filter on requests as they come. [`Multiprocessor`] puts caches of a size around the homes of all lines.
 //!
 //! # What the paper says
 //!
@@ -25,7 +26,15 @@
 //! - DATA_PRIV ends every READ_PRIV, also an upgrade that needs no data: the home cannot tell them apart.
 //! - A dirty owner that a read recalls keeps a Shared copy, as MESI caches do. "Relinquish ownership" allows
 //!   it; the caption of the paper's figure 1 ("invalidating an exclusive copy") speaks for the other reading.
-//! - No copy is ever evicted, so Idle is only where an order begins.
+//! - A [`Directory`] alone evicts nothing, so Idle is only where an order begins. [`Multiprocessor`] does, from the
+//!   last level: WRITE_BACK takes a dirty copy's content home, DROP says that a clean copy is gone, so that the home
+//!   never recalls what is not there. The paper has neither; it counts what services requests, and these serve none, so
+//!   they are counted apart from all other messages.
+//! - Variants ([`Protocol`]): with `exclusive_on_first_read` a read of an Idle line is answered by DATA_PRIV, not
+//!   DATA_SHAR, and makes the reader the owner of a clean copy. With `migratory` a read of a line that is dirty
+//!   elsewhere is answered by DATA_PRIV too: the old owner drops its copy behind its RESP_DATA, and the reader owns a
+//!   copy that is clean, since the home has the content. A line that its new owner does not write is therefore shared
+//!   by the next reader. Neither changes how many messages a request takes.
 //!
 //! # Where the paper's figures hold
 //!
@@ -45,15 +54,24 @@
 //! messages, so the plain pair cannot be both 6 and two more than that. The last two rows would be 6 and 4
 //! if a recalled dirty owner kept no copy.
 
+mod cache;
 mod directory;
+mod lines;
+mod multiprocessor;
 mod outcome;
+mod ownership_filter;
+mod processors;
 mod request_log;
 mod transactions;
 
 #[cfg(test)]
 mod laws;
 
+pub use cache::CacheGeometry;
 pub use directory::Directory;
+pub use lines::{Line, Lines};
+pub use multiprocessor::{ModelError, Multiprocessor, Served, SystemModel};
 pub use outcome::{Found, Intent, Outcome, Protocol, Request, State};
+pub use ownership_filter::OwnershipFilter;
 pub use request_log::{RequestRow, followed_by_ownership, sort_by_line};
 pub use transactions::{Transaction, Transactions};

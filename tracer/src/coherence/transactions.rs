@@ -25,11 +25,15 @@ pub enum Transaction {
     DataShar,
     /// Home to the requester: the only copy. Our name.
     DataPriv,
+    /// Owner to home: a dirty copy had to make room; its content. Serves no request. Our name.
+    WriteBack,
+    /// Holder to home: a clean copy had to make room. Serves no request. Our name.
+    Drop,
 }
 
 impl Transaction {
-    /// All kinds, in the order in which a request uses them.
-    pub const ALL: [Transaction; 10] = [
+    /// All kinds, in the order in which a request uses them; the last two are of evictions.
+    pub const ALL: [Transaction; 12] = [
         Transaction::ReadShar,
         Transaction::ReadPriv,
         Transaction::RecallPriv,
@@ -40,6 +44,8 @@ impl Transaction {
         Transaction::RespInval,
         Transaction::DataShar,
         Transaction::DataPriv,
+        Transaction::WriteBack,
+        Transaction::Drop,
     ];
 
     /// As in request logs: `READ_SHAR`.
@@ -55,6 +61,8 @@ impl Transaction {
             Transaction::RespInval => "RESP_INVAL",
             Transaction::DataShar => "DATA_SHAR",
             Transaction::DataPriv => "DATA_PRIV",
+            Transaction::WriteBack => "WRITE_BACK",
+            Transaction::Drop => "DROP",
         }
     }
 }

@@ -13,6 +13,8 @@ pub mod json;
 pub mod layout;
 pub mod load_hints;
 pub mod model;
+pub mod simulation;
+pub mod simulation_text;
 pub mod text;
 
 mod access_text;

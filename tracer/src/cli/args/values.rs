@@ -45,18 +45,31 @@ pub(super) fn line_size(text: &str) -> Result<u64, String> {
 
 /// A number of bytes, or of KiB, MiB or GiB with K, M or G behind it.
 pub(super) fn memory_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text) {
+        Some(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        Some(_) => Err("expected at least 1M".into()),
+        None => Err("expected a size such as 64M or 2G".into()),
+    }
+}
+
+/// The size of a cache, up to what caches have by far.
+pub(super) fn cache_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text) {
+        Some(bytes) if (64..=1 << 30).contains(&bytes) => Ok(bytes),
+        Some(_) => Err("expected 64 bytes to 1G".into()),
+        None => Err("expected a size such as 256K or 3M".into()),
+    }
+}
+
+fn bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
         Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
         _ => (text, 0),
     };
-    let number: Option<u64> = digits.parse().ok();
-    match number.and_then(|number| number.checked_mul(1 << shift)) {
-        Some(bytes) if bytes >= 1 << 20 => Ok(bytes),
-        Some(_) => Err("expected at least 1M".into()),
-        None => Err("expected a size such as 64M or 2G".into()),
-    }
+    let number: u64 = digits.parse().ok()?;
+    number.checked_mul(1 << shift)
 }
 
 pub(super) fn ring_kib(text: &str) -> Result<usize, String> {
@@ -78,6 +91,16 @@ mod tests {
         assert_eq!(memory_bytes("1048576"), Ok(1 << 20));
         for bad in ["", "M", "0", "1K", "-1M", "1.5G", "64MB", "99999999999999G"] {
             assert!(memory_bytes(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_cache_is_between_a_line_and_a_gibibyte() {
+        assert_eq!(cache_bytes("256K"), Ok(256 << 10));
+        assert_eq!(cache_bytes("64"), Ok(64));
+        assert_eq!(cache_bytes("1G"), Ok(1 << 30));
+        for bad in ["0", "63", "2G", "256KiB", ""] {
+            assert!(cache_bytes(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -1,0 +1,413 @@
+//! `simulate` on crafted sessions of an emulator: the tables of SWIFT with answers that are counted by hand.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use cohtrace::{
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    event::{Batch, Context, ContextKind, Mapping, Tally},
+    hint::file::{Evidence, Expected, FORMAT, HintFile, HintedCode, LoadClass, LoadHint, VERSION},
+    session::{Meta, SessionWriter, WriterOptions},
+};
+use cohtrace_tests::{
+    live::GRACE,
+    tool::{Ended, cohtrace, run},
+};
+use serde_json::Value;
+
+/// Four instructions with names; `before` moves them, so that another program is another build.
+fn source(before: &str) -> String {
+    format!(
+        ".text\n.globl _start\n_start:\n{before}\n\
+         int_load: mov (%rdi),%rax\n\
+         int_store: mov %rax,(%rdi)\n\
+         fp_load: movsd (%rdi),%xmm0\n\
+         fp_store: movsd %xmm0,(%rdi)\n\
+         ret\n"
+    )
+}
+
+/// A program that stands at the same addresses in its file and in memory.
+struct Program {
+    path: PathBuf,
+    symbols: Vec<(String, u64)>,
+}
+
+impl Program {
+    fn build(directory: &Path, name: &str, before: &str) -> Program {
+        let text = directory.join(name).with_extension("s");
+        fs::write(&text, source(before)).expect("room for the source");
+        let path = directory.join(name);
+        let built = Command::new("cc")
+            .args(["-nostdlib", "-static", "-no-pie", "-Wl,--build-id", "-o"])
+            .arg(&path)
+            .arg("-Wl,-z,noseparate-code")
+            .arg(&text)
+            .output()
+            .expect("a C compiler");
+        assert!(
+            built.status.success(),
+            "{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        let listed = Command::new("nm").arg(&path).output().expect("nm");
+        let listed = String::from_utf8(listed.stdout).expect("text");
+        let symbol = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [address, _, name] = words.try_into().ok()?;
+            Some((name.to_owned(), u64::from_str_radix(address, 16).ok()?))
+        };
+        let symbols = listed.lines().filter_map(symbol).collect();
+        Program { path, symbols }
+    }
+
+    fn at(&self, name: &str) -> u64 {
+        let found = self.symbols.iter().find(|(symbol, _)| symbol == name);
+        found.unwrap_or_else(|| panic!("no symbol {name}")).1
+    }
+
+    fn mapping(&self) -> Context {
+        let file = fs::metadata(&self.path).expect("the program is there");
+        let device = file.dev();
+        let mapping = Mapping {
+            start: 0x40_0000,
+            len: file.len().next_multiple_of(4096),
+            file_offset: 0,
+            dev: u64::from(libc::major(device)) << 32 | u64::from(libc::minor(device)),
+            inode: file.ino(),
+            shared: false,
+            executable: true,
+            writable: false,
+            name: self.path.display().to_string(),
+            build_id: None,
+        };
+        Context {
+            time_ns: 1,
+            kind: ContextKind::Mapping {
+                pid: Pid(10),
+                mapping: Arc::new(mapping),
+            },
+        }
+    }
+}
+
+const COUNTER: u64 = 0x5000_0000;
+const SUM: u64 = 0x5000_1000;
+
+fn access(tid: u32, ip: u64, addr: u64, op: Op, basis: Basis) -> Access {
+    Access {
+        time_ns: 2,
+        addr,
+        ip,
+        cost_ns: 0,
+        pid: Pid(10),
+        tid: Tid(tid),
+        cpu: Cpu(tid % 4),
+        size: 8,
+        op,
+        basis,
+        locked: false,
+        kernel: false,
+        measured: Measured::default(),
+    }
+}
+
+/// Forty turns of four threads: each adds to an integer and to a floating-point sum, on lines of their own.
+fn turns(program: &Program, basis: Basis) -> Vec<Access> {
+    let turn = |n: u32| {
+        let tid = 10 + n % 4;
+        [
+            access(tid, program.at("int_load"), COUNTER, Op::Load, basis),
+            access(tid, program.at("int_store"), COUNTER, Op::Store, basis),
+            access(tid, program.at("fp_load"), SUM, Op::Load, basis),
+            access(tid, program.at("fp_store"), SUM, Op::Store, basis),
+        ]
+    };
+    (0..40).flat_map(turn).collect()
+}
+
+fn session(directory: &Path, name: &str, program: &Program, accesses: Vec<Access>) -> PathBuf {
+    let path = directory.join(name);
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
+    let meta = || Meta {
+        boot_id: Some(boot.trim().to_owned()),
+        ..Meta::new()
+    };
+    let mut writer = SessionWriter::create(&path, meta(), &WriterOptions::default()).expect("new");
+    let batch = Batch {
+        context: vec![program.mapping()],
+        tally: Tally::default(),
+        accesses,
+        ..Batch::default()
+    };
+    writer.append(&batch).expect("room for a batch");
+    writer.finish(meta()).expect("room for the rest");
+    path
+}
+
+fn simulate(arguments: &[&str], sessions: &[&Path]) -> Ended {
+    run(cohtrace(["simulate"]).args(sessions).args(arguments), GRACE)
+}
+
+fn json(arguments: &[&str], sessions: &[&Path]) -> Value {
+    let mut arguments = arguments.to_vec();
+    arguments.push("--json");
+    let ended = simulate(&arguments, sessions).expect_code(0);
+    serde_json::from_str(&ended.stdout).expect("JSON")
+}
+
+/// Transactions, those for loads, and misses, in each of the three scenarios.
+fn table(session: &Value) -> [[u64; 3]; 3] {
+    ["transactions", "load_transactions", "l3_misses"].map(|figure| {
+        ["unmodified", "integer_hinted", "all_hinted"]
+            .map(|scenario| session[scenario][figure].as_u64().expect("a number"))
+    })
+}
+
+/// One line that four threads add to 40 times: the first pair finds it idle and takes 2 and 2 messages, the others 4 and
+/// 4; with bias the store takes none.
+const PLAIN: u64 = 4 + 39 * 8;
+const BIASED: u64 = 2 + 39 * 4;
+const HINTED: [[u64; 3]; 3] = [
+    [2 * PLAIN, PLAIN + BIASED, 2 * BIASED],
+    [2 * BIASED; 3],
+    [80; 3],
+];
+
+#[test]
+fn the_loads_that_the_filter_finds_in_the_session_are_hinted_by_their_class() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    let session = session(
+        directory.path(),
+        "adds.coh",
+        &program,
+        turns(&program, Basis::Emulated),
+    );
+    let report = json(&[], &[&session]);
+    let one = &report["sessions"][0];
+    assert_eq!(table(one), HINTED);
+    assert_eq!(
+        (&one["name"], &one["role"]),
+        (&"adds".into(), &"own".into())
+    );
+    assert_eq!(
+        (&one["hints"]["integer"], &one["hints"]["floating_point"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(one["executed"]["loads"], 80);
+    assert_eq!(one["threads"], 4);
+    // The load and the store of either line.
+    assert_eq!(one["instructions"].as_array().map(Vec::len), Some(4));
+    assert_eq!(one["instructions"][0]["followed_by_ownership"], 40);
+    assert_eq!(
+        one["top_lines"][1]["transactions"],
+        serde_json::json!([PLAIN, PLAIN, BIASED])
+    );
+
+    let text = simulate(&[], &[&session]).expect_code(0).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Hinted, found in it: 1 integer load and 1 floating-point load.",
+        "adds 632 474 25.0 % 316 50.0 %",
+        "Lines with most transactions in adds",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let short = simulate(&["--top", "0"], &[&session]).expect_code(0).stdout;
+    assert!(!short.contains("with most transactions"), "{short}");
+}
+
+#[test]
+fn hints_of_a_training_session_are_found_in_another_one_of_the_same_build_and_of_no_other() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    // Only the integer load is trained.
+    let mut few = turns(&program, Basis::Emulated);
+    few.retain(|access| access.addr == COUNTER);
+    let train = session(directory.path(), "train.coh", &program, few);
+    let whole = session(
+        directory.path(),
+        "ref.coh",
+        &program,
+        turns(&program, Basis::Emulated),
+    );
+    let other = Program::build(directory.path(), "other", "ret");
+    let moved = session(
+        directory.path(),
+        "moved.coh",
+        &other,
+        turns(&other, Basis::Emulated),
+    );
+    let train = train.to_str().expect("text");
+    let report = json(&["--train", train], &[&whole, &moved]);
+    let rows = report["sessions"].as_array().expect("rows");
+    let roles: Vec<&str> = rows.iter().filter_map(|row| row["role"].as_str()).collect();
+    assert_eq!(roles, ["train", "given", "given"]);
+    assert_eq!(table(&rows[0])[0], [PLAIN, BIASED, BIASED]);
+    assert_eq!(
+        table(&rows[1])[0],
+        [2 * PLAIN, PLAIN + BIASED, PLAIN + BIASED]
+    );
+    assert_eq!(table(&rows[2])[0], [2 * PLAIN; 3]);
+    assert_eq!(rows[1]["hints"]["unmatched"], serde_json::json!([]));
+    assert_eq!(
+        rows[2]["hints"]["unmatched"].as_array().map(Vec::len),
+        Some(1)
+    );
+    let caveats = rows[2]["caveats"].to_string();
+    assert!(
+        caveats.contains("1 of 1 hints matched no load that ran"),
+        "{caveats}"
+    );
+    let text = simulate(&["--train", train], &[&whole])
+        .expect_code(0)
+        .stdout;
+    assert!(text.contains("train (train)"), "{text}");
+}
+
+/// Hints for these instructions of the program.
+fn hints(program: &Program, build_id: &str, loads: &[(&str, u64, LoadClass)]) -> HintFile {
+    let hint = |(id, offset, class): &(&str, u64, LoadClass)| LoadHint {
+        id: (*id).to_owned(),
+        kind: "fetch-for-ownership".to_owned(),
+        load: HintedCode {
+            module: Some(program.path.display().to_string()),
+            build_id: Some(build_id.to_owned()),
+            offset: Some(format!("{offset:#x}")),
+            ip: format!("{offset:#x}"),
+            ..HintedCode::default()
+        },
+        class: *class,
+        stores: Vec::new(),
+        object: None,
+        field: None,
+        expected: Expected::default(),
+        x86: String::new(),
+        aarch64: String::new(),
+        text: String::new(),
+    };
+    HintFile {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        tool_version: "0.1.0".to_owned(),
+        session: None,
+        evidence: Evidence::default(),
+        hints: loads.iter().map(hint).collect(),
+        left: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+#[test]
+fn hints_of_a_file_are_matched_by_build_and_address_and_those_without_a_load_are_named() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    let session = session(
+        directory.path(),
+        "adds.coh",
+        &program,
+        turns(&program, Basis::Emulated),
+    );
+    let own = json(&[], &[&session]);
+    let build_id = own["sessions"][0]["instructions"][0]["build_id"]
+        .as_str()
+        .expect("a build");
+    let loads = [
+        // Unknown to who decided: the session's code tells.
+        ("H1", program.at("fp_load"), LoadClass::Unknown),
+        // A store, which no hint is for, and what never ran.
+        ("H2", program.at("int_store"), LoadClass::Integer),
+        ("H3", program.at("_start"), LoadClass::Integer),
+    ];
+    let path = directory.path().join("hints.json");
+    let use_hints = |file: &HintFile| {
+        fs::write(&path, file.render()).expect("room for the hints");
+        json(&["--hints", path.to_str().expect("text")], &[&session])["sessions"][0].clone()
+    };
+    let row = use_hints(&hints(&program, build_id, &loads));
+    assert_eq!(table(&row)[0], [2 * PLAIN, 2 * PLAIN, PLAIN + BIASED]);
+    assert_eq!(row["hints"]["unmatched"].as_array().map(Vec::len), Some(2));
+    let caveats = row["caveats"].to_string();
+    assert!(
+        caveats.contains("2 of 3 hints matched no load that ran: H2"),
+        "{caveats}"
+    );
+    let row = use_hints(&hints(&program, "c0ffee", &loads));
+    assert_eq!(table(&row)[0], [2 * PLAIN; 3]);
+    assert_eq!(row["hints"]["unmatched"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_migratory_protocol_leaves_hints_only_the_first_pair_to_save() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    let session = session(
+        directory.path(),
+        "adds.coh",
+        &program,
+        turns(&program, Basis::Emulated),
+    );
+    let row = |arguments: &[&str]| table(&json(arguments, &[&session])["sessions"][0])[0];
+    let first = 2;
+    let migratory = [2 * (BIASED + first), 2 * BIASED + first, 2 * BIASED];
+    assert_eq!(row(&["--migratory"]), migratory);
+    // Nothing is left to save, and the filter finds nothing.
+    assert_eq!(
+        row(&["--migratory", "--exclusive-on-first-read"]),
+        [2 * BIASED; 3]
+    );
+    let text = simulate(&["--migratory", "--exclusive-on-first-read"], &[&session]).stdout;
+    assert!(text.contains("no load to hint"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_the_reason() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    let sampled = session(
+        directory.path(),
+        "s.coh",
+        &program,
+        turns(&program, Basis::Sampled),
+    );
+    let emulated = session(
+        directory.path(),
+        "e.coh",
+        &program,
+        turns(&program, Basis::Emulated),
+    );
+    let hints = directory.path().join("hints.json");
+    fs::write(&hints, "{}").expect("room");
+    let cases: [(&[&str], &Path, &str); 6] = [
+        (&[], &sampled, "cohtrace record --source emulate"),
+        (&[], Path::new("/nonexistent.coh"), "/nonexistent.coh"),
+        (&["--l2-ways", "7"], &emulated, "cannot have 7 ways"),
+        (
+            &["--l3", "128K", "--l3-ways", "8"],
+            &emulated,
+            "third level has 131072 bytes",
+        ),
+        (
+            &["--hints", "/nonexistent.json"],
+            &emulated,
+            "/nonexistent.json",
+        ),
+        (
+            &["--hints", hints.to_str().expect("text")],
+            &emulated,
+            "not a hints file",
+        ),
+    ];
+    for (arguments, session, words) in cases {
+        let ended = simulate(arguments, &[session]);
+        assert_eq!(ended.code(), 2, "{}", ended.said());
+        assert!(ended.stderr.contains(words), "{words}\n{}", ended.said());
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.said());
+    }
+}

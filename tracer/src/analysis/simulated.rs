@@ -1,0 +1,103 @@
+//! What a [`Simulation`](super::Simulation) counts, as data.
+
+use crate::{
+    access::{LineKey, SpaceId},
+    coherence::{Served, Transactions},
+};
+
+/// In which scenarios a load fetches for ownership; bit n for scenario n.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hinted(pub u8);
+
+/// What ran; the same in each scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// Loads, repeats included.
+    pub loads: u64,
+    /// Loads with bias and prefetches for ownership that the program has itself, repeats included.
+    pub biased_loads: u64,
+    /// Stores and read-modify-writes, repeats included.
+    pub stores: u64,
+    /// Plain prefetches, and accesses that may be either: left out.
+    pub ignored: u64,
+    /// Accesses that no emulator saw: samples among a complete order. Left out.
+    pub sampled: u64,
+    /// Accesses left out for want of numbers for their lines.
+    pub unnumbered: u64,
+}
+
+/// What one scenario took in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimulatedTotals {
+    /// Messages that served requests, by kind: application transactions.
+    pub transactions: Transactions,
+    /// Of those, messages for loads; those of loads with bias too.
+    pub load_transactions: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Accesses that missed the second level.
+    pub l2_misses: u64,
+    /// Accesses that missed the last level: the line was fetched.
+    pub l3_misses: u64,
+    /// Dirty lines that left a last level to make room; a message each, not among `transactions`.
+    pub write_backs: u64,
+    /// Clean lines that did; a message each, not among `transactions`.
+    pub drops: u64,
+}
+
+/// What an instruction or a line took in one scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimulatedCosts {
+    /// Messages that served requests.
+    pub transactions: u64,
+    /// Of those, messages for loads.
+    pub load_transactions: u64,
+    /// Misses of the last level.
+    pub l3_misses: u64,
+}
+
+impl SimulatedCosts {
+    pub(super) fn add(&mut self, served: &Served, loads: bool) {
+        let messages = served.transactions.total();
+        self.transactions += messages;
+        self.load_transactions += if loads { messages } else { 0 };
+        self.l3_misses += u64::from(served.missed_l3);
+    }
+}
+
+/// An instruction with what it took in each scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulatedInstruction {
+    /// Address space that names it.
+    pub space: SpaceId,
+    /// Its virtual address.
+    pub ip: u64,
+    /// It ran in kernel mode.
+    pub kernel: bool,
+    /// Executions, repeats included.
+    pub executions: u64,
+    /// Of its requests in the first scenario, those that the filter of SWIFT section 4.1 finds.
+    pub followed_by_ownership: u64,
+    /// By scenario.
+    pub costs: Vec<SimulatedCosts>,
+}
+
+/// A line with what it took in each scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulatedLine {
+    /// Which.
+    pub key: LineKey,
+    /// By scenario.
+    pub costs: Vec<SimulatedCosts>,
+}
+
+/// A load that the filter found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundLoad {
+    /// Address space that names it.
+    pub space: SpaceId,
+    /// Its virtual address.
+    pub ip: u64,
+    /// It ran in kernel mode.
+    pub kernel: bool,
+}

@@ -1,0 +1,95 @@
+//! Arguments of `simulate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    Color,
+    values::{cache_bytes, line_size},
+};
+use crate::{
+    access::LineSize,
+    coherence::{CacheGeometry, Protocol, SystemModel},
+};
+
+/// `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// Session directories of `record --source emulate`; a row in each table for each.
+    #[arg(value_name = "SESSION.coh", required = true)]
+    pub sessions: Vec<PathBuf>,
+    /// Hint the loads of this file.
+    #[arg(long, value_name = "HINTS.json", conflicts_with_all = ["train", "filter"])]
+    pub hints: Option<PathBuf>,
+    /// Hint the loads that this session shows, which then has a row of its own.
+    #[arg(long, value_name = "TRAIN.coh")]
+    pub train: Option<PathBuf>,
+    /// How to decide which loads to hint.
+    #[arg(long, value_enum, default_value_t = HintFilter::Swift)]
+    pub filter: HintFilter,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Instructions and lines to list, those with most messages first.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// Print JSON (schema 1).
+    #[arg(long)]
+    pub json: bool,
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// The machine to simulate.
+#[derive(Debug, Args)]
+pub struct MachineArgs {
+    /// Bytes that travel together.
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
+    pub line_size: u64,
+    /// Size of each processor's second-level cache.
+    #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = cache_bytes)]
+    pub l2: u64,
+    /// Ways of the second level.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub l2_ways: u32,
+    /// Size of each processor's third-level cache, which has all that the second has.
+    #[arg(long, value_name = "SIZE", default_value = "3M", value_parser = cache_bytes)]
+    pub l3: u64,
+    /// Ways of the third level.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub l3_ways: u32,
+    /// A read of a line that no cache has gives the only copy, as MESI machines do: its store needs no request.
+    #[arg(long)]
+    pub exclusive_on_first_read: bool,
+    /// A read of a line that another processor wrote takes it over with its ownership.
+    #[arg(long)]
+    pub migratory: bool,
+}
+
+/// How to decide which loads to hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HintFilter {
+    /// As SWIFT section 4.1: each load whose request was once followed, as the next request for its line, by one for
+    /// ownership by the same processor.
+    Swift,
+}
+
+impl MachineArgs {
+    /// The machine that was asked for.
+    pub fn model(&self) -> SystemModel {
+        let cache = |bytes, ways| CacheGeometry { bytes, ways };
+        SystemModel {
+            line: LineSize::new(self.line_size).unwrap_or(LineSize::B64),
+            l2: cache(self.l2, self.l2_ways),
+            l3: cache(self.l3, self.l3_ways),
+            protocol: Protocol {
+                exclusive_on_first_read: self.exclusive_on_first_read,
+                migratory: self.migratory,
+            },
+        }
+    }
+}

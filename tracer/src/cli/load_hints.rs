@@ -1,0 +1,195 @@
+//! Which loads fetch for ownership, found again in the code of a session.
+//!
+//! A load is its place in a file: build-id (or path, of a file without one) and the file's own address. In the session
+//! that was decided from, it is also its address in its address space, which finds code that no file holds.
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    access::SpaceId,
+    analysis::FoundLoad,
+    decode::{LONGEST_INSTRUCTION, LoadedInto, loaded_into},
+    hint::file::{HintFile, LoadClass},
+    module::{LoadedModule, ModuleStore},
+    session::Meta,
+    space::AddressSpaces,
+};
+
+use super::report::modules_of;
+
+/// Code of a session.
+pub struct SessionCode {
+    /// Its files.
+    pub modules: ModuleStore,
+    /// Whether it is of the instruction set that is decoded here.
+    x86: bool,
+}
+
+/// An instruction in its file.
+struct InFile {
+    /// Build-id, or path of a file without one.
+    file: String,
+    address: u64,
+    /// `None` where the code cannot be read.
+    loaded_into: Option<LoadedInto>,
+}
+
+impl SessionCode {
+    /// The code of the session.
+    pub fn of(meta: &Meta) -> SessionCode {
+        SessionCode {
+            modules: modules_of(meta),
+            x86: (meta.machine.arch.as_deref()).is_none_or(|arch| arch == "x86_64"),
+        }
+    }
+
+    /// The instruction at a run-time address; `None` where no file holds it.
+    fn find(&self, spaces: &AddressSpaces, space: SpaceId, ip: u64) -> Option<InFile> {
+        let mapping = spaces.mapping(space, ip)?;
+        let module = self.modules.open(spaces.pid(space)?, mapping).ok()?;
+        let address = module.svma(mapping, ip)?;
+        Some(InFile {
+            file: module.build_id().unwrap_or_else(|| module.path.clone()),
+            address,
+            loaded_into: self.x86.then(|| read(&module, address)).flatten(),
+        })
+    }
+}
+
+/// What the load at a file's own address loads into.
+fn read(module: &LoadedModule, address: u64) -> Option<LoadedInto> {
+    // A segment may end sooner than the longest instruction would.
+    let bytes = (1..=LONGEST_INSTRUCTION as u64)
+        .rev()
+        .find_map(|length| module.elf.code(address, address.checked_add(length)?))?;
+    loaded_into(bytes)
+}
+
+/// A load to hint.
+#[derive(Clone, Debug)]
+struct Hint {
+    class: LoadClass,
+    /// As people know it.
+    name: String,
+    matched: bool,
+}
+
+/// Loads to hint.
+#[derive(Clone, Debug, Default)]
+pub struct LoadHints {
+    hints: Vec<Hint>,
+    by_code: FxHashMap<(String, u64), usize>,
+    by_address: FxHashMap<(SpaceId, u64), usize>,
+}
+
+impl LoadHints {
+    /// Those of a file.
+    pub fn of_file(file: &HintFile) -> LoadHints {
+        let mut all = LoadHints::default();
+        for hint in &file.hints {
+            let code = &hint.load;
+            let place = match (&code.file, code.line) {
+                (Some(file), Some(line)) => format!("{file}:{line}"),
+                _ => code.module.clone().unwrap_or_else(|| code.ip.clone()),
+            };
+            let number = all.add(hint.class, format!("{} ({place})", hint.id));
+            let file = code.build_id.as_ref().or(code.module.as_ref());
+            let address = code.offset.as_deref().and_then(hexadecimal);
+            if let (Some(file), Some(address)) = (file, address) {
+                all.by_code.insert((file.clone(), address), number);
+            }
+        }
+        all
+    }
+
+    /// Adds a load that a session shows.
+    pub fn found(&mut self, load: FoundLoad, spaces: &AddressSpaces, code: &SessionCode) {
+        let found = code.find(spaces, load.space, load.ip);
+        let class = found.as_ref().and_then(|found| found.loaded_into);
+        let name = match &found {
+            Some(found) => format!("{}+{:#x}", found.file, found.address),
+            None => format!("{:#x}", load.ip),
+        };
+        // The same code in several processes is one load.
+        let key = found.map(|found| (found.file, found.address));
+        let known = key.as_ref().and_then(|key| self.by_code.get(key)).copied();
+        let number = known.unwrap_or_else(|| self.add(class_of(class), name));
+        self.by_address.insert((load.space, load.ip), number);
+        if let Some(key) = key {
+            self.by_code.insert(key, number);
+        }
+    }
+
+    fn add(&mut self, class: LoadClass, name: String) -> usize {
+        self.hints.push(Hint {
+            class,
+            name,
+            matched: false,
+        });
+        self.hints.len() - 1
+    }
+
+    /// As for another session than the one that was decided from, whose addresses mean nothing there.
+    #[must_use]
+    pub fn elsewhere(&self) -> LoadHints {
+        LoadHints {
+            by_address: FxHashMap::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The class of the load at a run-time address, if it is to be hinted.
+    pub fn find(
+        &mut self,
+        spaces: &AddressSpaces,
+        code: &SessionCode,
+        space: SpaceId,
+        ip: u64,
+    ) -> Option<LoadClass> {
+        if self.hints.is_empty() {
+            return None;
+        }
+        let mut here = None;
+        let number = if let Some(number) = self.by_address.get(&(space, ip)) {
+            *number
+        } else {
+            let found = code.find(spaces, space, ip)?;
+            here = found.loaded_into;
+            *self.by_code.get(&(found.file, found.address))?
+        };
+        let hint = &mut self.hints[number];
+        hint.matched = true;
+        if hint.class == LoadClass::Unknown {
+            hint.class = class_of(here);
+        }
+        Some(hint.class)
+    }
+
+    /// Loads by what they load into: integer, floating-point, unknown.
+    pub fn counts(&self) -> [u64; 3] {
+        let of = |class| self.hints.iter().filter(|hint| hint.class == class).count() as u64;
+        [
+            of(LoadClass::Integer),
+            of(LoadClass::FloatingPoint),
+            of(LoadClass::Unknown),
+        ]
+    }
+
+    /// Names of those that no load was found for.
+    pub fn unmatched(&self) -> Vec<String> {
+        let unmatched = self.hints.iter().filter(|hint| !hint.matched);
+        unmatched.map(|hint| hint.name.clone()).collect()
+    }
+}
+
+fn class_of(loaded_into: Option<LoadedInto>) -> LoadClass {
+    match loaded_into {
+        Some(LoadedInto::General) => LoadClass::Integer,
+        Some(LoadedInto::FloatingPoint) => LoadClass::FloatingPoint,
+        None => LoadClass::Unknown,
+    }
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
