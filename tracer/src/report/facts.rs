@@ -108,6 +108,8 @@ pub(super) fn reason(reason: Reason, cost_threshold: f64, unit: CostUnit) -> Str
         Reason::SizesUnknown => "the sizes of its accesses decide, and are not known".to_owned(),
         Reason::ServedApart => "its loads waited for memory, not for other CPUs".to_owned(),
         Reason::Contradicted => "watch windows saw no sharing".to_owned(),
+        Reason::ReadOnly => "never stored to".to_owned(),
+        Reason::HardlyHandedOff => "handed over a few times only, not by turns".to_owned(),
     }
 }
 

@@ -312,6 +312,6 @@ fn after_a_failure_nothing_is_kept_and_what_fits_in_memory_needs_no_file() {
 }
 
 #[test]
-fn an_access_takes_72_bytes() {
-    assert_eq!(size_of::<LineAccess>(), 72);
+fn an_access_takes_80_bytes() {
+    assert_eq!(size_of::<LineAccess>(), 80);
 }
