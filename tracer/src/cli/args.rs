@@ -68,13 +68,13 @@ pub enum Command {
     Import(ImportArgs),
     /// Read-then-write pairs of a recorded session: loads that a store to the same line follows.
     ///
-    /// Only watch windows see what follows a load. A pair has a hint when fetching the line for ownership at
+    /// Only watch windows and emulated runs see what follows a load. A pair has a hint when fetching the line for ownership at
     /// the load would save a request; the thresholds are conservative, since a needless fetch takes the line
     /// from its readers.
     #[command(after_help = "Example:\n  \
         cohtrace record -p 4242 --duration 10 -o server.coh && cohtrace pairs server.coh")]
     Pairs(PairsArgs),
-    /// The request log of a session's watch windows.
+    /// The request log of a session's watch windows, or of an emulated run.
     ///
     /// A row for each access that, by the directory protocol of SWIFT (PPoPP 2005, section 2), leaves its CPU's
     /// cache: number, processor, thread, instruction, target, line, and READ_SHAR (a load that misses) or

@@ -264,6 +264,7 @@ pub fn facts() -> RunFacts {
         shared_lines: Some(3),
         thresholds: Thresholds::default(),
         cost_unit: CostUnit::SampledTime,
+        order: None,
     }
 }
 

@@ -29,7 +29,8 @@ impl<T> RequestLog<T> {
     }
 
     /// Serves an access at its resolved place, and gives `take` each request that it makes, numbered from 0. Targets
-    /// and lines are positions in the place's numbering. With each row comes what `note` says of its line, which is
+    /// (the first byte of the access, whichever of its lines is asked for) and lines are positions in the place's
+    /// numbering. With each row comes what `note` says of its line, which is
     /// asked once.
     pub fn observe(
         &mut self,
@@ -42,21 +43,20 @@ impl<T> RequestLog<T> {
             return;
         };
         let (protocol, line_size) = (self.protocol, self.line_size);
-        cut(access, place, line_size, &[], |key, piece| {
+        cut(access, place, line_size, &[], |key, _| {
             let entry = self.lines.entry(key);
             let (directory, noted) =
                 entry.or_insert_with(|| (Directory::under(protocol), note(key)));
             let Some(request) = directory.access(access.cpu, intent).request else {
                 return;
             };
-            let line = key.0.position();
             let row = RequestRow {
                 number: self.number,
                 cpu: access.cpu,
                 tid: access.tid,
                 ip: access.ip,
-                target: line + u64::from(piece.offset),
-                line,
+                target: place.position(),
+                line: key.0.position(),
                 request,
             };
             self.number += 1;

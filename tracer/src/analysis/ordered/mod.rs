@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 pub use line::{OrderCounts, OrderedLine};
 pub use log::RequestLog;
 
-use super::cut::cut;
+use super::{CpuSet, cut::cut};
 use crate::{
     access::{Access, ByteSet, Cpu, LineKey, LineSize, Place, SpaceId, Tid},
     coherence::{Directory, Intent, Protocol},
@@ -100,6 +100,7 @@ pub struct OrderedLines {
     lines: FxHashMap<LineKey, Known>,
     shared: Vec<OrderedLine>,
     loads: usize,
+    processors: CpuSet,
     totals: OrderTotals,
 }
 
@@ -113,6 +114,7 @@ impl OrderedLines {
             lines: FxHashMap::default(),
             shared: Vec::new(),
             loads: 0,
+            processors: CpuSet::default(),
             totals: OrderTotals::default(),
         }
     }
@@ -124,6 +126,7 @@ impl OrderedLines {
         self.totals.rows += 1;
         let executions = 1 + u64::from(access.measured.repeats);
         self.totals.executions = self.totals.executions.saturating_add(executions);
+        self.processors.insert(access.cpu);
         let line_size = self.line_size;
         cut(access, place, line_size, &[], |key, piece| {
             let cost = match Intent::of(access.op) {
@@ -199,6 +202,11 @@ impl OrderedLines {
     /// What was fed.
     pub fn totals(&self) -> OrderTotals {
         self.totals
+    }
+
+    /// Processors that executed something.
+    pub fn processors(&self) -> usize {
+        self.processors.len()
     }
 
     /// The granule that lines are cut by.

@@ -299,3 +299,28 @@ fn endless_instructions_stay_within_the_bound_on_loads() {
     // One load came before the line was shared.
     assert_eq!(kept + line.forgotten_executions(), 9999);
 }
+
+#[test]
+fn the_log_has_each_request_with_its_line_once_and_no_hit() {
+    let mut log = RequestLog::new(LineSize::B64);
+    let wide = Act {
+        size: 16,
+        ..store(2, 56)
+    };
+    let mut rows = Vec::new();
+    for act in [load(1, 0), load(1, 8), wide, wide, store(1, 0), rmw(1, 64)] {
+        let (access, place) = emulated(&act, 3);
+        let first = |line: LineKey| line == key();
+        log.observe(&access, place, first, |row, first| {
+            rows.push(format!("{row} {first}"));
+        });
+    }
+    let expected = [
+        "0,1,1,0x402000,0x7f0000001000,0x7f0000001000,READ_SHAR true",
+        "1,2,2,0x403038,0x7f0000001038,0x7f0000001000,READ_PRIV true",
+        "2,2,2,0x403038,0x7f0000001038,0x7f0000001040,READ_PRIV false",
+        "3,1,1,0x403000,0x7f0000001000,0x7f0000001000,READ_PRIV true",
+        "4,1,1,0x404040,0x7f0000001040,0x7f0000001040,READ_PRIV false",
+    ];
+    assert_eq!(rows, expected);
+}

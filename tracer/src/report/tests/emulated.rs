@@ -1,0 +1,123 @@
+//! The report of an emulated run: every access, in order.
+
+use expect_test::expect;
+
+use super::{check, plain, two_counters};
+use crate::{
+    access::{Access, Basis, CostUnit, Cpu, Measured, Op, Pid, Tid},
+    analysis::AnalysisOptions,
+    event::Batch,
+    finding::Thresholds,
+    pipeline::Pipeline,
+    report::{
+        OrderFacts, RunFacts, build,
+        fixture::{LINE, facts},
+        model::Report,
+        text::{self, TextOptions},
+    },
+};
+
+/// Two threads in turn, 500 times each; thread n reads and then writes at `addresses[n]`, eight times while it has the
+/// line. The first of them touches some lines of its own before.
+fn run(addresses: [u64; 2]) -> Report {
+    let mut batch = Batch::default();
+    let mut add = |thread: usize, op: Op, addr: u64, repeats: u32| {
+        let codes = [[0x401130, 0x401136], [0x401160, 0x401166]];
+        batch.accesses.push(Access {
+            time_ns: batch.accesses.len() as u64 * 1000,
+            addr,
+            ip: codes[thread][usize::from(op.stores())],
+            cost_ns: 0,
+            pid: Pid(4000),
+            tid: Tid(4001 + thread as u32),
+            cpu: Cpu(thread as u32),
+            size: 8,
+            op,
+            basis: Basis::Emulated,
+            locked: false,
+            kernel: false,
+            measured: Measured {
+                repeats,
+                ..Measured::default()
+            },
+        });
+    };
+    for line in 0..100 {
+        add(0, Op::Store, 0x50_0000 + line * 64, 0);
+    }
+    for _ in 0..500 {
+        for (thread, addr) in addresses.into_iter().enumerate() {
+            add(thread, Op::Load, addr, 7);
+            add(thread, Op::Store, addr, 7);
+        }
+    }
+    let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
+    pipeline.feed(&batch);
+    let run = RunFacts {
+        sources: vec!["emulate".to_owned()],
+        frequency_hz: None,
+        totals: pipeline.totals(),
+        lines: Some(pipeline.lines()),
+        shared_lines: Some(pipeline.shared_lines()),
+        cost_unit: CostUnit::Transactions,
+        order: Some(OrderFacts {
+            totals: pipeline.ordered().totals(),
+            processors: pipeline.ordered().processors(),
+        }),
+        ..facts()
+    };
+    let (_, names) = two_counters();
+    let (judgements, pairs) = (pipeline.judge(), pipeline.pairs());
+    build(&judgements, &pairs, &names, &pipeline.tally, &run, &[])
+}
+
+#[test]
+fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
+    let report = run([LINE, LINE + 8]);
+    check(&report, &expect![[r#""#]]);
+    let finding = &report.findings[0];
+    assert_eq!(
+        (finding.kind.as_str(), finding.confidence.as_str()),
+        ("false-sharing", "confirmed")
+    );
+    let handoffs = finding.handoffs.as_ref().expect("all were seen");
+    assert_eq!((handoffs.observed, handoffs.truly), (999, Some(0)));
+    assert_eq!((handoffs.per_s, handoffs.at_least_per_s), (None, None));
+    for row in &finding.accesses {
+        assert_eq!(
+            (row.basis.as_str(), row.count, row.trapped),
+            ("emulated", 4000, 0)
+        );
+    }
+    assert_eq!((report.run.samples, report.run.accesses), (16_100, 16_100));
+    // 2 for each line of the first thread and its two requests there, 8 for each turn after.
+    let order = report.run.order.as_ref().expect("emulated");
+    assert_eq!(
+        (order.processors, order.transactions),
+        (2, 200 + 4 + 999 * 8)
+    );
+    assert_eq!(report.run.cost_unit, "transactions");
+    let pair = &report.pairs[0];
+    assert!(pair.complete_order && pair.hint.is_some());
+    assert_eq!(pair.count + report.pairs[1].count, 8000 - 8);
+}
+
+#[test]
+fn counters_apart_are_no_finding_and_none_was_missed() {
+    let report = run([LINE, LINE + 64]);
+    assert!(report.findings.is_empty() && report.pairs.is_empty());
+    assert_eq!(
+        report.run.order.as_ref().map(|order| order.transactions),
+        Some(208)
+    );
+    let text = plain(&report);
+    assert!(text.contains("no such line was missed"), "{text}");
+    for word in ["sample", "window", "PMU", "Hz"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+    let pairs = text::render_pairs(&report, TextOptions::default());
+    assert!(
+        pairs.contains("No line that several processors touch"),
+        "{pairs}"
+    );
+}
