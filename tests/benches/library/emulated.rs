@@ -73,7 +73,6 @@ fn batch(number: u64, random: &mut Random) -> Batch {
 
 fn access(turn: u64, random: &mut Random) -> Access {
     let thread = random.below(THREADS);
-    let code = random.skewed(2000);
     let (addr, op) = match random.below(20) {
         // A hot line for each pair of threads: its own word.
         0 => (SHARED + thread * 8, Op::Rmw),
@@ -85,6 +84,8 @@ fn access(turn: u64, random: &mut Random) -> Access {
             (own, if n < 15 { Op::Load } else { Op::Store })
         }
     };
+    // An instruction is about few lines, as in programs.
+    let code = addr / 64 % 512 * 2 + u64::from(op.stores());
     Access {
         time_ns: turn * 20,
         addr,

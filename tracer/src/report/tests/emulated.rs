@@ -74,7 +74,9 @@ fn run(addresses: [u64; 2]) -> Report {
 #[test]
 fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
     let report = run([LINE, LINE + 8]);
-    check(&report, &expect![[r#"
+    check(
+        &report,
+        &expect![[r#"
         Threads fight over 1 cache line, by false sharing. It took 97.5 % of the coherence transactions.
         Looked at demo (pid 4000) for 5.0 s by emulate, emulated: every access of the program, in order; 2
         processors: 16,100 memory accesses, 8,196 coherence transactions on 101 cache lines, 1 of them used
@@ -131,7 +133,8 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
           - Threads ran in parallel, but met each other as the emulator let them: on the machine they may
             take turns more or less often. What the kernel reads and writes of the program's memory was not
             seen.
-    "#]]);
+    "#]],
+    );
     let finding = &report.findings[0];
     assert_eq!(
         (finding.kind.as_str(), finding.confidence.as_str()),
