@@ -64,8 +64,8 @@ impl Stream {
     fn pipelines(&self) -> [Pipeline; 2] {
         let options = AnalysisOptions::default();
         let spill = SpillOptions {
-            budget: Budget(1 << 16),
-            directories: vec![std::env::temp_dir()],
+            budget: Budget(1 << 26),
+            directories: Vec::new(),
             threads: 2,
         };
         [
