@@ -7,9 +7,10 @@
 --   line            key of the line                                       report: findings[].line.key
 --   mapping         what is mapped there
 --   threads         threads that touch it, in samples or windows          report: different accesses[].threads[]
---   accesses        accesses in samples, one per instruction and sample   report: sum of accesses[].count
+--   accesses        accesses in samples, one per instruction and sample; of emulated runs, executions
+--                                                                         report: sum of accesses[].count
 --   stores          of those, stores and read-modify-writes               report: the same of op store and rmw
---   samples         samples with an access to it
+--   samples         samples with an access to it; of emulated runs, executions
 --   stalled         accesses that a sample found waiting, or a PMU with a latency   report: findings[].cost.samples
 --   cost_ns         sampled time that was spent waiting for it, ns; cycles where meta.json's cost_unit says so
 --   trapped         accesses in watch windows                             report: sum of accesses[].trapped
@@ -20,15 +21,17 @@
 --   byte_map        each byte of the line: C common, P private, r only read, . untouched
 
 WITH touches AS (
-    SELECT line, slice, tid, start, bytes, op IN (1, 2) AS stores, count(*) AS accesses
-    FROM on_lines WHERE basis <> 3 AND op <> 3
+    SELECT line, slice, tid, start, bytes, op IN (1, 2) AS stores, sum(executions)::BIGINT AS accesses
+    FROM on_lines WHERE basis <> 3 AND op NOT IN (3, 5)
     GROUP BY ALL
 ), sampled AS (
-    SELECT line, any_value(mapping) AS mapping, count(*) AS accesses, count(*) FILTER (op IN (1, 2)) AS stores,
-        count(DISTINCT (tid, cpu, time_ns)) AS samples,
+    SELECT line, any_value(mapping) AS mapping, sum(executions)::BIGINT AS accesses,
+        coalesce(sum(executions) FILTER (op IN (1, 2)), 0)::BIGINT AS stores,
+        (count(DISTINCT (tid, cpu, time_ns)) FILTER (basis <> 5)
+            + coalesce(sum(executions) FILTER (basis = 5), 0))::BIGINT AS samples,
         count(*) FILTER (basis = 0 OR (basis = 4 AND latency > 0)) AS stalled,
         sum(cost_ns)::BIGINT AS cost_ns
-    FROM on_lines WHERE basis <> 3 AND op <> 3
+    FROM on_lines WHERE basis <> 3 AND op NOT IN (3, 5)
     GROUP BY line
     HAVING count(DISTINCT tid) > 1 AND bool_or(op IN (1, 2))
 ), trapped AS (

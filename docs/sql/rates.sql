@@ -4,7 +4,8 @@
 --
 --   line, mapping         the line and what is mapped there
 --   slice                 number of the time slice: time_ns // slice_ns; a window is in the slice in which it opens
---   accesses, stores      in samples, one per instruction and sample     over the run: false_sharing.sql
+--   accesses, stores      in samples, one per instruction and sample; of emulated runs, executions,
+--                         by the emulator's time                       over the run: false_sharing.sql
 --   sampled_per_s         sampled accesses per second of the slice
 --   sampled_stores_per_s  sampled stores per second of the slice
 --   windows               watch windows on the line that saw an access
@@ -15,8 +16,9 @@
 --   trapped_stores_per_s
 
 WITH sampled AS (
-    SELECT line, slice, any_value(mapping) AS mapping, count(*) AS accesses, count(*) FILTER (op IN (1, 2)) AS stores
-    FROM on_lines WHERE basis <> 3 AND op <> 3
+    SELECT line, slice, any_value(mapping) AS mapping, sum(executions)::BIGINT AS accesses,
+        coalesce(sum(executions) FILTER (op IN (1, 2)), 0)::BIGINT AS stores
+    FROM on_lines WHERE basis <> 3 AND op NOT IN (3, 5)
     GROUP BY line, slice
 ), by_window AS (
     SELECT line, window_seq, any_value(mapping) AS mapping, count(*) AS trapped, count(*) FILTER (stores) AS trapped_stores

@@ -14,12 +14,14 @@
 --              memory by address
 --   on_lines   placed, cut into lines: `line` is the key that reports print, `start` the first byte in it, `bytes`
 --              how many
+--              `executions` is how many executions a row stands for: 1, but for emulated runs
 --   steps      accesses of watch windows in their order (window_seq, seq), with what the coherence protocol makes of
 --              each; plain columns, so that `COPY steps TO 'steps.parquet'` gives them to any engine
 --
 -- Exact, but for two things that a report does: it forgets the mappings of a process whose first thread ended before
 -- anything else was seen of it, and it places by its physical address, where that was recorded, what no mapping covers.
--- (`attach`, which cannot sort, keeps 57,000 lines.)
+-- (`attach`, which cannot sort, keeps 57,000 lines.) Costs of emulated accesses are messages, which follow from the order
+-- and are in no row; requests and pairs of emulated runs are not in `steps`: `cohtrace log` and `cohtrace pairs` tell.
 
 SET VARIABLE line_bytes = coalesce(getvariable('line_bytes'), 64);
 SET VARIABLE slice_ns = coalesce(getvariable('slice_ns'), 100000000);
@@ -41,7 +43,10 @@ SET VARIABLE windows = (
         0::UBIGINT AS addr1, 0::UINTEGER AS pid1, 0::UTINYINT AS len1, 0::UBIGINT AS addr2, 0::UINTEGER AS pid2,
         0::UTINYINT AS len2, 0::UBIGINT AS addr3, 0::UINTEGER AS pid3, 0::UTINYINT AS len3 WHERE false')
     FROM glob('windows/*.parquet'));
-CREATE OR REPLACE TEMP VIEW accesses AS FROM 'accesses/*.parquet';
+-- A row of an emulated run stands for several executions; older sessions have no such column. Every other row is one.
+CREATE OR REPLACE TEMP VIEW accesses AS
+SELECT *, (1 + coalesce(repeats, 0))::BIGINT AS executions FROM (
+    FROM 'accesses/*.parquet' UNION ALL BY NAME SELECT NULL::UINTEGER AS repeats WHERE false);
 CREATE OR REPLACE TEMP VIEW mappings AS FROM query(getvariable('mappings'));
 CREATE OR REPLACE TEMP VIEW tasks AS FROM query(getvariable('tasks'));
 CREATE OR REPLACE TEMP VIEW windows AS FROM query(getvariable('windows'));

@@ -1,7 +1,7 @@
 -- Which thread touches which bytes of which line, by time slice. After session.sql; lines of several threads only.
 --
 --   line        key of the line            slice      number of the time slice: time_ns // slice_ns
---   pid, tid    who                        accesses   accesses in samples, stores: of those, stores
+--   pid, tid    who                        accesses   accesses in samples (executions, if emulated), stores: of those, stores
 --   cost_ns     sampled time spent waiting, ns
 --   byte_map    each byte of the line: r read, w stored, m both, . untouched by this thread in this slice
 --
@@ -9,8 +9,9 @@
 -- `cohtrace report --json` (findings[].accesses[].count) with that thread.
 
 WITH touches AS (
-    SELECT line, slice, pid, tid, start, bytes, op IN (1, 2) AS stores, count(*) AS accesses, sum(cost_ns) AS cost_ns
-    FROM on_lines WHERE basis <> 3 AND op <> 3
+    SELECT line, slice, pid, tid, start, bytes, op IN (1, 2) AS stores, sum(executions)::BIGINT AS accesses,
+        sum(cost_ns) AS cost_ns
+    FROM on_lines WHERE basis <> 3 AND op NOT IN (3, 5)
     GROUP BY ALL
 ), shared AS (
     SELECT line FROM touches GROUP BY line HAVING count(DISTINCT tid) > 1 AND bool_or(stores)

@@ -114,16 +114,20 @@ fn batch() -> Batch {
         tid: Tid(8 + (n % 2) as u32),
         cpu: Cpu((n % 2) as u32),
         size: 8,
-        op: [Op::Load, Op::Store, Op::Rmw][(n % 3) as usize],
+        op: [Op::Load, Op::Store, Op::Rmw, Op::PrefetchOwn][(n % 4) as usize],
         basis: [
             Basis::Stalled,
             Basis::Decoded,
             Basis::Harvested,
             Basis::Trapped,
-        ][(n % 4) as usize],
+            Basis::Emulated,
+        ][(n % 5) as usize],
         locked: false,
         kernel: n == 30,
-        measured: Measured::default(),
+        measured: Measured {
+            repeats: (n % 7) as u32,
+            ..Measured::default()
+        },
     };
     let context = |kind| Context { time_ns: 900, kind };
     let mapping = Mapping {

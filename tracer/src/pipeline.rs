@@ -6,9 +6,11 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, Basis, LineKey, LineSize, Place},
-    analysis::{AnalysisOptions, LineTable, Totals, WatchBounds, WatchedLines},
+    analysis::{
+        AnalysisOptions, LineTable, OrderBounds, OrderedLines, Totals, WatchBounds, WatchedLines,
+    },
     event::{Allocation, Batch, Context, ContextKind, Due, Tally, WatchTally, Window},
-    finding::{JudgedPair, Judgement, Shown, Thresholds, judge_pairs, shown},
+    finding::{JudgedPair, Judgement, Orders, Shown, Thresholds, judge_pairs, shown},
     heap::HeapIndex,
     space::AddressSpaces,
     spill::{SortedLines, SpillError, SpillOptions},
@@ -31,6 +33,9 @@ pub struct Pipeline {
     pub heap: HeapIndex,
     lines: Lines,
     watched: WatchedLines,
+    ordered: OrderedLines,
+    /// Of the access that is taken, by line.
+    costs: Vec<u32>,
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
     shown: FxHashMap<LineKey, (Shown, u64)>,
     thresholds: Thresholds,
@@ -61,13 +66,16 @@ impl Pipeline {
             heap: HeapIndex::default(),
             lines,
             watched: WatchedLines::new(options.line_size, WatchBounds::default()),
+            ordered: OrderedLines::new(options.line_size, OrderBounds::default()),
+            costs: Vec::new(),
             shown: FxHashMap::default(),
             thresholds,
         }
     }
 
     /// Takes in the next batch, context before accesses of the same time. Trapped accesses are no samples:
-    /// they go to the watched lines, and count there when their window comes.
+    /// they go to the watched lines, and count there when their window comes. Emulated ones are all that there are:
+    /// what the protocol sends for each is its cost, and the tally's samples are their executions.
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
@@ -81,6 +89,12 @@ impl Pipeline {
         for window in &batch.windows {
             self.close(window);
         }
+        if !self.ordered.is_empty() {
+            let executions = self.ordered.totals().executions;
+            self.tally.samples = executions;
+            self.tally.attributed = executions;
+            self.tally.produced = executions.saturating_add(self.tally.lost_total());
+        }
     }
 
     fn take_access(&mut self, access: &Access) {
@@ -88,11 +102,20 @@ impl Pipeline {
         if matches!(place, Place::Private { .. }) {
             self.heap.touch(space, access.addr);
         }
-        if access.basis == Basis::Trapped {
-            self.watched.observe(access, place, space);
-        } else {
-            self.lines.observe(access, place, space);
+        self.costs.clear();
+        match access.basis {
+            Basis::Trapped => {
+                self.watched.observe(access, place, space);
+                return;
+            }
+            Basis::Emulated => {
+                (self.ordered).observe(access, place, space, &mut self.costs);
+                let sent = self.costs.iter().copied().map(u64::from).sum();
+                self.tally.sampled_ns = self.tally.sampled_ns.saturating_add(sent);
+            }
+            Basis::Stalled | Basis::Decoded | Basis::Sampled | Basis::Harvested => {}
         }
+        self.lines.observe(access, place, space, &self.costs);
     }
 
     fn take_context(&mut self, context: &Context) {
@@ -136,7 +159,10 @@ impl Pipeline {
             Lines::Sorting(sorting) => Lines::Judged(JudgedLines::of(
                 sorting.finish()?,
                 line_size,
-                &self.watched,
+                &Orders {
+                    watched: &self.watched,
+                    ordered: &self.ordered,
+                },
                 self.tally.sampled_ns,
                 &self.thresholds,
             )?),
@@ -153,7 +179,11 @@ impl Pipeline {
     /// Judges what was seen so far; ranked by cost. May be asked at any time.
     pub fn judge(&self) -> Vec<Judgement> {
         let sampled_ns = self.tally.sampled_ns;
-        let mut judgements = (self.lines).judge(&self.watched, sampled_ns, &self.thresholds);
+        let orders = Orders {
+            watched: &self.watched,
+            ordered: &self.ordered,
+        };
+        let mut judgements = (self.lines).judge(&orders, sampled_ns, &self.thresholds);
         for judgement in &mut judgements {
             if let Some(watched) = &mut judgement.watched {
                 watched.since_ns = self
@@ -165,10 +195,19 @@ impl Pipeline {
         judgements
     }
 
-    /// Read-then-write pairs of the watched lines, those with a hint first.
+    /// Read-then-write pairs of the watched lines and of those whose order is complete, those with a hint first.
     pub fn pairs(&self) -> Vec<JudgedPair> {
         let sampled = |key| self.lines.sampled(key);
-        judge_pairs(&self.watched, sampled, &self.thresholds.pairs)
+        let orders = Orders {
+            watched: &self.watched,
+            ordered: &self.ordered,
+        };
+        judge_pairs(&orders, sampled, &self.thresholds.pairs)
+    }
+
+    /// What the complete order of an emulated program has shown so far.
+    pub fn ordered(&self) -> &OrderedLines {
+        &self.ordered
     }
 
     /// What watch windows have shown so far.

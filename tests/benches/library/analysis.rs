@@ -6,6 +6,7 @@ use cohtrace::{
     analysis::AnalysisOptions,
     finding::{Judgement, Thresholds},
     pipeline::Pipeline,
+    spill::{Budget, SpillOptions},
 };
 use cohtrace_tests::figures::{Table, spread};
 
@@ -14,6 +15,7 @@ use crate::input::Input;
 /// Feeds the inputs in turns, `rounds` times, and prints the table.
 pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
     let mut feed_ns = vec![Vec::new(); inputs.len()];
+    let mut sort_ns = vec![Vec::new(); inputs.len()];
     let mut judge_ms = vec![Vec::new(); inputs.len()];
     let mut lines = vec![(0, 0); inputs.len()];
     for _ in 0..rounds {
@@ -24,6 +26,7 @@ pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
                 pipeline.feed(batch);
             }
             feed_ns[n].push(start.elapsed().as_nanos() as f64 / input.accesses as f64);
+            sort_ns[n].push(sorted(input)?);
             let start = Instant::now();
             let judgements = black_box(pipeline.judge());
             judge_ms[n].push(start.elapsed().as_secs_f64() * 1e3);
@@ -41,6 +44,7 @@ pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
         "lines kept",
         "evicted",
         "feed, ns per access",
+        "sorted and judged by one thread, ns per access",
         "judge at the end, ms",
     ]);
     for (n, input) in inputs.iter().enumerate() {
@@ -49,9 +53,27 @@ pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
             lines[n].0.to_string(),
             lines[n].1.to_string(),
             spread(&feed_ns[n], 1),
+            spread(&sort_ns[n], 1),
             spread(&judge_ms[n], 2),
         ]);
     }
     print!("{table}");
     Ok(())
+}
+
+/// What a report of a recorded stream takes, from the first batch to the judgements, nanoseconds per access.
+fn sorted(input: &Input) -> anyhow::Result<f64> {
+    let spill = SpillOptions {
+        budget: Budget(1 << 30),
+        directories: vec![std::env::temp_dir()],
+        threads: 1,
+    };
+    let mut pipeline = Pipeline::sorted(AnalysisOptions::default(), Thresholds::default(), spill);
+    let start = Instant::now();
+    for batch in &input.batches {
+        pipeline.feed(batch);
+    }
+    pipeline.finish()?;
+    black_box(pipeline.judge());
+    Ok(start.elapsed().as_nanos() as f64 / input.accesses as f64)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cohtrace::{event::Batch, session::SessionReader};
 
-use crate::stream;
+use crate::{emulated, stream};
 
 /// A stream of batches, all in memory.
 pub struct Input {
@@ -22,6 +22,11 @@ impl Input {
     /// The made-up stream with at least that many accesses.
     pub fn made_up(accesses: u64) -> Input {
         Input::new("made up", stream::batches(accesses))
+    }
+
+    /// The made-up stream of an emulated program with at least that many rows.
+    pub fn emulated(rows: u64) -> Input {
+        Input::new("emulated", emulated::batches(rows))
     }
 
     /// Everything in a session.

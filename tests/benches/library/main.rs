@@ -1,5 +1,5 @@
 //! What the library costs per access, without the kernel: `library [recorder|analysis|simulation].. [--rounds N]
-//! [--session NAME.coh]`. The session is measured beside the made-up stream. `library generate --output NAME.coh
+//! [--session NAME.coh]`. The session is measured beside the made-up streams. `library generate --output NAME.coh
 //! [--samples N] [--lines N] [--threads N] [--seed N]` makes a session as long as asked.
 //!
 //! `cargo xtask bench recorder analysis scale` runs it; built with the release settings.
@@ -10,6 +10,7 @@
 
 mod analysis;
 mod decode;
+mod emulated;
 mod generate;
 mod input;
 mod recorder;
@@ -68,7 +69,10 @@ fn main() -> anyhow::Result<()> {
     if names.is_empty() {
         names = vec!["recorder".to_owned(), "analysis".to_owned()];
     }
-    let mut inputs = vec![Input::made_up(MADE_UP_ACCESSES)];
+    let mut inputs = vec![
+        Input::made_up(MADE_UP_ACCESSES),
+        Input::emulated(MADE_UP_ACCESSES),
+    ];
     if let Some(session) = session {
         inputs.push(Input::recorded(&session)?);
     }

@@ -207,3 +207,33 @@ fn rates(answers: &Answers, replayed: &replayed::Replayed) -> usize {
     assert_eq!(watched, expected.collect());
     sampled.len()
 }
+
+/// Executions of an emulated session: the same lines as the report, with the same numbers. Costs are in no table.
+pub fn check_executions(session: &Path, answers: &Answers) -> usize {
+    let replayed = replayed::replay(session);
+    let touched = answers.rows("touched_bytes");
+    let mut lines = 0;
+    for row in answers.rows("false_sharing") {
+        let key = row.text("line");
+        let judged = (replayed.judgements.iter()).find(|judged| judged.key.to_string() == key);
+        let Some(judged) = judged else { continue };
+        assert_eq!(row.number("accesses"), judged.accesses, "{key}");
+        assert_eq!(row.number("samples"), judged.accesses, "{key}");
+        let stores = judged
+            .threads
+            .iter()
+            .map(|thread| thread.stores)
+            .sum::<u64>();
+        assert_eq!(row.number("stores"), stores, "{key}");
+        for thread in &judged.threads {
+            let of_thread = |row: &&Row| {
+                row.text("line") == key && row.number("tid") == u64::from(thread.tid.0)
+            };
+            let slices = touched.iter().filter(of_thread);
+            let accesses = slices.map(|row| row.number("accesses")).sum::<u64>();
+            assert_eq!(accesses, thread.accesses, "{key} {:?}", thread.tid);
+        }
+        lines += 1;
+    }
+    lines
+}

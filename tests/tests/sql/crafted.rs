@@ -280,6 +280,8 @@ pub enum Kind {
     Unshared,
     /// No windows, no trapped accesses, no event of a thread.
     SamplesOnly,
+    /// The same accesses, as an emulator has them: all that there are, each standing for some executions.
+    Emulated,
 }
 
 /// Writes the session, in several segments.
@@ -295,20 +297,24 @@ pub fn write(path: &Path, kind: Kind) {
         let mut context = context(slice, inode);
         let mut accesses = samples(slice, &mut numbers);
         let (trapped, windows) = windows(slice, &mut numbers);
-        if kind == Kind::SamplesOnly {
+        let windowless = matches!(kind, Kind::SamplesOnly | Kind::Emulated);
+        if windowless {
             context.retain(|event| matches!(event.kind, ContextKind::Mapping { .. }));
         } else {
             accesses.extend(trapped);
+        }
+        if kind == Kind::Emulated {
+            for access in &mut accesses {
+                access.basis = Basis::Emulated;
+                access.cost_ns = 0;
+                access.measured.repeats = numbers.next(5) as u32;
+            }
         }
         let stalled = accesses.iter().filter(|access| access.cost_ns > 0).count() as u64;
         let batch = Batch {
             accesses,
             context,
-            windows: if kind == Kind::SamplesOnly {
-                Vec::new()
-            } else {
-                windows
-            },
+            windows: if windowless { Vec::new() } else { windows },
             tally: Tally {
                 produced: 60,
                 samples: 60,

@@ -70,6 +70,43 @@ fn a_session_without_windows_and_tasks_has_sampled_lines_and_no_requests() {
 }
 
 #[test]
+fn rows_of_an_emulated_session_count_as_executions() {
+    let Some(python) = duck::python() else { return };
+    let (_directory, session) = crafted(Kind::Emulated);
+    let answers = duck::ask(&python, &session);
+    let lines = agreement::check_executions(&session, &answers);
+    assert!(lines > 3, "{lines}");
+    // A whole run has a request log, and no window.
+    assert!(answers.rows("request_log").is_empty());
+    let log = replayed::printed(&["log"], &session);
+    let first = log.lines().next().expect("the first access asks");
+    assert!(first.starts_with("0,"), "{first}");
+    let line = answers.rows("false_sharing")[0].text("line");
+    let of_line = replayed::printed(&["log", "--line", &line], &session);
+    let rows = of_line.lines().count();
+    assert!(rows > 0 && rows < log.lines().count(), "{rows}");
+    assert!(of_line.lines().all(|row| log.contains(row)));
+    let sorted = replayed::printed(&["log", "--sort", "line"], &session);
+    assert_eq!(sorted.lines().count(), log.lines().count());
+    // Times, windows and samples are of other sources.
+    let text = replayed::printed(&["report"], &session);
+    assert!(
+        text.contains("emulated: every access of the program, in order"),
+        "{text}"
+    );
+    for word in ["sampled", "window", "Hz", "PMU"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+    let report = replayed::json(&["report", "--json"], &session);
+    assert_eq!(report["run"]["cost_unit"], "transactions");
+    assert!(report["run"]["order"]["transactions"].as_u64() > Some(0));
+    let pairs = replayed::json(&["pairs", "--json"], &session);
+    let pairs = pairs["pairs"].as_array().expect("pairs");
+    assert!(!pairs.is_empty());
+    assert!(pairs.iter().all(|pair| pair["complete_order"] == true));
+}
+
+#[test]
 fn the_footer_of_every_part_tells_other_readers_where_it_is_from() {
     let Some(python) = duck::python() else { return };
     let (_directory, session) = crafted(Kind::Whole);

@@ -3,15 +3,20 @@
 use super::line::{Piece, Slice};
 use crate::access::{Access, LineKey, LineSize, Place};
 
-/// Gives `take` each line that an access touches, with the part on it. Its cost goes to the first. A size of 0
-/// (not known to the decoder) counts as the one byte that is certain.
+/// Gives `take` each line that an access touches, with the part on it. Its cost goes to the first, unless `costs` has
+/// that of each line. A size of 0 (not known to the decoder) counts as the one byte that is certain.
 pub(super) fn cut(
     access: &Access,
     place: Place,
     line_size: LineSize,
+    costs: &[u32],
     mut take: impl FnMut(LineKey, Piece),
 ) {
-    let mut cost_ns = u64::from(access.cost_ns);
+    let mut costs = costs.iter();
+    let mut cost_ns = match costs.next() {
+        Some(cost) => u64::from(*cost),
+        None => u64::from(access.cost_ns),
+    };
     let mut position = place.position();
     let mut remaining = u64::from(access.size).max(1);
     loop {
@@ -24,7 +29,7 @@ pub(super) fn cut(
             cost_ns,
         };
         take(here.line(line_size), piece);
-        cost_ns = 0;
+        cost_ns = costs.next().map_or(0, |cost| u64::from(*cost));
         remaining -= size;
         match position.checked_add(size) {
             Some(next) if remaining > 0 && place.reaches(next) => position = next,

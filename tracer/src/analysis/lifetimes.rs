@@ -23,7 +23,7 @@
 
 use super::window_order::Step;
 use crate::{
-    access::{ByteSet, Cpu, LineSize, Tid},
+    access::{Cpu, LineSize, Tid},
     analysis::small_map::SmallMap,
 };
 
@@ -89,7 +89,7 @@ impl Storers {
 }
 
 /// A copy in a cache.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Life {
     handed_off: bool,
     essential: bool,
@@ -106,18 +106,69 @@ struct Cache {
     storers: Storers,
 }
 
-/// Counts the hand-offs of one window.
-pub(super) fn hand_offs(steps: &[Step], line_size: LineSize) -> HandOffs {
-    let mut found = HandOffs::default();
-    let mut caches: SmallMap<Cpu, Cache> = SmallMap::default();
-    let mut newest_by = [Tid::default(); 128];
-    // What a CPU that has not been here yet has missed: everything.
-    let (mut stored, mut storers) = (0, Storers::Nobody);
-    for step in steps {
-        let (cpu, tid) = (step.access.cpu, step.access.tid);
-        let bytes = step.bytes(line_size);
-        let Some(cache) = caches.slot(cpu, usize::MAX) else {
-            continue;
+/// What the hand-offs must know of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub(super) cpu: Cpu,
+    pub(super) tid: Tid,
+    /// Bytes of the line that it touches; none for a prefetch.
+    pub(super) bytes: u128,
+    /// The line had to be fetched.
+    pub(super) missed: bool,
+    pub(super) stores: bool,
+}
+
+/// The copies of a line and their lives, access by access.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lifetimes {
+    caches: SmallMap<Cpu, Cache>,
+    /// The bytes that each thread was the last to store.
+    newest: SmallMap<Tid, u128>,
+    /// What a CPU that has not been here yet has missed: everything.
+    stored: u128,
+    storers: Storers,
+    /// Of lives that are over.
+    over: HandOffs,
+    /// Stores of these bytes by this thread there change nothing, as long as no other CPU comes.
+    settled: Option<(Cpu, Tid, u128)>,
+}
+
+/// Threads whose bytes were all stored again by others leave the list when it is this long.
+const MOST_STORERS: usize = 16;
+
+impl Lifetimes {
+    /// A line that one thread on one CPU had to itself so far, and these bytes of which it stored.
+    pub(super) fn after(cpu: Cpu, tid: Tid, stored: u128) -> Lifetimes {
+        let mut lifetimes = Lifetimes::default();
+        if let Some(cache) = lifetimes.caches.slot(cpu, usize::MAX) {
+            cache.seen = true;
+            cache.life = Some(Life::default());
+        }
+        if stored != 0 {
+            lifetimes.stored = stored;
+            lifetimes.storers.add(tid);
+            if let Some(newest) = lifetimes.newest.slot(tid, usize::MAX) {
+                *newest = stored;
+            }
+        }
+        lifetimes
+    }
+
+    /// Takes the next access; `true` when it is a hand-off.
+    pub(super) fn take(&mut self, next: &Use) -> bool {
+        let Use {
+            cpu, tid, bytes, ..
+        } = *next;
+        if let Some((by, thread, settled)) = self.settled {
+            if by != cpu {
+                self.settled = None;
+            } else if next.stores && thread == tid && bytes & !settled == 0 && !next.missed {
+                return false;
+            }
+        }
+        let (stored, storers) = (self.stored, self.storers);
+        let Some(cache) = self.caches.slot(cpu, usize::MAX) else {
+            return false;
         };
         if !cache.seen {
             *cache = Cache {
@@ -127,52 +178,101 @@ pub(super) fn hand_offs(steps: &[Step], line_size: LineSize) -> HandOffs {
                 storers,
             };
         }
-        if step.outcome.missed() {
-            cache.life = Some(Life {
-                handed_off: cache.storers.include_another_than(tid),
+        let mut handed_off = false;
+        if next.missed {
+            handed_off = cache.storers.include_another_than(tid);
+            // One that no store ended: a fetch for ownership took the copy.
+            let before = cache.life.replace(Life {
+                handed_off,
                 essential: false,
             });
+            self.over.end(before);
             cache.storers = Storers::Nobody;
         }
-        if uses_anothers(ByteSet(cache.unseen & bytes.0), tid, &newest_by) {
+        let unseen = cache.unseen & bytes;
+        let anothers = |(by, newest): &(Tid, u128)| *by != tid && newest & unseen != 0;
+        if unseen != 0 && self.newest.iter().any(anothers) {
             cache.unseen = 0;
             if let Some(life) = &mut cache.life {
                 life.essential = true;
             }
         } else {
-            cache.unseen &= !bytes.0;
+            cache.unseen &= !bytes;
         }
-        if !step.access.op.stores() {
-            continue;
+        if next.stores {
+            self.store(next);
         }
-        stored |= bytes.0;
-        storers.add(tid);
-        for (n, newest) in newest_by.iter_mut().enumerate() {
-            if bytes.0 >> n & 1 == 1 {
-                *newest = tid;
-            }
+        handed_off
+    }
+
+    fn store(&mut self, next: &Use) {
+        let Use {
+            cpu, tid, bytes, ..
+        } = *next;
+        self.stored |= bytes;
+        self.storers.add(tid);
+        if self.newest.len() > MOST_STORERS {
+            self.newest.retain(|_, newest| *newest != 0);
         }
-        for (_, cache) in caches.iter_mut().filter(|(other, _)| **other != cpu) {
-            cache.unseen |= bytes.0;
+        for newest in self.newest.values_mut() {
+            *newest &= !bytes;
+        }
+        if let Some(newest) = self.newest.slot(tid, usize::MAX) {
+            *newest |= bytes;
+        }
+        for (_, cache) in self.caches.iter_mut().filter(|(other, _)| **other != cpu) {
+            cache.unseen |= bytes;
             cache.storers.add(tid);
-            if let Some(life) = cache.life.take().filter(|life| life.handed_off) {
-                found.truly += u64::from(life.essential);
-                found.falsely += u64::from(!life.essential);
-            }
+            self.over.end(cache.life.take());
         }
+        self.settled = match self.settled {
+            Some((by, thread, settled)) if (by, thread) == (cpu, tid) => {
+                Some((cpu, tid, settled | bytes))
+            }
+            _ => Some((cpu, tid, bytes)),
+        };
     }
-    let open = caches.iter().filter_map(|(_, cache)| cache.life);
-    for life in open.filter(|life| life.handed_off) {
-        found.truly += u64::from(life.essential);
-        found.undecided += u64::from(!life.essential);
+
+    /// The hand-offs so far, those whose copy is still held included.
+    pub(super) fn hand_offs(&self) -> HandOffs {
+        let mut found = self.over;
+        let open = self.caches.iter().filter_map(|(_, cache)| cache.life);
+        for life in open.filter(|life| life.handed_off) {
+            found.truly += u64::from(life.essential);
+            found.undecided += u64::from(!life.essential);
+        }
+        found
     }
-    found
+
+    /// CPUs that accessed the line.
+    pub(super) fn cpus(&self) -> usize {
+        self.caches.len()
+    }
 }
 
-/// Whether another thread stored one of the bytes last.
-fn uses_anothers(bytes: ByteSet, tid: Tid, newest_by: &[Tid; 128]) -> bool {
-    let mut stored_by = newest_by.iter().enumerate();
-    !bytes.is_empty() && stored_by.any(|(n, by)| bytes.0 >> n & 1 == 1 && *by != tid)
+impl HandOffs {
+    /// Counts a copy that is gone.
+    fn end(&mut self, life: Option<Life>) {
+        if let Some(life) = life.filter(|life| life.handed_off) {
+            self.truly += u64::from(life.essential);
+            self.falsely += u64::from(!life.essential);
+        }
+    }
+}
+
+/// Counts the hand-offs of one window.
+pub(super) fn hand_offs(steps: &[Step], line_size: LineSize) -> HandOffs {
+    let mut lifetimes = Lifetimes::default();
+    for step in steps {
+        lifetimes.take(&Use {
+            cpu: step.access.cpu,
+            tid: step.access.tid,
+            bytes: step.bytes(line_size).0,
+            missed: step.outcome.missed(),
+            stores: step.access.op.stores(),
+        });
+    }
+    lifetimes.hand_offs()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::{
         CpuSet, Evidence, PmuCounts, Sharing, SiteCounts,
         order::Order,
         pmu::{MeasuredLine, Taken},
-        site::{Record, SiteKey},
+        site::{Record, SiteKey, executions},
         small_map::SmallMap,
     },
 };
@@ -61,6 +61,8 @@ pub struct Line {
     /// The only thread so far, when `several` is false.
     first: Option<Tid>,
     several: bool,
+    /// It has accesses of an emulator.
+    emulated: bool,
     /// Boxed because few lines are ever shared.
     sharing: Option<Box<Sharing>>,
     /// Boxed because runs without a PMU have none.
@@ -82,6 +84,7 @@ impl Line {
             folded: 0,
             first: None,
             several: false,
+            emulated: false,
             sharing: None,
             measured: None,
         }
@@ -103,7 +106,8 @@ impl Line {
             self.window = slice;
         }
         self.last_slice = self.last_slice.max(slice);
-        self.accesses = self.accesses.saturating_add(1);
+        let executions = executions(access);
+        self.accesses = self.accesses.saturating_add(executions);
         self.cost_ns = self.cost_ns.saturating_add(piece.cost_ns);
         let measured = (access.basis == Basis::Sampled).then(|| {
             let measured = self.measured.get_or_insert_default();
@@ -125,9 +129,17 @@ impl Line {
         if !access.op.touches() {
             return;
         }
-        self.window_cost_ns = self.window_cost_ns.saturating_add(piece.cost_ns);
-        self.stores += u64::from(access.op.stores());
+        if access.op.stores() {
+            self.stores = self.stores.saturating_add(executions);
+        }
         self.several |= *self.first.get_or_insert(access.tid) != access.tid;
+        if access.basis == Basis::Emulated {
+            self.emulated = true;
+            // All are seen, in order, and the ordered lines keep that: nothing depends on when.
+            self.samples = self.samples.saturating_add(executions);
+            return;
+        }
+        self.window_cost_ns = self.window_cost_ns.saturating_add(piece.cost_ns);
         let (time_ns, stores) = (access.time_ns, access.op.stores());
         if (self.order).note(time_ns, access.tid, access.cpu, stores) {
             self.samples += 1;
@@ -228,8 +240,12 @@ impl Line {
     }
 
     /// Shared cost of the closed windows, nanoseconds, plus one for each interleaved sample; `None`
-    /// when no window was interleaved and no load was served by another CPU's cache. Ranks what to keep.
+    /// when no window was interleaved and no load was served by another CPU's cache. Of an emulated line that several
+    /// threads touched, its cost. Ranks what to keep.
     pub(super) fn shared_rank(&self) -> Option<u64> {
+        if self.emulated && self.several {
+            return Some(self.cost_ns.saturating_add(1));
+        }
         let sharing = (self.sharing.as_ref()).filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
         Some((sharing.cost_ns + sharing.weight + sharing.unmet_cost_ns + sharing.unmet) as u64)
     }

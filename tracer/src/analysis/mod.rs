@@ -15,7 +15,9 @@ mod lifetimes;
 mod line;
 mod loads;
 mod order;
+mod ordered;
 mod pair;
+mod pair_flow;
 mod pairs;
 mod pmu;
 mod sharing;
@@ -43,6 +45,7 @@ pub use line::Line;
 pub use loads::{
     Following, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads, TouchedLine,
 };
+pub use ordered::{OrderBounds, OrderCounts, OrderTotals, OrderedLine, OrderedLines, RequestLog};
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use sharing::{Evidence, Sharing};
@@ -51,7 +54,7 @@ pub use simulated::{
     SimulatedTotals,
 };
 pub use simulation::{MOST_PROCESSORS, Simulation};
-pub use site::{Site, SiteCounts};
+pub use site::{Site, SiteCounts, executions};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};
 pub use watched::{WatchBounds, WatchedLines, WatchedTotals};

@@ -17,16 +17,17 @@ use std::cmp::Reverse;
 
 use super::{
     pair::{Instruction, Left, Pair, PairSide},
+    pair_flow::{Flow, PairStep},
     small_map::SmallMap,
-    window_order::{Step, request_log},
+    window_order::Step,
 };
 use crate::{
-    access::{ByteSet, Cpu, LineKey, LineSize, Op, Tid},
-    coherence::{Found, followed_by_ownership},
+    access::{ByteSet, LineSize, Op, Tid},
+    coherence::Found,
 };
 
 /// Loading instructions kept per line; the rarer half leaves beyond it.
-const MAX_LOADS: usize = 256;
+pub(super) const MAX_LOADS: usize = 256;
 
 /// Storing instructions kept per load, likewise.
 const MAX_STORES: usize = 32;
@@ -42,10 +43,9 @@ struct Extent {
 }
 
 impl Extent {
-    fn add(&mut self, step: &Step, line_size: LineSize) {
-        self.first
-            .get_or_insert((step.offset, step.size, step.access.op));
-        self.bytes |= step.bytes(line_size).0;
+    fn add(&mut self, step: &PairStep, line_size: LineSize) {
+        self.first.get_or_insert((step.offset, step.size, step.op));
+        self.bytes |= ByteSet::range(step.offset, u16::from(step.size), line_size).0;
     }
 
     fn side(&self, instruction: Instruction) -> PairSide {
@@ -113,8 +113,8 @@ impl StoreRecord {
         self.watched &= window.watched.0;
     }
 
-    fn note_left(&mut self, store: &Step) {
-        match store.outcome.found {
+    fn note_left(&mut self, store: &PairStep) {
+        match store.found {
             Found::Dirty(_) => self.left.dirty += 1,
             Found::Clean(_) => self.left.clean += 1,
             Found::Shared { others: 0 } | Found::Own => self.left.own += 1,
@@ -127,43 +127,11 @@ impl StoreRecord {
 /// What the pairs must know of a window besides its order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowFacts {
-    pub(super) line: LineKey,
     pub(super) line_size: LineSize,
     pub(super) complete: bool,
     pub(super) watched: ByteSet,
-}
-
-/// The newest step of some kind, and the newest by another CPU than that one's.
-#[derive(Clone, Copy, Debug, Default)]
-struct Newest {
-    newest: Option<(usize, Cpu)>,
-    of_others: Option<usize>,
-}
-
-impl Newest {
-    fn note(&mut self, at: usize, cpu: Cpu) {
-        if let Some((before, by)) = self.newest
-            && by != cpu
-        {
-            self.of_others = Some(before);
-        }
-        self.newest = Some((at, cpu));
-    }
-
-    /// The newest by another CPU.
-    fn besides(&self, cpu: Cpu) -> Option<usize> {
-        match self.newest {
-            Some((at, by)) if by != cpu => Some(at),
-            _ => self.of_others,
-        }
-    }
-}
-
-/// A load that waits for its thread's next access.
-#[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
-    load: Option<usize>,
-    among_readers: bool,
+    /// Loading instructions to keep.
+    pub(super) most_loads: usize,
 }
 
 /// The pairs of one line, window by window.
@@ -177,103 +145,77 @@ impl Pairs {
     /// Adds the pairs of one window.
     pub(super) fn observe(&mut self, steps: &[Step], window: &WindowFacts) {
         let mere = mere_reads(steps);
-        let mut threads: SmallMap<Tid, Waiting> = SmallMap::default();
-        let (mut reads, mut stores, mut readers) =
-            (Newest::default(), Newest::default(), Newest::default());
-        for (at, step) in steps.iter().enumerate() {
-            let (cpu, tid) = (step.access.cpu, step.access.tid);
-            let last_store = stores.newest.map(|(at, _)| at);
-            let among_readers = readers.besides(cpu).is_some_and(|at| Some(at) > last_store);
-            let waiting = threads.slot(tid, usize::MAX).map(std::mem::take);
-            if let Some(from) = waiting.and_then(|waiting| waiting.load) {
-                let among = waiting.is_some_and(|waiting| waiting.among_readers);
-                self.executed(&steps[from], among, window);
-                if step.access.op.stores() {
-                    let since = |newest: &Newest| {
-                        (newest.besides(steps[from].access.cpu)).is_some_and(|other| other > from)
-                    };
-                    let between = Between {
-                        reads: since(&reads),
-                        writes: since(&stores),
-                        mere_reads: since(&readers),
-                    };
-                    self.pair(&steps[from], step, between, window);
-                }
-            }
-            match step.access.op {
-                Op::Load => {
-                    reads.note(at, cpu);
-                    if mere[at] {
-                        readers.note(at, cpu);
-                    }
-                    if let Some(waiting) = threads.slot(tid, usize::MAX) {
-                        waiting.load = Some(at);
-                        waiting.among_readers = among_readers;
-                    }
-                }
-                Op::Rmw => {
-                    self.executed(step, among_readers, window);
-                    self.pair(step, step, Between::default(), window);
-                    stores.note(at, cpu);
-                }
-                Op::Store => stores.note(at, cpu),
-                // Not known to be either: no side of a pair.
-                Op::Prefetch | Op::PrefetchOwn | Op::Unknown => {}
-            }
-        }
-        self.observe_log(steps, window);
-    }
-
-    /// SWIFT's filter on the window's request log.
-    fn observe_log(&mut self, steps: &[Step], window: &WindowFacts) {
-        let log = request_log(steps, window.line);
-        for (load, store) in followed_by_ownership(&log) {
-            let (load, store) = (&steps[load.number as usize], &steps[store.number as usize]);
-            if load.is_known_request() {
-                let record = self.slot(load, store, window);
-                record.global_count += 1;
-                record.note_window(window);
-            }
+        let mut flow = Flow::default();
+        for (step, mere) in steps.iter().zip(mere) {
+            flow.take(&PairStep::of(step), mere, self, window);
         }
     }
 
-    fn load(&mut self, load: &Step, window: &WindowFacts) -> &mut LoadRecord {
-        if self.loads.len() >= MAX_LOADS {
+    /// Loading instructions kept.
+    pub(super) fn loads(&self) -> usize {
+        self.loads.len()
+    }
+
+    fn load(&mut self, load: &PairStep, window: &WindowFacts) -> &mut LoadRecord {
+        if self.loads.len() >= window.most_loads {
             self.forgotten += self.loads.forget_rare(|load| load.executions);
         }
-        let slot = self.loads.slot(instruction(load), usize::MAX);
+        let slot = self.loads.slot(load.instruction, usize::MAX);
         let record = slot.expect("a map without a bound takes every key");
         record.extent.add(load, window.line_size);
         record
     }
 
-    fn slot(&mut self, load: &Step, store: &Step, window: &WindowFacts) -> &mut StoreRecord {
+    fn slot(
+        &mut self,
+        load: &PairStep,
+        store: &PairStep,
+        window: &WindowFacts,
+    ) -> &mut StoreRecord {
         let record = self.load(load, window);
         if record.stores.len() >= MAX_STORES {
             record.stores.forget_rare(StoreRecord::weight);
         }
-        let slot = record.stores.slot(instruction(store), usize::MAX);
+        let slot = record.stores.slot(store.instruction, usize::MAX);
         let record = slot.expect("a map without a bound takes every key");
         record.extent.add(store, window.line_size);
         record
     }
 
-    fn executed(&mut self, load: &Step, among_readers: bool, window: &WindowFacts) {
+    /// All executions of a load that one access stands for; `among_readers` of them came when another CPU had
+    /// merely read the line.
+    pub(super) fn executed(&mut self, load: &PairStep, among_readers: u64, window: &WindowFacts) {
         let record = self.load(load, window);
-        record.executions += 1;
+        record.executions = record.executions.saturating_add(load.executions());
         record.requests += u64::from(load.is_known_request());
-        record.among_readers += u64::from(among_readers);
+        record.among_readers = record.among_readers.saturating_add(among_readers);
     }
 
-    fn pair(&mut self, load: &Step, store: &Step, between: Between, window: &WindowFacts) {
+    /// A store that follows a load; `times` of the executions, of which only the first can have found anything.
+    pub(super) fn pair(
+        &mut self,
+        load: &PairStep,
+        store: &PairStep,
+        between: Between,
+        times: u64,
+        window: &WindowFacts,
+    ) {
         let record = self.slot(load, store, window);
-        record.count += 1;
-        record.same_instruction |= load.access.op == Op::Rmw;
+        record.count = record.count.saturating_add(times);
+        record.same_instruction |= load.op == Op::Rmw;
         record.taken_by_writes += u64::from(between.writes);
         record.taken_by_reads += u64::from(between.reads && !between.writes);
         record.mere_reads += u64::from(between.mere_reads);
         record.note_left(store);
-        record.threads.slot(store.access.tid, MAX_THREADS);
+        record.left.own = record.left.own.saturating_add(times.saturating_sub(1));
+        record.threads.slot(store.tid, MAX_THREADS);
+        record.note_window(window);
+    }
+
+    /// A request for a copy and then one for ownership, adjacent in the line's log: SWIFT's filter.
+    pub(super) fn adjacent(&mut self, load: &PairStep, store: &PairStep, window: &WindowFacts) {
+        let record = self.slot(load, store, window);
+        record.global_count += 1;
         record.note_window(window);
     }
 
@@ -328,18 +270,10 @@ impl LoadRecord {
 
 /// What other CPUs did between load and store.
 #[derive(Clone, Copy, Debug, Default)]
-struct Between {
-    reads: bool,
-    writes: bool,
-    mere_reads: bool,
-}
-
-fn instruction(step: &Step) -> Instruction {
-    Instruction {
-        space: step.space,
-        ip: step.access.ip,
-        kernel: step.access.kernel,
-    }
+pub(super) struct Between {
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    pub(super) mere_reads: bool,
 }
 
 /// For each step, whether it is a load that its thread does not follow with a store. The last load of a

@@ -136,7 +136,9 @@ impl Simulation {
             return;
         }
         let mut pieces = std::mem::take(&mut self.pieces);
-        cut(access, place, self.model.line, |key, _| pieces.push(key));
+        cut(access, place, self.model.line, &[], |key, _| {
+            pieces.push(key)
+        });
         for key in pieces.drain(..) {
             self.serve(cpu, number, key, intent, biased);
         }

@@ -52,6 +52,8 @@ pub struct SiteCounts {
     pub decoded: u32,
     /// Accesses by basis: in the sampled loop.
     pub harvested: u32,
+    /// Executions in an emulator: all of them, no samples.
+    pub emulated: u64,
     /// Accesses trapped in watch windows; no samples, so never added to the others.
     pub trapped: u64,
     /// Accesses by basis: sampled by a PMU, with what it measured.
@@ -63,11 +65,19 @@ pub struct SiteCounts {
 }
 
 impl SiteCounts {
-    /// Sampled accesses of any basis.
+    /// Sampled accesses of any basis, and emulated ones.
     pub fn accesses(&self) -> u64 {
         let by_timer =
             u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested);
-        by_timer + self.pmu.sampled
+        (by_timer + self.pmu.sampled).saturating_add(self.emulated)
+    }
+}
+
+/// What a row of the stream stands for: one access, or the executions of an emulated one.
+pub fn executions(access: &Access) -> u64 {
+    match access.basis {
+        Basis::Emulated => 1 + u64::from(access.measured.repeats),
+        _ => 1,
     }
 }
 
@@ -148,6 +158,7 @@ pub(super) struct Record {
     pub(super) window_exact: u32,
     /// Harvested accesses in the open window.
     pub(super) window_harvested: u32,
+    emulated: u64,
     cost_ns: u64,
     pub(super) cpus: CpuSet,
 }
@@ -155,12 +166,18 @@ pub(super) struct Record {
 impl Record {
     /// Counts one access; `cost_ns` is the part of its cost that belongs to this line.
     pub(super) fn count(&mut self, access: &Access, cost_ns: u64) {
+        if access.basis == Basis::Emulated {
+            self.emulated = self.emulated.saturating_add(executions(access));
+            self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+            self.cpus.insert(access.cpu);
+            return;
+        }
         let (run, window) = match access.basis {
             Basis::Stalled | Basis::Sampled => (&mut self.stalled, &mut self.window_exact),
-            Basis::Decoded | Basis::Emulated => (&mut self.decoded, &mut self.window_exact),
+            Basis::Decoded => (&mut self.decoded, &mut self.window_exact),
             Basis::Harvested => (&mut self.harvested, &mut self.window_harvested),
-            // No sample: the watched lines count it.
-            Basis::Trapped => return,
+            // No sample: the watched lines count it. Emulated ones are counted above.
+            Basis::Trapped | Basis::Emulated => return,
         };
         *run = run.saturating_add(1);
         *window = window.saturating_add(1);
@@ -180,7 +197,9 @@ impl Record {
 
     /// Accesses over the run.
     pub(super) fn accesses(&self) -> u64 {
-        u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested)
+        let by_timer =
+            u64::from(self.stalled) + u64::from(self.decoded) + u64::from(self.harvested);
+        by_timer.saturating_add(self.emulated)
     }
 
     pub(super) fn counts(&self, key: SiteKey, pmu: PmuCounts) -> SiteCounts {
@@ -190,6 +209,7 @@ impl Record {
             stalled: self.stalled.saturating_sub(sampled),
             decoded: self.decoded,
             harvested: self.harvested,
+            emulated: self.emulated,
             trapped: 0,
             pmu,
             cost_ns: self.cost_ns,
@@ -205,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_packed_site_unpacks_to_itself() {
-        for op in [Op::Load, Op::Store, Op::Rmw, Op::Prefetch, Op::Unknown] {
+        for op in Op::ALL {
             for (locked, kernel) in [(false, false), (true, false), (false, true), (true, true)] {
                 let access = Access {
                     time_ns: 1,
@@ -269,6 +289,6 @@ mod tests {
     #[test]
     fn a_site_stays_small() {
         assert_eq!(size_of::<SiteKey>(), 24);
-        assert_eq!(size_of::<(SiteKey, Record)>(), 72);
+        assert_eq!(size_of::<(SiteKey, Record)>(), 80);
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> Site
         stalled: 0,
         decoded,
         harvested: 0,
+        emulated: 0,
         trapped: 0,
         pmu: PmuCounts::default(),
         cost_ns: 0,

@@ -9,7 +9,7 @@ use crate::{
         cut::{cut, slice_of},
         line::{Line, MAX_WINDOW_SLICES, Piece, Slice},
         pmu::is_store_sample,
-        site::SiteKey,
+        site::{SiteKey, executions},
     },
 };
 
@@ -17,7 +17,7 @@ use crate::{
 /// `touches == evicted_touches + Σ accesses of the lines`, and likewise for `cost_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Accesses observed.
+    /// Accesses observed; of emulated ones, executions.
     pub accesses: u64,
     /// The same, with one that crosses lines counted on each.
     pub touches: u64,
@@ -43,7 +43,19 @@ impl Totals {
         self.pmu_stores.sampled - self.pmu_stores.timed
     }
 
-    pub(crate) fn count_pmu(&mut self, access: &Access) {
+    /// Counts an access; all but its touches.
+    pub(crate) fn count(&mut self, access: &Access, costs: &[u32]) {
+        self.accesses = self.accesses.saturating_add(executions(access));
+        self.count_pmu(access);
+        let cost_ns = if costs.is_empty() {
+            u64::from(access.cost_ns)
+        } else {
+            costs.iter().copied().map(u64::from).sum()
+        };
+        self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+    }
+
+    fn count_pmu(&mut self, access: &Access) {
         if is_store_sample(access) {
             self.pmu_stores.count(access);
         } else {
@@ -82,14 +94,16 @@ impl LineTable {
     /// An access that crosses lines touches each of them; its cost goes to the first. A size of 0
     /// (not known to the decoder) counts as the one byte that is certain.
     pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
+        self.observe_costed(access, place, space, &[]);
+    }
+
+    /// The same, with the cost on each line where that is known; none for that of the access.
+    pub fn observe_costed(&mut self, access: &Access, place: Place, space: SpaceId, costs: &[u32]) {
         let line_size = self.options.line_size;
         let slice = slice_of(access.time_ns, self.slice_ns);
         self.newest_slice = self.newest_slice.max(slice);
-        self.totals.accesses += 1;
-        self.totals.count_pmu(access);
-        let cost_ns = u64::from(access.cost_ns);
-        self.totals.cost_ns = self.totals.cost_ns.saturating_add(cost_ns);
-        cut(access, place, line_size, |key, piece| {
+        self.totals.count(access, costs);
+        cut(access, place, line_size, costs, |key, piece| {
             self.observe_piece(access, key, piece, space, slice);
         });
     }
@@ -102,7 +116,7 @@ impl LineTable {
         space: SpaceId,
         slice: Slice,
     ) {
-        self.totals.touches += 1;
+        self.totals.touches = self.totals.touches.saturating_add(executions(access));
         let line = (self.lines.entry(key)).or_insert_with(|| Box::new(Line::new(slice)));
         let before = line.site_count();
         let site = SiteKey::new(access, space, piece.offset, piece.size);

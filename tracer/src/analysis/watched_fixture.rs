@@ -52,7 +52,7 @@ impl Act {
         }
     }
 
-    fn trapped(&self, time_ns: u64) -> Trapped {
+    pub(crate) fn trapped(&self, time_ns: u64) -> Trapped {
         let addr = BASE + u64::from(self.offset);
         let space = SpaceId(0);
         Trapped {

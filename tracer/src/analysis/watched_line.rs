@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     conflict::{Touch, conflicts},
     lifetimes::hand_offs,
-    pairs::{Pairs, WindowFacts},
+    pairs::{MAX_LOADS, Pairs, WindowFacts},
     site::SiteKey,
     small_map::SmallMap,
     window_order::{Step, Trapped, order},
@@ -169,10 +169,10 @@ impl WatchedLine {
         }
         self.counts.hand_offs.add(hand_offs(&steps, self.line_size));
         let facts = WindowFacts {
-            line: self.key,
             line_size: self.line_size,
             complete,
             watched,
+            most_loads: MAX_LOADS,
         };
         self.pairs.observe(&steps, &facts);
     }

@@ -76,7 +76,7 @@ pub enum Command {
     Import(ImportArgs),
     /// Read-then-write pairs of a recorded session: loads that a store to the same line follows.
     ///
-    /// Only watch windows see what follows a load. A pair has a hint when fetching the line for ownership at
+    /// Only watch windows and emulated runs see what follows a load. A pair has a hint when fetching the line for ownership at
     /// the load would save a request; the thresholds are conservative, since a needless fetch takes the line
     /// from its readers.
     #[command(after_help = "Example:\n  \
@@ -107,7 +107,7 @@ pub enum Command {
         cohtrace diff --check good.coh new.coh    in CI: exit code 1 when a finding is there that was not\n\
         Exit codes: 0 ran; 1 new findings, with --check; 2 could not run.")]
     Diff(DiffArgs),
-    /// The request log of a session's watch windows.
+    /// The request log of a session's watch windows, or of an emulated run.
     ///
     /// A row for each access that, by the directory protocol of SWIFT (PPoPP 2005, section 2), leaves its CPU's
     /// cache: number, processor, thread, instruction, target, line, and READ_SHAR (a load that misses) or

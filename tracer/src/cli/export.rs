@@ -137,6 +137,12 @@ fn summary(exported: &Exported, caveats: &[String], path: &Path) -> String {
             exported.left_out
         ));
     }
+    if exported.repeats > 0 {
+        lines.push(format!(
+            "left out {} repeated executions of emulated accesses: a record of perf's stands for one",
+            exported.repeats
+        ));
+    }
     lines.extend(caveats.iter().map(|caveat| format!("note: {caveat}")));
     lines.join("\n") + "\n"
 }

@@ -1,4 +1,4 @@
-//! `log`: the request log of a session's watch windows, as SWIFT prints it.
+//! `log`: the request log of a session, as SWIFT prints it: of its watch windows, or of a whole emulated run.
 
 use std::{fmt::Write as _, process::ExitCode};
 
@@ -10,8 +10,8 @@ use super::{
     report::line_size,
 };
 use crate::{
-    access::Basis,
-    analysis::{Trapped, WindowAccesses},
+    access::{Basis, LineKey},
+    analysis::{RequestLog, Trapped, WindowAccesses},
     coherence::{RequestRow, sort_by_line},
     event::Batch,
     session::SessionReader,
@@ -27,11 +27,12 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
     let mut spaces = AddressSpaces::default();
     let line_size = line_size(args.line_size);
     let mut waiting = WindowAccesses::new(line_size, usize::MAX);
+    // Whether a line is wanted is found out once.
+    let mut emulated: RequestLog<bool> = RequestLog::new(line_size);
+    let asked_for = |key: LineKey| args.line.is_empty() || args.line.contains(&key.to_string());
     let mut batch = Batch::default();
-    let mut kept: Vec<RequestRow> = Vec::new();
+    let mut printer = Printer::new(args.sort);
     let mut known = false;
-    let mut out = String::new();
-    let mut rows = 0;
     let mut number = 0;
     while reader.next_batch(&mut batch)? {
         for due in batch.in_order() {
@@ -39,6 +40,18 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
             let Some((access, space, place)) = spaces.follow(due) else {
                 continue;
             };
+            if access.basis == Basis::Emulated {
+                let mut printed = Ok(());
+                emulated.observe(access, place, asked_for, |mut row, wanted| {
+                    row.number = number;
+                    number += 1;
+                    if *wanted && printed.is_ok() {
+                        known = true;
+                        printed = printer.put(row);
+                    }
+                });
+                printed?;
+            }
             if access.basis == Basis::Trapped {
                 waiting.push(Trapped {
                     access: *access,
@@ -49,45 +62,75 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
         }
         for window in &batch.windows {
             let order = waiting.close(window, |word| spaces.place(word.pid, word.addr).1);
-            let key = order.line.map(|line| line.to_string());
-            let wanted = key.is_some_and(|key| args.line.is_empty() || args.line.contains(&key));
-            let mut requests = order.requests(line_size);
-            for row in &mut requests {
+            let wanted = order.line.is_some_and(asked_for);
+            known |= wanted;
+            for mut row in order.requests(line_size) {
                 // A number is of the whole log, whatever is printed of it.
                 row.number = number;
                 number += 1;
-            }
-            if !wanted {
-                continue;
-            }
-            known = true;
-            if args.sort == LogOrder::Line {
-                kept.extend(requests);
-                continue;
-            }
-            rows += requests.len();
-            for row in requests {
-                let _ = writeln!(out, "{row}");
-            }
-            if rows >= ROWS {
-                output::write_stdout(&out)?;
-                out.clear();
-                rows = 0;
+                if wanted {
+                    printer.put(row)?;
+                }
             }
         }
         batch.clear();
     }
     if !known && !args.line.is_empty() {
         bail!(
-            "{}: no watch window on {}; `cohtrace report --json` says the key of each line",
+            "{}: no watch window on {}, nor an emulated access; `cohtrace report --json` says the key of each line",
             args.session.display(),
             args.line.join(", ")
         );
     }
-    sort_by_line(&mut kept);
-    for row in kept {
-        let _ = writeln!(out, "{row}");
-    }
-    output::write_stdout(&out)?;
+    printer.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints rows as they come, or sorted at the end.
+struct Printer {
+    sort: LogOrder,
+    kept: Vec<RequestRow>,
+    out: String,
+    rows: usize,
+}
+
+impl Printer {
+    fn new(sort: LogOrder) -> Printer {
+        Printer {
+            sort,
+            kept: Vec::new(),
+            out: String::new(),
+            rows: 0,
+        }
+    }
+
+    fn put(&mut self, row: RequestRow) -> Result<()> {
+        if self.sort == LogOrder::Line {
+            self.kept.push(row);
+            return Ok(());
+        }
+        let _ = writeln!(self.out, "{row}");
+        self.rows += 1;
+        if self.rows == ROWS {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        output::write_stdout(&self.out)?;
+        self.out.clear();
+        self.rows = 0;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        let mut kept = std::mem::take(&mut self.kept);
+        sort_by_line(&mut kept);
+        self.sort = LogOrder::Request;
+        for row in kept {
+            self.put(row)?;
+        }
+        self.write()
+    }
 }

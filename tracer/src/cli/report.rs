@@ -22,7 +22,7 @@ use crate::{
     module::ModuleStore,
     names::Resolver,
     pipeline::Pipeline,
-    report::{self, HeapFacts, RunFacts, WatchFacts, load_hints, model},
+    report::{self, HeapFacts, OrderFacts, RunFacts, WatchFacts, load_hints, model},
     session::{Meta, SessionReader},
     spill::{Budget, SpillOptions},
 };
@@ -189,6 +189,11 @@ pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) ->
 
 /// What the report says of a run.
 pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
+    let ordered = pipeline.ordered();
+    let order = (!ordered.is_empty()).then(|| OrderFacts {
+        totals: ordered.totals(),
+        processors: ordered.processors(),
+    });
     RunFacts {
         sources: run.sources.clone(),
         started_ns: run.started_ns,
@@ -204,7 +209,13 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
         lines: Some(pipeline.lines()),
         shared_lines: Some(pipeline.shared_lines()),
         thresholds: *pipeline.thresholds(),
-        cost_unit: run.cost_unit,
+        // The pipeline counts what it cannot read: of emulated accesses no recording has a cost.
+        cost_unit: if order.is_some() {
+            CostUnit::Transactions
+        } else {
+            run.cost_unit
+        },
+        order,
     }
 }
 

@@ -28,8 +28,8 @@ pub mod trap;
 mod walk;
 mod window;
 
-pub use fetched::{Before, CodeOperand, CodeRead, reads};
 pub use assembly::{Assembly, Reference, Symbol, assembly};
+pub use fetched::{Before, CodeOperand, CodeRead, reads};
 pub use function::{CallConvention, FunctionCode};
 pub use load_class::{LoadedInto, loaded_into};
 pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};

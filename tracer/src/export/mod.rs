@@ -15,7 +15,8 @@
 //!
 //! Loads and read-modify-writes belong to the event `SOURCE/mem-loads/`, stores to `SOURCE/mem-stores/`, for the
 //! name of the source; what is neither is with the loads.
-//! The format has no place for an access's size and basis, for watch windows, allocations, stacks and
+//! The format has no place for an access's size and basis, for the executions that an emulated access stands for (its
+//! PERIOD is 1), for watch windows, allocations, stacks and
 //! thread-local storage: they are not exported. Records are in the order of time, and after each batch a
 //! `PERF_RECORD_FINISHED_ROUND` lets readers give out what they hold.
 

@@ -32,6 +32,8 @@ pub struct Exported {
     pub context: u64,
     /// Accesses left out: of CPUs whose number no kernel has.
     pub left_out: u64,
+    /// Further executions that emulated accesses stand for: a record is of one.
+    pub repeats: u64,
     /// Other events that the format has no record for: windows, allocations, stacks, thread-local storage.
     pub not_exported: u64,
 }
@@ -112,6 +114,8 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         let (first, last) = self.seen.times.unwrap_or((access.time_ns, access.time_ns));
         self.seen.times = Some((first.min(access.time_ns), last.max(access.time_ns)));
         self.counts.accesses += 1;
+        let repeats = u64::from(access.measured.repeats);
+        self.counts.repeats = self.counts.repeats.saturating_add(repeats);
         self.flush_when_full()
     }
 

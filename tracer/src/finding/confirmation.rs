@@ -19,7 +19,8 @@ use crate::analysis::Evidence;
 pub enum Confidence {
     /// By samples alone.
     Sampled,
-    /// By windows, which saw the stores and touches that prove it, in order.
+    /// By windows, which saw the stores and touches that prove it, in order; or by a source that saw every access of
+    /// the run, in order.
     Confirmed,
 }
 

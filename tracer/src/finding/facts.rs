@@ -76,7 +76,8 @@ pub(super) fn facts(
     if weak {
         facts.push(Fact::HarvestedOnly);
     }
-    if evidence.stores == 0 && evidence.pmu_loads.hitm() == 0 {
+    let emulated = sites.iter().any(|site| site.emulated > 0);
+    if evidence.stores == 0 && evidence.pmu_loads.hitm() == 0 && !emulated {
         facts.push(Fact::NoStoreSeen);
     }
     if sharing.unstored_cost_ns > 0.0 {

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{Hint, PairThresholds, hint};
+use super::{Hint, Orders, PairThresholds, hint};
 use crate::{
     access::{ByteSet, LineKey},
-    analysis::{Pair, WatchedLines},
+    analysis::Pair,
 };
 
 /// A pair that was seen fewer times is left out: it may be the end of one phase and the start of another.
@@ -22,25 +22,37 @@ pub struct JudgedPair {
     pub hint: Hint,
 }
 
-/// Judges the pairs of every watched line: those with a hint first, then by how often the windows saw them.
-/// `sampled` says which bytes of a line samples saw accessed.
+/// Pairs that are kept at most; a whole program may have millions.
+const MOST_KEPT: usize = 10_000;
+
+/// Judges the pairs of every line whose order is known: those with a hint first, then by how often they were seen.
+/// `sampled` says which bytes of a watched line samples saw accessed. At most 10,000; the rest has the last ranks.
 pub fn judge_pairs(
-    watched: &WatchedLines,
+    orders: &Orders<'_>,
     sampled: impl Fn(LineKey) -> ByteSet,
     limits: &PairThresholds,
 ) -> Vec<JudgedPair> {
-    let mut judged: Vec<JudgedPair> = watched
-        .lines()
-        .flat_map(|line| {
-            let pairs = line.pairs(sampled(line.key())).into_iter();
-            pairs.map(|pair| JudgedPair {
-                line: line.key(),
-                hint: hint(&pair, limits),
-                pair,
-            })
-        })
-        .filter(|judged| judged.pair.count >= LEAST_COUNT)
-        .collect();
+    let line_size = orders.ordered.line_size();
+    let watched =
+        (orders.watched.lines()).map(|line| (line.key(), line.pairs(sampled(line.key()))));
+    let ordered = (orders.ordered.shared()).map(|line| (line.key(), line.pairs(line_size)));
+    let mut judged: Vec<JudgedPair> = Vec::new();
+    for (line, pairs) in watched.chain(ordered) {
+        let often = pairs.into_iter().filter(|pair| pair.count >= LEAST_COUNT);
+        judged.extend(often.map(|pair| JudgedPair {
+            line,
+            hint: hint(&pair, limits),
+            pair,
+        }));
+        if judged.len() > 2 * MOST_KEPT {
+            rank(&mut judged);
+        }
+    }
+    rank(&mut judged);
+    judged
+}
+
+fn rank(judged: &mut Vec<JudgedPair>) {
     judged.sort_by_key(|judged| {
         let pair = &judged.pair;
         (
@@ -52,5 +64,5 @@ pub fn judge_pairs(
             pair.store.instruction,
         )
     });
-    judged
+    judged.truncate(MOST_KEPT);
 }

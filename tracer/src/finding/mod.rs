@@ -5,6 +5,7 @@
 //! [`Thresholds`]. A finding is never made of one thread or of loads only. [`shown`] judges a line by its
 //! watch windows, [`hint`] a load by the store that follows it; [`choose`] finds the loads whose hints save messages.
 
+mod complete;
 mod confirmation;
 mod facts;
 mod false_sharing;
@@ -18,6 +19,8 @@ mod thresholds;
 mod true_sharing;
 mod watched;
 
+#[cfg(test)]
+mod complete_shapes;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
@@ -50,8 +53,8 @@ pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 use crate::{
     access::{LineKey, LineSize, Pid, Tid},
     analysis::{
-        CpuSet, Evidence, Line, LineTable, PmuCounts, SiteCounts, WatchedCounts, WatchedLine,
-        WatchedLines,
+        CpuSet, Evidence, Line, LineTable, OrderBounds, OrderCounts, OrderedLines, PmuCounts,
+        SiteCounts, WatchedCounts, WatchedLine, WatchedLines,
     },
 };
 use confirmation::Opinion;
@@ -79,6 +82,15 @@ pub struct Model<'a> {
     pub line_size: LineSize,
     /// Limits.
     pub thresholds: &'a Thresholds,
+}
+
+/// Where the order of a line's accesses is known: from watch windows, or of the whole run.
+#[derive(Clone, Copy, Debug)]
+pub struct Orders<'a> {
+    /// Lines that windows watched.
+    pub watched: &'a WatchedLines,
+    /// Lines of an emulated program.
+    pub ordered: &'a OrderedLines,
 }
 
 /// What is known of a line from watch windows.
@@ -146,6 +158,8 @@ pub struct Judgement {
     pub confidence: Confidence,
     /// What windows on it saw; `None` when there was none.
     pub watched: Option<Watched>,
+    /// What the complete order of its accesses shows, where a source has that.
+    pub order: Option<OrderCounts>,
     /// Sampled time spent waiting for the line, nanoseconds.
     pub cost_ns: u64,
     /// The part of it that counts as sharing: by windows, times their interleaving. Ranks findings.
@@ -188,6 +202,7 @@ struct Candidate<'a> {
     evidence: Evidence,
     opinion: Opinion,
     watched: Option<(&'a WatchedLine, WatchVerdict)>,
+    order: Option<OrderCounts>,
 }
 
 /// Judges every line: findings first, highest shared cost first; then those that other CPUs' caches served, whose
@@ -199,9 +214,24 @@ pub fn judge_all(
     sampled_ns: u64,
     thresholds: &Thresholds,
 ) -> Vec<Judgement> {
+    let ordered = OrderedLines::new(table.line_size(), OrderBounds::default());
+    let orders = Orders {
+        watched,
+        ordered: &ordered,
+    };
+    judge_table(table, &orders, sampled_ns, thresholds)
+}
+
+/// The same for lines whose order may be known otherwise than by windows.
+pub fn judge_table(
+    table: &LineTable,
+    orders: &Orders<'_>,
+    sampled_ns: u64,
+    thresholds: &Thresholds,
+) -> Vec<Judgement> {
     let untimed_stores = table.totals().untimed_stores();
     let mut ranking = Ranking::new(
-        watched,
+        orders,
         table.line_size(),
         sampled_ns,
         untimed_stores,
@@ -213,13 +243,20 @@ pub fn judge_all(
     ranking.judgements()
 }
 
-fn judge<'a>(
-    key: LineKey,
-    line: &'a Line,
-    watched: Option<&'a WatchedLine>,
-    model: &Model,
-) -> Candidate<'a> {
-    let evidence = line.evidence(model.line_size);
+fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -> Candidate<'a> {
+    let mut evidence = line.evidence(model.line_size);
+    if let Some(ordered) = orders.ordered.get(key) {
+        let order = ordered.counts();
+        evidence.sharing = complete::sharing(&order, &evidence);
+        return Candidate {
+            key,
+            line,
+            opinion: complete::opinion(&order, &evidence, model),
+            evidence,
+            watched: None,
+            order: Some(order),
+        };
+    }
     let kind = |evidence: &Evidence| FINDERS.iter().find_map(|f| f.judge(evidence, model));
     let certain = kind(&evidence);
     // What holds only if an access of unknown size is small, or only if it is large, is no verdict.
@@ -227,6 +264,7 @@ fn judge<'a>(
     let undecided = certain.is_some() && verdict.is_none();
     let standing = standing::standing(&evidence, verdict, undecided, model);
     let sampled = Opinion::sampled(verdict, standing, &evidence);
+    let watched = orders.watched.get(key);
     let watched = watched.map(|line| (line, shown(line, &model.thresholds.watch)));
     let opinion = match &watched {
         Some((_, verdict)) => sampled.hear(verdict, &evidence, model),
@@ -238,6 +276,7 @@ fn judge<'a>(
         evidence,
         opinion,
         watched,
+        order: None,
     }
 }
 
@@ -299,6 +338,7 @@ impl Candidate<'_> {
                 counts: line.counts().clone(),
                 since_ns: None,
             }),
+            order: self.order,
             cost_ns,
             shared_cost_ns: shared_cost_ns.round() as u64,
             shared_share: model.share(shared_cost_ns),
@@ -329,6 +369,7 @@ fn add_trapped(sites: &mut Vec<SiteCounts>, watched: &WatchedLine) {
                 stalled: 0,
                 decoded: 0,
                 harvested: 0,
+                emulated: 0,
                 trapped: trapped.trapped,
                 pmu: PmuCounts::default(),
                 cost_ns: 0,

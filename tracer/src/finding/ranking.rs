@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{Judgement, Model, Standing, Thresholds, judge, worth_listing};
+use super::{Judgement, Model, Orders, Standing, Thresholds, judge, worth_listing};
 use crate::{
     access::{LineKey, LineSize},
-    analysis::{Line, WatchedLines},
+    analysis::Line,
 };
 
 /// Orders what is no finding: highest cost first.
@@ -14,7 +14,7 @@ type ListedRank = (Reverse<(u64, u64)>, LineKey);
 /// Findings, and the costliest of the other lines, among those seen so far.
 #[derive(Debug)]
 pub struct Ranking<'a> {
-    watched: &'a WatchedLines,
+    orders: Orders<'a>,
     model: Model<'a>,
     /// Shared cost, weight.
     findings: Vec<([f64; 2], Judgement)>,
@@ -28,14 +28,14 @@ pub struct Ranking<'a> {
 impl<'a> Ranking<'a> {
     /// Nothing seen yet. `sampled_ns` and `untimed_stores` are of the whole run, as in [`Model`].
     pub fn new(
-        watched: &'a WatchedLines,
+        orders: &Orders<'a>,
         line_size: LineSize,
         sampled_ns: u64,
         untimed_stores: u64,
         thresholds: &'a Thresholds,
     ) -> Ranking<'a> {
         Ranking {
-            watched,
+            orders: *orders,
             model: Model {
                 sampled_ns,
                 untimed_stores,
@@ -55,7 +55,7 @@ impl<'a> Ranking<'a> {
             return;
         }
         let model = self.model;
-        let candidate = judge(key, line, self.watched.get(key), &model);
+        let candidate = judge(key, line, &self.orders, &model);
         let evidence = &candidate.evidence;
         let rank = [candidate.opinion.shared_cost_ns, evidence.sharing.weight];
         if candidate.opinion.standing == Standing::Significant {

@@ -41,6 +41,10 @@ pub enum Reason {
     ServedApart,
     /// Watch windows saw every access to it for long enough, and no sharing.
     Contradicted,
+    /// Every access was seen, and none stores.
+    ReadOnly,
+    /// Every access was seen, and the line went from one CPU to another too few times for anything but phases.
+    HardlyHandedOff,
 }
 
 impl Standing {

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, ByteSet, LineKey, LineSize, Place, SpaceId},
-    analysis::{Line, LineTable, Totals, WatchedLines},
-    finding::{Judgement, Ranking, Thresholds, judge_all},
+    analysis::{Line, LineTable, Totals},
+    finding::{Judgement, Orders, Ranking, Thresholds, judge_table},
     spill::{FedLines, SortedLines, SpillError},
 };
 
@@ -39,10 +39,11 @@ struct Seen<'a> {
 }
 
 impl Lines {
-    pub(super) fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
+    /// `costs` as in [`LineTable::observe_costed`].
+    pub(super) fn observe(&mut self, access: &Access, place: Place, space: SpaceId, costs: &[u32]) {
         match self {
-            Lines::Table(table) => table.observe(access, place, space),
-            Lines::Sorting(sorting) => sorting.observe(access, place, space),
+            Lines::Table(table) => table.observe_costed(access, place, space, costs),
+            Lines::Sorting(sorting) => sorting.observe_costed(access, place, space, costs),
             // Judged is judged: there is no line to add to any more.
             Lines::Judged(_) => {}
         }
@@ -51,12 +52,12 @@ impl Lines {
     /// Nothing from a sort that has not ended.
     pub(super) fn judge(
         &self,
-        watched: &WatchedLines,
+        orders: &Orders<'_>,
         sampled_ns: u64,
         thresholds: &Thresholds,
     ) -> Vec<Judgement> {
         match self {
-            Lines::Table(table) => judge_all(table, watched, sampled_ns, thresholds),
+            Lines::Table(table) => judge_table(table, orders, sampled_ns, thresholds),
             Lines::Sorting(_) => Vec::new(),
             Lines::Judged(judged) => judged.judgements.clone(),
         }
@@ -115,14 +116,14 @@ impl JudgedLines {
     pub(super) fn of(
         fed: FedLines,
         line_size: LineSize,
-        watched: &WatchedLines,
+        orders: &Orders<'_>,
         sampled_ns: u64,
         thresholds: &Thresholds,
     ) -> Result<JudgedLines, SpillError> {
         let totals = fed.totals();
         let start = || Seen {
             ranking: Ranking::new(
-                watched,
+                orders,
                 line_size,
                 sampled_ns,
                 totals.untimed_stores(),
@@ -136,7 +137,7 @@ impl JudgedLines {
             seen.lines += 1;
             seen.shared_lines += u64::from(line.several_threads());
             seen.ranking.see(key, line);
-            if watched.get(key).is_some() {
+            if orders.watched.get(key).is_some() {
                 seen.sampled.push((key, bytes(line, line_size)));
             }
         };

@@ -4,7 +4,8 @@ use super::{
     allocation::{self, HeapFacts},
     caveats, facts,
     model::{
-        Advice, Cost, Finding, Handoffs, Line, Report, Run, SCHEMA, Target, Tool, Typing, Watch,
+        Advice, Cost, Finding, Handoffs, Line, Order, Report, Run, SCHEMA, Target, Tool, Typing,
+        Watch,
     },
     pairs, parts, pmu, rows,
     rows::share,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     access::{CostUnit, LineSize, Pid, Place},
-    analysis::{PmuCounts, Totals},
+    analysis::{OrderCounts, OrderTotals, PmuCounts, Totals},
     event::{Breadth, Tally, WatchTally},
     finding::{Confidence, JudgedPair, Judgement, Standing, Thresholds, Verdict, Watched},
     hint::{self, Scene, Sharing},
@@ -52,6 +53,17 @@ pub struct RunFacts {
     pub thresholds: Thresholds,
     /// What costs are in.
     pub cost_unit: CostUnit,
+    /// What an emulator saw; `None` for other sources.
+    pub order: Option<OrderFacts>,
+}
+
+/// The complete order of an emulated run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderFacts {
+    /// Sums.
+    pub totals: OrderTotals,
+    /// Processors that executed something.
+    pub processors: usize,
 }
 
 /// What was available for watching, and what it may cost.
@@ -175,6 +187,12 @@ fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
         watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
         heap: (facts.heap.as_ref())
             .map(|heap| allocation::run(heap, &tally.heap, facts.duration_ns)),
+        order: facts.order.map(|order| Order {
+            processors: order.processors as u64,
+            transactions: order.totals.transactions,
+            untracked: order.totals.untracked,
+            unpaired_lines: order.totals.unpaired_lines,
+        }),
         threshold: facts.thresholds.cost_share,
         cost_unit: facts.cost_unit.name().to_owned(),
         coherence: pmu::coherence(&all_pmu(facts)),
@@ -305,9 +323,12 @@ pub(super) fn finding(
         fields: Vec::new(),
         bytes: None,
     });
-    let stalled: u64 = (sites.iter())
-        .map(|site| u64::from(site.stalled) + site.pmu.timed)
-        .sum();
+    let stalled: u64 = match &judgement.order {
+        Some(order) => order.read_shar + order.read_priv,
+        None => (sites.iter())
+            .map(|site| u64::from(site.stalled) + site.pmu.timed)
+            .sum(),
+    };
     Finding {
         id,
         kind: kind(judgement.verdict).to_owned(),
@@ -339,7 +360,8 @@ pub(super) fn finding(
             stalled_share: share(judgement.cost_ns as f64, whole_ns),
             samples: stalled,
         },
-        handoffs: (judgement.watched.as_ref().map(hand_offs))
+        handoffs: (judgement.order.as_ref().map(handed_off))
+            .or_else(|| judgement.watched.as_ref().map(hand_offs))
             .or_else(|| judgement.pmu.as_ref().and_then(taken)),
         coherence: judgement.pmu.as_ref().and_then(pmu::coherence),
         load_latency_cycles: pmu::loads(sites).mean_latency(),
@@ -358,6 +380,17 @@ fn hand_offs(watched: &Watched) -> Handoffs {
         falsely: Some(counts.hand_offs.falsely),
         per_s: counts.native_hand_offs_per_s(),
         at_least_per_s: counts.hand_offs_per_s(),
+    }
+}
+
+/// All hand-offs of the run. Per second they would be the emulator's.
+fn handed_off(order: &OrderCounts) -> Handoffs {
+    Handoffs {
+        observed: order.hand_offs.total(),
+        truly: Some(order.hand_offs.truly),
+        falsely: Some(order.hand_offs.falsely),
+        per_s: None,
+        at_least_per_s: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What could not be seen, in sentences a user can act on. Every loss that was counted is printed.
 
 use super::{
-    build::RunFacts,
+    build::{OrderFacts, RunFacts},
     number::{count, grouped, percent},
 };
 use crate::{
@@ -23,6 +23,7 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
     }
     out.extend(lost(tally));
     out.extend(unresolved(tally));
+    out.extend(run.order.iter().flat_map(emulated));
     let kernel = part(tally.kernel_samples, tally.samples);
     if kernel >= KERNEL_SHARE {
         out.push(format!(
@@ -51,7 +52,9 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
     }
     if run.watched.windows > 0 {
         out.extend(windows(run));
-    } else if tally.samples > 0 && run.totals.pmu_loads.sampled + run.totals.pmu_stores.sampled == 0
+    } else if run.order.is_none()
+        && tally.samples > 0
+        && run.totals.pmu_loads.sampled + run.totals.pmu_stores.sampled == 0
     {
         out.push(
             "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line \
@@ -62,7 +65,31 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
     out
 }
 
-/// What watch windows could not see, and what they disturb.
+/// What an emulator changes, and what it cannot see.
+fn emulated(order: &OrderFacts) -> Vec<String> {
+    let mut out = vec![
+        "The program ran in an emulator, many times slower than on the machine: times are the emulator's, and costs are \
+         messages that a coherence protocol without evictions sends, not time."
+            .to_owned(),
+        "Threads ran in parallel, but met each other as the emulator let them: on the machine they may take turns more or \
+         less often. What the kernel reads and writes of the program's memory was not seen."
+            .to_owned(),
+    ];
+    if order.totals.untracked > 0 {
+        out.push(format!(
+            "To bound the memory used, the messages of {} to rarely used lines were not counted.",
+            count(order.totals.untracked, "access", "accesses")
+        ));
+    }
+    if order.totals.unpaired_lines > 0 {
+        out.push(format!(
+            "To bound the memory used, no read-then-write pairs were kept of {} that became shared last.",
+            count(order.totals.unpaired_lines, "line", "lines")
+        ));
+    }
+    out
+}
+
 /// Memory without a name whose type no instruction told.
 pub(super) fn of_typing(coverage: &Coverage) -> Option<String> {
     let untold: u64 = coverage.untraced.values().sum();
@@ -84,6 +111,7 @@ pub(super) fn of_typing(coverage: &Coverage) -> Option<String> {
     ))
 }
 
+/// What watch windows could not see, and what they disturb.
 fn windows(run: &RunFacts) -> Vec<String> {
     let watched = &run.watched;
     let mut out = vec![

@@ -14,6 +14,7 @@ use crate::{
 /// Sentences for one judged line. `whole_ns` is the sum of all costs.
 pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(ordered(judgement));
     out.extend(watched(judgement));
     out.extend(pmu::seen(judgement));
     out.extend(waited(judgement, whole_ns, unit));
@@ -108,7 +109,36 @@ pub(super) fn reason(reason: Reason, cost_threshold: f64, unit: CostUnit) -> Str
         Reason::SizesUnknown => "the sizes of its accesses decide, and are not known".to_owned(),
         Reason::ServedApart => "its loads waited for memory, not for other CPUs".to_owned(),
         Reason::Contradicted => "watch windows saw no sharing".to_owned(),
+        Reason::ReadOnly => "never stored to".to_owned(),
+        Reason::HardlyHandedOff => "handed over a few times only, not by turns".to_owned(),
     }
+}
+
+/// What the complete order shows.
+fn ordered(judgement: &Judgement) -> Option<String> {
+    let order = judgement.order.as_ref()?;
+    let mut text = format!(
+        "Every access was seen, in order: {} by {}. Since a second one came, the line was asked for {}",
+        count(judgement.accesses, "execution", "executions"),
+        count(judgement.threads.len() as u64, "thread", "threads"),
+        count(
+            order.read_shar.saturating_add(order.read_priv),
+            "time",
+            "times"
+        ),
+    );
+    let hand_offs = &order.hand_offs;
+    if hand_offs.total() > 0 {
+        text.push_str(&format!(
+            ": {} moved it to another processor after a store there; {} of these brought a value that the taker \
+             used before it lost the line again, {} did not",
+            grouped(hand_offs.total()),
+            grouped(hand_offs.truly),
+            grouped(hand_offs.falsely)
+        ));
+    }
+    text.push('.');
+    Some(text)
 }
 
 /// What the windows on the line saw.
@@ -283,11 +313,16 @@ fn separable(judgement: &Judgement, part: f64, unit: CostUnit) -> Option<String>
         }
         Verdict::TrueSharing => Some(format!("Another layout would save at most {gain} {of}.")),
         Verdict::FalseSharing | Verdict::MixedSharing => Some(format!(
-            "Giving each part a line of its own would save at most {gain} {of}: {} of that wait.",
+            "Giving each part a line of its own would save at most {gain} {of}: {} of {}.",
             if part >= 0.995 {
                 "all".to_owned()
             } else {
                 percent(part)
+            },
+            if unit == CostUnit::Transactions {
+                "those for this line"
+            } else {
+                "that wait"
             }
         )),
     }

@@ -171,6 +171,7 @@ pub fn site(
         stalled,
         decoded,
         harvested: 0,
+        emulated: 0,
         trapped: 0,
         pmu: PmuCounts::default(),
         cost_ns: u64::from(stalled) * 1_000_000,
@@ -199,6 +200,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
     Judgement {
         confidence: Confidence::Sampled,
         watched: None,
+        order: None,
         key: LineKey(Place::Private {
             space: SpaceId(0),
             addr: LINE,
@@ -262,6 +264,7 @@ pub fn facts() -> RunFacts {
         shared_lines: Some(3),
         thresholds: Thresholds::default(),
         cost_unit: CostUnit::SampledTime,
+        order: None,
     }
 }
 

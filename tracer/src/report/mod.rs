@@ -42,4 +42,4 @@ pub(crate) mod fixture;
 mod tests;
 
 pub use allocation::HeapFacts;
-pub use build::{RunFacts, WatchFacts, build};
+pub use build::{OrderFacts, RunFacts, WatchFacts, build};

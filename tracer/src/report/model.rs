@@ -84,7 +84,7 @@ pub struct Run {
     /// Significance threshold: share of the cost.
     pub threshold: f64,
     /// What costs are in: `sampled_ns`, nanoseconds of the targets' sampled time, or `latency_cycles`, cycles that
-    /// sampled loads took. Shares called "of the sampled time" are of the sum of it.
+    /// sampled loads took, or `transactions`, messages of the coherence protocol. Shares called "of the sampled time" are of the sum of it.
     pub cost_unit: String,
     /// Where all sampled loads were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,
@@ -94,6 +94,21 @@ pub struct Run {
     pub watch: Option<Watch>,
     /// The heap; `None` when it was not followed.
     pub heap: Option<Heap>,
+    /// What an emulator saw, which is every access of the program, in order; `None` where accesses were sampled.
+    pub order: Option<Order>,
+}
+
+/// The complete order of an emulated run. `samples` and `accesses` of the run are executions then.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Order {
+    /// Processors of the emulated machine that executed something: one for each thread at a time.
+    pub processors: u64,
+    /// Messages of the directory protocol that served all accesses; shares of the cost are of these.
+    pub transactions: u64,
+    /// Accesses to lines beyond a bound on memory, whose messages are not counted.
+    pub untracked: u64,
+    /// Lines of several threads whose pairs were not kept, likewise.
+    pub unpaired_lines: u64,
 }
 
 /// Instructions that were asked for the type of memory without a name (heap, other threads' stacks).
@@ -242,7 +257,7 @@ pub struct Cost {
     pub share: f64,
     /// Share of the targets' sampled time stalled on the line at all, 0..1.
     pub stalled_share: f64,
-    /// Samples stalled on the line.
+    /// Samples stalled on the line; of an emulated program, requests for it since a second thread came.
     pub samples: u64,
 }
 
@@ -264,13 +279,15 @@ pub struct Coherence {
 /// Ownership moves.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Handoffs {
-    /// Seen in windows; where there was none, loads that a PMU saw served by another CPU's cache.
+    /// Seen in windows, or in a whole emulated run; where there was none, loads that a PMU saw served by another CPU's
+    /// cache.
     pub observed: u64,
     /// Of those, hand-offs of a value that the taker used; `None` where no window saw it.
     pub truly: Option<u64>,
     /// Of those, hand-offs of nothing that the taker used; `None` where no window saw it.
     pub falsely: Option<u64>,
-    /// Per second of the time in which the threads ran freely; `None` where traps fill most of the windows.
+    /// Per second of the time in which the threads ran freely; `None` where traps fill most of the windows, or an
+    /// emulator ran them.
     pub per_s: Option<f64>,
     /// Per second of the windows' time, traps included: there are at least as many at full speed.
     pub at_least_per_s: Option<f64>,
@@ -289,14 +306,14 @@ pub struct AccessRow {
     pub field: Option<String>,
     /// `load`, `store`, `rmw`; `None` where the source does not say.
     pub op: Option<String>,
-    /// Times seen in samples.
+    /// Times seen in samples; of an emulated program, executions.
     pub count: u64,
     /// Times trapped in watch windows.
     pub trapped: u64,
     /// Share of the targets' sampled time, 0..1.
     pub cost_share: f64,
     /// How samples know it: `stalled`, `decoded`, `sampled` (by a PMU), `harvested` (strongest first); `trapped` when
-    /// only windows do.
+    /// only windows do; `emulated` where all were seen.
     pub basis: String,
     /// Where its sampled accesses were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,

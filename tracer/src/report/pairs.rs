@@ -107,6 +107,7 @@ fn site(side: &analysis::PairSide) -> SiteCounts {
         stalled: 0,
         decoded: 1,
         harvested: 0,
+        emulated: 0,
         trapped: 0,
         pmu: analysis::PmuCounts::default(),
         cost_ns: 0,

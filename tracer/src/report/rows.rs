@@ -40,6 +40,7 @@ struct Sum {
     stalled: u64,
     decoded: u64,
     harvested: u64,
+    emulated: u64,
     pmu: PmuCounts,
     trapped: u64,
     cost_ns: u64,
@@ -114,6 +115,7 @@ impl Sum {
         self.stalled += u64::from(site.stalled);
         self.decoded += u64::from(site.decoded);
         self.harvested += u64::from(site.harvested);
+        self.emulated = self.emulated.saturating_add(site.emulated);
         self.pmu.add(&site.pmu);
         self.trapped = self.trapped.saturating_add(site.trapped);
         self.cost_ns = self.cost_ns.saturating_add(site.cost_ns);
@@ -132,6 +134,7 @@ impl Sum {
 
 fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
     let basis = match (sum.stalled, sum.decoded, sum.pmu.sampled, sum.harvested) {
+        (0, 0, 0, 0) if sum.emulated > 0 => "emulated",
         (0, 0, 0, 0) => "trapped",
         (0, 0, 0, _) => "harvested",
         (0, 0, _, _) => "sampled",
@@ -150,7 +153,8 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
         size_known: key.size_known,
         field: key.label,
         op: op_name(key.op).map(str::to_owned),
-        count: sum.stalled + sum.decoded + sum.pmu.sampled + sum.harvested,
+        count: (sum.stalled + sum.decoded + sum.pmu.sampled + sum.harvested)
+            .saturating_add(sum.emulated),
         trapped: sum.trapped,
         cost_share: share(sum.cost_ns as f64, whole_ns),
         basis: basis.to_owned(),

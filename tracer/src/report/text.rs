@@ -182,7 +182,9 @@ pub fn render_pairs(report: &Report, options: TextOptions) -> String {
     };
     out.prose("", &looked_at(&report.run));
     if report.pairs.is_empty() {
-        let text = if report
+        let text = if report.run.order.is_some() {
+            "No line that several processors touch has a load that the same thread's store to it follows."
+        } else if report
             .run
             .watch
             .as_ref()
@@ -327,6 +329,19 @@ fn looked_at(run: &Run) -> String {
         ),
         (None, None) => String::new(),
     };
+    if let Some(order) = &run.order {
+        return format!(
+            "Looked at {targets} for {}{source}, emulated: every access of the program, in order; {}: {}, {}{lines}.",
+            seconds(run.duration_s),
+            count(order.processors, "processor", "processors"),
+            count(run.samples, "memory access", "memory accesses"),
+            count(
+                order.transactions,
+                "coherence transaction",
+                "coherence transactions"
+            ),
+        );
+    }
     format!(
         "Looked at {targets} for {} on {}{rate}{source}: {}, {}{lines}.",
         seconds(run.duration_s),
@@ -338,6 +353,14 @@ fn looked_at(run: &Run) -> String {
 
 /// What "none" is worth: how many samples a line at the threshold would have given.
 fn how_sure(run: &Run, unit: CostUnit) -> String {
+    if run.order.is_some() {
+        return format!(
+            "A line becomes a finding when it costs {} {}. Every access was seen: no such line was missed in what the \
+             program did.",
+            percent(run.threshold),
+            cost_words::of(unit)
+        );
+    }
     let blind: u64 = run
         .unresolved
         .iter()

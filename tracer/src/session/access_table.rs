@@ -90,7 +90,7 @@ pub(super) fn decode(
     let measured = sources.zip(source.optional_u32s("latency")?);
     let measured = measured.zip(source.optional_u64s("phys_addr")?);
     let measured = measured.zip(source.optional_u32s("repeats")?);
-    // Parts of older versions have none of these columns. A zero is damage that says no more than null.
+    // Parts of older versions lack some of these columns. A zero is damage that says no more than null.
     for (row, (((source, latency), phys_addr), repeats)) in accesses.iter_mut().zip(measured) {
         row.measured = Measured {
             source: source.and_then(DataSource::new),

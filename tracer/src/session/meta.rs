@@ -59,7 +59,8 @@ pub struct Meta {
     pub line_size_bytes: Option<u64>,
     /// Samples per second and CPU.
     pub frequency_hz: Option<u64>,
-    /// What `cost_ns` of the accesses counts: `sampled_ns`, or `latency_cycles`.
+    /// What `cost_ns` of the accesses counts: `sampled_ns`, `latency_cycles`, or `transactions`: messages of the
+    /// coherence protocol, which follow from the order of the accesses and are in none of their rows.
     #[serde(default = "sampled_time")]
     pub cost_unit: String,
     /// Counts of all segments on disk; set by the writer.

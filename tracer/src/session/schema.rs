@@ -20,7 +20,7 @@
 //! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped, 4 sampled by a PMU, 5 emulated |
 //! | locked | bool | | bus-locked or implicitly locked |
 //! | kernel | bool | | executed in kernel mode |
-//! | cost_ns | u32 | ns or cycles | sampled time it stands for, 0 where another access of the sample has it; or, by `cost_unit` in `meta.json`, the latency of a sampled load |
+//! | cost_ns | u32 | ns or cycles | sampled time it stands for, 0 where another access of the sample has it; or, by `cost_unit` in `meta.json`, the latency of a sampled load; 0 of an emulated access, whose messages follow from the order |
 //! | data_source | u64, null | | `perf_mem_data_src` of include/uapi/linux/perf_event.h; null where none was recorded |
 //! | latency | u32, null | cycles | of a sampled access, issue to completion; null where not measured |
 //! | phys_addr | u64, null | address | physical address of the first byte; null where not recorded |
@@ -110,7 +110,8 @@
 //! who may have parts of many sessions, it also says where it is from, as far as known: `cohtrace.host`,
 //! `cohtrace.boot_id`, `cohtrace.schema_version`, `cohtrace.started_unix_ns`, as in `meta.json`.
 //!
-//! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`.
+//! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`; versions
+//! before 5 had no `repeats`, no `op` 5 and no `basis` 5.
 
 use std::sync::Arc;
 
@@ -133,7 +134,7 @@ pub(super) const MAX_SEGMENT_WINDOWS: usize = 1 << 16;
 /// disk but not in memory.
 pub(super) const MAX_SEGMENT_TEXT_BYTES: usize = 32 << 20;
 
-/// Bytes of one part. A row of random bits needs at most 75 bytes (a window 300), so that a part of the most
+/// Bytes of one part. A row of random bits needs at most 79 bytes (a window 300), so that a part of the most
 /// rows and the most text stays below.
 pub(super) const MAX_PART_BYTES: u64 = 160 << 20;
 
@@ -184,8 +185,8 @@ pub(super) struct Table {
     /// Rows in one segment.
     pub max_rows: usize,
     pub columns: &'static [Column],
-    /// How many of the last columns parts of older versions lack; they may be null.
-    pub added: usize,
+    /// How many of the last columns parts of older versions lack, by version; they may be null.
+    pub added: &'static [usize],
 }
 
 const fn column(name: &'static str, kind: Kind, coding: Coding) -> Column {
@@ -232,7 +233,8 @@ pub(super) static ACCESSES: Table = Table {
         nullable("phys_addr", Kind::U64, Coding::Plain),
         nullable("repeats", Kind::U32, Coding::Dictionary),
     ],
-    added: 4,
+    // Before version 4; of version 4.
+    added: &[4, 1],
 };
 
 /// Mappings.
@@ -255,7 +257,7 @@ pub(super) static MAPPINGS: Table = Table {
         column("name", Kind::Text, Coding::Dictionary),
         nullable("build_id", Kind::Text, Coding::Dictionary),
     ],
-    added: 1,
+    added: &[1],
 };
 
 /// Threads' names, births, ends, stacks.
@@ -274,7 +276,7 @@ pub(super) static TASKS: Table = Table {
         nullable("sp", Kind::U64, Coding::Plain),
         nullable("tp", Kind::U64, Coding::Plain),
     ],
-    added: 0,
+    added: &[],
 };
 
 /// Blocks of thread-local variables.
@@ -292,7 +294,7 @@ pub(super) static LOCAL_STORAGE: Table = Table {
         column("dev", Kind::U64, Coding::Dictionary),
         column("inode", Kind::U64, Coding::Dictionary),
     ],
-    added: 0,
+    added: &[],
 };
 
 /// Watch windows.
@@ -353,7 +355,7 @@ pub(super) static WINDOWS: Table = Table {
         ),
         nullable("unresolved_no_data_address", Kind::U64, Coding::Dictionary),
     ],
-    added: 1,
+    added: &[1],
 };
 
 /// Allocations. Stacks repeat, so that a dictionary makes them small.
@@ -371,7 +373,7 @@ pub(super) static ALLOCATIONS: Table = Table {
         nullable("size", Kind::U64, Coding::Dictionary),
         nullable("stack", Kind::Text, Coding::Dictionary),
     ],
-    added: 0,
+    added: &[],
 };
 
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never

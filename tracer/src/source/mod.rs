@@ -48,7 +48,7 @@ impl Evidence {
     pub const COST: Evidence = Evidence(1 << 3);
     /// The level or cache that served the access is known.
     pub const SERVED_FROM: Evidence = Evidence(1 << 4);
-    /// Every access to the watched bytes is seen, in order.
+    /// Every access is seen, in order: to the watched bytes, or of the whole program.
     pub const COMPLETE_ORDER: Evidence = Evidence(1 << 5);
 
     const NAMES: [(Evidence, &'static str); 6] = [

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     access::{Access, LineKey, LineSize, Place, SpaceId},
-    analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals},
+    analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals, executions},
 };
 
 /// A run that was sorted, the memory that its accesses had, and the file if there is one by now.
@@ -67,16 +67,20 @@ impl SortedLines {
     /// Takes an access at its resolved place; `space` is the address space of the executing process. After a
     /// failure nothing more is taken; [`finish`](SortedLines::finish) says it.
     pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
-        self.totals.accesses += 1;
-        self.totals.count_pmu(access);
-        let cost_ns = u64::from(access.cost_ns);
-        self.totals.cost_ns = self.totals.cost_ns.saturating_add(cost_ns);
+        self.observe_costed(access, place, space, &[]);
+    }
+
+    /// The same, with the cost on each line where that is known; none for that of the access.
+    pub fn observe_costed(&mut self, access: &Access, place: Place, space: SpaceId, costs: &[u32]) {
+        self.totals.count(access, costs);
         let (filling, fold) = (&mut self.filling, &self.fold);
         let before = filling.len();
-        fold.cut(access, place, space, &mut self.objects, |part| {
+        fold.cut(access, place, space, costs, &mut self.objects, |part| {
             filling.push(part);
         });
-        self.totals.touches += (self.filling.len() - before) as u64;
+        let parts = (self.filling.len() - before) as u64;
+        self.totals.touches =
+            (self.totals.touches).saturating_add(parts.saturating_mul(executions(access)));
         // An access of the largest size has a thousand parts: the buffer may exceed the run by as many.
         if self.filling.len() >= self.run_len {
             self.hand_over();

@@ -211,7 +211,9 @@ fn weight(judgement: &Judgement) -> Option<f64> {
             | Reason::NotInterleaved
             | Reason::CostBelowThreshold
             | Reason::ServedApart
-            | Reason::Contradicted => None,
+            | Reason::Contradicted
+            | Reason::ReadOnly
+            | Reason::HardlyHandedOff => None,
         },
     }
 }

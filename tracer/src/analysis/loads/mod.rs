@@ -164,7 +164,7 @@ impl LoadTable {
             kernel: access.kernel,
         };
         let number = self.number(access, instruction);
-        cut(access, place, self.options.line_size, |key, piece| {
+        cut(access, place, self.options.line_size, &[], |key, piece| {
             let room = self.lines.len() < self.options.bounds.lines;
             let line = match self.lines.get_mut(&key) {
                 Some(line) => line,

@@ -32,17 +32,18 @@ impl LineFold {
         self.line_size
     }
 
-    /// Gives `take` a part for each line that the access touches.
+    /// Gives `take` a part for each line that the access touches. `costs` has the cost on each, where that is known.
     pub fn cut(
         &self,
         access: &Access,
         place: Place,
         space: SpaceId,
+        costs: &[u32],
         objects: &mut Objects,
         mut take: impl FnMut(LineAccess),
     ) {
         let line_size = self.line_size;
-        cut(access, place, line_size, |key, piece| {
+        cut(access, place, line_size, costs, |key, piece| {
             take(LineAccess::new(
                 access, key, piece, space, line_size, objects,
             ));

@@ -15,6 +15,7 @@
 //! - The share of nothing is `n/a` (perf: `-nan%`).
 //! - Lines that cohtrace judged are there without any HITM too, as in sessions recorded without a PMU, behind those
 //!   with one. Lines with less than 0.1 % of all HITM and peer loads are left out, as perf does.
+//! - An access of an emulated program is one record, however many executions it stands for, and has no data source.
 //! - Nodes are not recorded: there is no Node column.
 
 mod counts;

@@ -4,6 +4,7 @@
     reason = "expect-test writes its blocks with them"
 )]
 
+mod emulated;
 mod findings;
 mod hostile;
 mod layout;

@@ -51,7 +51,8 @@ fn the_json_form_has_every_key_of_the_schema() {
               "untraced": {}
             },
             "watch": null,
-            "heap": null
+            "heap": null,
+            "order": null
           },
           "findings": [
             {

@@ -126,14 +126,14 @@ fn a_session_of_a_later_schema_is_refused_by_both_versions() {
     let file = path.join("meta.json");
     let text = fs::read_to_string(&file).expect("a meta");
     let newer = text
-        .replace("\"schema_version\": 4", "\"schema_version\": 5")
+        .replace("\"schema_version\": 5", "\"schema_version\": 6")
         .replace("\"tool_version\": \"", "\"tool_version\": \"9.9.");
     assert_ne!(text, newer);
     fs::write(&file, newer).expect("room");
     let error = read(&path).expect_err("newer").to_string();
     assert!(
-        error.contains("schema 5 (written by cohtrace 9.9."),
+        error.contains("schema 6 (written by cohtrace 9.9."),
         "{error}"
     );
-    assert!(error.contains("reads up to 4"), "{error}");
+    assert!(error.contains("reads up to 5"), "{error}");
 }

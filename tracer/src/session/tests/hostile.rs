@@ -134,17 +134,17 @@ fn values_out_of_range_are_named_with_column_and_row() {
             sink.u32s(column, [0, 0, value].into_iter())
         })
     };
-    check(&ACCESSES, access("op", 4), "read");
+    check(&ACCESSES, access("op", 5), "read");
     check(
         &ACCESSES,
-        access("op", 5),
-        "row 2 has op 5, which means nothing",
+        access("op", 6),
+        "row 2 has op 6, which means nothing",
     );
-    check(&ACCESSES, access("basis", 4), "read");
+    check(&ACCESSES, access("basis", 5), "read");
     check(
         &ACCESSES,
-        access("basis", 5),
-        "row 2 has basis 5, which means nothing",
+        access("basis", 6),
+        "row 2 has basis 6, which means nothing",
     );
     check(&ACCESSES, access("size", 65535), "read");
     check(
@@ -205,13 +205,13 @@ fn other_columns_are_refused_by_name() {
     static FEWER: Table = Table {
         name: "tasks",
         max_rows: MAX_SEGMENT_ROWS,
-        added: 0,
+        added: &[],
         columns: TASKS.columns.split_at(9).0,
     };
     static OTHER_TYPE: Table = Table {
         name: "tasks",
         max_rows: MAX_SEGMENT_ROWS,
-        added: 0,
+        added: &[],
         columns: &[Column {
             kind: Kind::U32,
             ..TASKS.columns[0]

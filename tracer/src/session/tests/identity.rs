@@ -14,6 +14,7 @@ fn any_access() -> impl Strategy<Value = Access> {
         Op::Rmw,
         Op::Prefetch,
         Op::Unknown,
+        Op::PrefetchOwn,
     ]);
     let basis = prop::sample::select(vec![
         Basis::Stalled,
@@ -21,6 +22,7 @@ fn any_access() -> impl Strategy<Value = Access> {
         Basis::Harvested,
         Basis::Trapped,
         Basis::Sampled,
+        Basis::Emulated,
     ]);
     let measured = || prop_oneof![Just(0), any::<u64>()];
     let address = prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0..4096u64];
@@ -28,14 +30,19 @@ fn any_access() -> impl Strategy<Value = Access> {
         (any::<u64>(), address.clone(), address, any::<u32>()),
         (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>()),
         (op, basis, any::<bool>(), any::<bool>()),
-        (measured(), prop_oneof![Just(0), any::<u32>()], measured()),
+        (
+            measured(),
+            prop_oneof![Just(0), any::<u32>()],
+            measured(),
+            prop_oneof![Just(0), Just(u32::MAX), any::<u32>()],
+        ),
     )
         .prop_map(
             |(
                 (time_ns, addr, ip, cost_ns),
                 (pid, tid, cpu, size),
                 (op, basis, locked, kernel),
-                (source, latency, phys_addr),
+                (source, latency, phys_addr, repeats),
             )| {
                 Access {
                     time_ns,
@@ -54,7 +61,7 @@ fn any_access() -> impl Strategy<Value = Access> {
                         source: DataSource::new(source),
                         latency_cycles: NonZeroU32::new(latency),
                         phys_addr: NonZeroU64::new(phys_addr),
-                        repeats: latency / 7,
+                        repeats,
                     },
                 }
             },

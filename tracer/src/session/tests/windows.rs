@@ -288,7 +288,7 @@ fn to_version(version: u32, path: &Path, tables: &[&str]) {
 
 /// The part with the same rows, without what recordings of other machines say of files.
 fn without_build_ids(part: Vec<u8>) -> Vec<u8> {
-    let old_columns = &MAPPINGS.columns[..MAPPINGS.columns.len() - MAPPINGS.added];
+    let old_columns = &MAPPINGS.columns[..MAPPINGS.columns.len() - MAPPINGS.added[0]];
     let mut texts = Vec::new();
     let (facts, numbers) = read_part(&MAPPINGS, part, |facts, source| {
         let mut numbers = Vec::new();
@@ -336,7 +336,7 @@ fn without_build_ids(part: Vec<u8>) -> Vec<u8> {
 
 /// The part with the same rows, without what PMUs measure, and a footer that does not count rows of these tables, nor anything of heaps.
 fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
-    let old_columns = &ACCESSES.columns[..ACCESSES.columns.len() - ACCESSES.added];
+    let old_columns = &ACCESSES.columns[..ACCESSES.columns.len() - ACCESSES.added[0]];
     let (old, columns) = read_part(&ACCESSES, part, |facts, source| {
         let mut old: serde_json::Value = serde_json::from_str(facts).expect("JSON");
         let whole = old["whole"].as_object_mut().expect("the counts");
@@ -406,8 +406,93 @@ fn sessions_of_earlier_versions_read_as_they_did_and_have_no_rows_of_later_table
         assert_eq!(back, joined(&batches));
         assert_eq!(caveats, Vec::<String>::new());
         let reader = SessionReader::open(&path).expect("a session");
-        assert_eq!(reader.meta().schema_version, 4, "in today's shape");
+        assert_eq!(reader.meta().schema_version, 5, "in today's shape");
     }
+}
+
+/// The part as version 4 wrote it: all columns but the last, `repeats`.
+fn without_repeats(part: Vec<u8>) -> Vec<u8> {
+    let old_columns = &ACCESSES.columns[..ACCESSES.columns.len() - 1];
+    let (facts, columns) = read_part(&ACCESSES, part, |facts, source| {
+        let mut columns = Vec::new();
+        for column in old_columns {
+            let values: Vec<Option<u64>> = match (column.null, column.kind) {
+                (true, Kind::U64) => source.optional_u64s(column.name)?,
+                (true, _) => {
+                    let values = source.optional_u32s(column.name)?.into_iter();
+                    values.map(|value| value.map(u64::from)).collect()
+                }
+                (false, Kind::U64) => source.u64s(column.name)?.into_iter().map(Some).collect(),
+                (false, Kind::Bool) => {
+                    let values = source.bools(column.name)?.into_iter();
+                    values.map(|value| Some(value.into())).collect()
+                }
+                (false, _) => {
+                    let values = source.u32s(column.name)?.into_iter();
+                    values.map(|value| Some(value.into())).collect()
+                }
+            };
+            columns.push(values);
+        }
+        Ok::<_, Damage>((facts.to_owned(), columns))
+    })
+    .expect("as written");
+    let table: &'static Table = Box::leak(Box::new(Table {
+        columns: old_columns,
+        added: &[],
+        ..ACCESSES
+    }));
+    write_part(table, columns[0].len(), &Origin::default(), facts, |sink| {
+        for (column, values) in old_columns.iter().zip(&columns) {
+            let optional = values.iter().copied();
+            let present = values.iter().flatten().copied();
+            match (column.null, column.kind) {
+                (true, Kind::U64) => sink.optional_u64s(column.name, optional)?,
+                (true, _) => {
+                    let values = optional.map(|value| value.map(|value| value as u32));
+                    sink.optional_u32s(column.name, values)?;
+                }
+                (false, Kind::U64) => sink.u64s(column.name, present)?,
+                (false, Kind::Bool) => sink.bools(column.name, present.map(|value| value == 1))?,
+                (false, _) => sink.u32s(column.name, present.map(|value| value as u32))?,
+            }
+        }
+        Ok(())
+    })
+    .expect("a part")
+}
+
+#[test]
+fn a_row_of_a_session_without_repeats_stands_for_one_execution() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    let mut written = batch(0);
+    for (n, access) in (0..).zip(&mut written.accesses) {
+        access.measured.repeats = n;
+        access.measured.latency_cycles = std::num::NonZeroU32::new(n);
+    }
+    write(
+        &path,
+        std::slice::from_ref(&written),
+        &WriterOptions::default(),
+    )
+    .expect("written");
+    let (back, _) = read(&path).expect("reads");
+    assert!(back.accesses.iter().any(|a| a.measured.repeats > 0));
+    assert_eq!(back.accesses, written.accesses);
+    let part = path.join("accesses/part-00000.parquet");
+    let old = without_repeats(fs::read(&part).expect("a part"));
+    fs::write(&part, old).expect("room");
+    let meta = path.join("meta.json");
+    let text = fs::read_to_string(&meta).expect("a meta");
+    let text = text.replace("\"schema_version\": 5", "\"schema_version\": 4");
+    fs::write(&meta, text).expect("room");
+    let (back, caveats) = read(&path).expect("reads");
+    for access in &mut written.accesses {
+        access.measured.repeats = 0;
+    }
+    assert_eq!(back.accesses, written.accesses);
+    assert_eq!(caveats, Vec::<String>::new());
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
         standing: Standing::Significant,
         confidence: Confidence::Sampled,
         watched: None,
+        order: None,
         cost_ns: 10,
         shared_cost_ns: 10,
         shared_share: Some(share),

@@ -1,0 +1,83 @@
+//! The judgement of a line all of whose accesses were seen, in order.
+//!
+//! Nothing is estimated here, so there is nothing to confirm. A line is shared when the protocol had to hand it from one
+//! CPU to another after a store by another thread, often enough to be no hand-over from one phase to the next; which
+//! kind of sharing, by the hand-offs that brought a value which the taker used ([`HandOffs`](crate::analysis::HandOffs)).
+//! Whether it matters follows from the messages that it took, as a share of those of the whole run.
+//!
+//! Limits that are about samples have no part in this: not how many there are, nor how many are stores, nor how the
+//! threads' moments interleave. Time in an emulator is not the program's.
+
+use super::{Confidence, Model, Reason, Standing, Verdict, confirmation::Opinion};
+use crate::analysis::{Evidence, OrderCounts, Sharing};
+
+/// What the order shows, in the words of sampled sharing: hand-offs of a known kind are the weight.
+pub(super) fn sharing(order: &OrderCounts, evidence: &Evidence) -> Sharing {
+    let hand_offs = &order.hand_offs;
+    let (truly, falsely) = (hand_offs.truly as f64, hand_offs.falsely as f64);
+    Sharing {
+        weight: truly + falsely,
+        true_weight: truly,
+        false_weight: falsely,
+        widest_true_weight: truly,
+        widest_false_weight: falsely,
+        exact_weight: truly + falsely,
+        cost_ns: order.shared_transactions as f64,
+        hand_offs: hand_offs.total() as f64,
+        samples: evidence.samples as f64,
+        stores: evidence.stores as f64,
+        ..Sharing::default()
+    }
+}
+
+/// Judges the line.
+pub(super) fn opinion(order: &OrderCounts, evidence: &Evidence, model: &Model) -> Opinion {
+    let verdict = kind(order, model);
+    let standing = match objection(order, evidence, verdict, model) {
+        Some(reason) => Standing::Insignificant(reason),
+        None => Standing::Significant,
+    };
+    Opinion {
+        verdict,
+        standing,
+        confidence: Confidence::Confirmed,
+        shared_cost_ns: order.shared_transactions as f64,
+        change: None,
+    }
+}
+
+/// The kind of sharing; `None` below the least number of hand-offs.
+fn kind(order: &OrderCounts, model: &Model) -> Option<Verdict> {
+    let limits = model.thresholds;
+    if (order.hand_offs.total() as f64) < limits.hand_offs {
+        return None;
+    }
+    let truly = order.hand_offs.true_share()?;
+    Some(if truly < limits.mixed_share {
+        Verdict::FalseSharing
+    } else if truly > 1.0 - limits.mixed_share {
+        Verdict::TrueSharing
+    } else {
+        Verdict::MixedSharing
+    })
+}
+
+fn objection(
+    order: &OrderCounts,
+    evidence: &Evidence,
+    verdict: Option<Verdict>,
+    model: &Model,
+) -> Option<Reason> {
+    if evidence.stores == 0 {
+        return Some(Reason::ReadOnly);
+    }
+    if order.cpus < 2 {
+        return Some(Reason::OneCpu);
+    }
+    if verdict.is_none() {
+        return Some(Reason::HardlyHandedOff);
+    }
+    let share = model.share(order.shared_transactions as f64);
+    let below = share.is_some_and(|share| share < model.thresholds.cost_share);
+    below.then_some(Reason::CostBelowThreshold)
+}
