@@ -137,7 +137,7 @@ impl Simulation {
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         cut(access, place, self.model.line, &[], |key, _| {
-            pieces.push(key)
+            pieces.push(key);
         });
         for key in pieces.drain(..) {
             self.serve(cpu, number, key, intent, biased);

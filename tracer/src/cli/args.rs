@@ -15,12 +15,12 @@ mod values;
 
 pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
-pub use hinting::{HintFormat, HintsArgs};
+pub use hinting::{HintFilter, HintFormat, HintsArgs, ProtocolArgs};
 pub use observing::{
     AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
     SamplingArgs, TargetArgs, WatchArgs,
 };
-pub use simulating::{HintFilter, SimulateArgs};
+pub use simulating::SimulateArgs;
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
 

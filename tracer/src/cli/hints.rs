@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     args::{HintFormat, HintsArgs},
-    output,
+    deciding::{self, DecideOptions},
+    output, report,
     source_files::SourceFiles,
 };
 use crate::{
@@ -21,7 +22,12 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Prints the hints.
 pub fn run(args: &HintsArgs) -> Result<ExitCode> {
-    let mut file = read(&args.input)?;
+    let is_session = args.input.is_dir();
+    let mut file = if is_session {
+        deciding::of_session(&args.input, &options(args))?
+    } else {
+        read(&args.input)?
+    };
     select(&mut file, args);
     let sources = SourceFiles::new(args.any_source).context("the current directory")?;
     let rendered = match args.format {
@@ -30,7 +36,13 @@ pub fn run(args: &HintsArgs) -> Result<ExitCode> {
             let options = output::text_options(args.color, args.output.as_deref());
             render_text(&file, &sources, options, args.verbose)
         }
-        HintFormat::Sarif => render_sarif(Some(&file), None, &sources),
+        HintFormat::Sarif => {
+            let findings = is_session.then(|| {
+                let pairs = args.pairs.thresholds();
+                report::of_session(&args.input, &args.analysis, pairs, &args.memory)
+            });
+            render_sarif(Some(&file), findings.transpose()?.as_ref(), &sources)
+        }
         HintFormat::ClangTidy => edited(&file, &sources, render_clang_tidy),
         HintFormat::Diff => edited(&file, &sources, render_diff),
     };
@@ -42,13 +54,19 @@ pub fn run(args: &HintsArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(found)))
 }
 
+/// How to decide.
+fn options(args: &HintsArgs) -> DecideOptions {
+    DecideOptions {
+        filter: args.filter.filter(),
+        line_size: report::line_size(args.analysis.line_size),
+        protocol: args.protocol.protocol(),
+        thresholds: None,
+    }
+}
+
 /// A hints file as it is stored.
 fn read(path: &Path) -> Result<HintFile> {
     let named = || path.display().to_string();
-    let metadata = fs::metadata(path).with_context(named)?;
-    if metadata.is_dir() {
-        bail!("{}: a directory; this build converts a hints.json", named());
-    }
     let mut text = String::new();
     let file = fs::File::open(path).with_context(named)?;
     let read = file

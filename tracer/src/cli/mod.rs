@@ -6,7 +6,7 @@ mod args;
 mod assemble;
 mod attach;
 mod c2c;
-pub mod deciding;
+mod deciding;
 mod demo;
 mod diff;
 mod doctor;

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     args::{HintFilter, SimulateArgs},
+    deciding::{self, DecideOptions},
     load_hints::{LoadHints, SessionCode},
     output,
     progress::Progress,
@@ -101,6 +102,17 @@ impl Replays<'_> {
     fn decide(&mut self, session: &Path) -> Result<LoadHints> {
         match self.args.filter {
             HintFilter::Swift => self.followed_by_ownership(session),
+            HintFilter::Ours => {
+                let model = self.args.machine.model();
+                let options = DecideOptions {
+                    line_size: model.line,
+                    protocol: model.protocol,
+                    ..DecideOptions::default()
+                };
+                Ok(LoadHints::of_file(&deciding::of_session(
+                    session, &options,
+                )?))
+            }
         }
     }
 

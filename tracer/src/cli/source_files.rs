@@ -11,7 +11,9 @@ use std::{
 
 use symbolizer::{Module, NoDebugFiles};
 
-use crate::{hint::file::HintedCode, report::load_hints::Sources, sys::map_file::map_file};
+use crate::{
+    hint::file::HintedCode, module::hex, report::load_hints::Sources, sys::map_file::map_file,
+};
 
 /// Largest source that is read: generated ones are smaller.
 const MOST_BYTES: u64 = 64 << 20;
@@ -133,12 +135,7 @@ fn built(module: &Path, build_id: &str) -> Built {
         .and_then(|file| map_file(&file))
         .map_err(|error| cannot(&error))?;
     let elf = Module::parse(bytes, Box::new(NoDebugFiles)).map_err(|error| cannot(&error))?;
-    let found: String = elf
-        .build_id()
-        .unwrap_or_default()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let found = hex(elf.build_id().unwrap_or_default());
     if found != build_id {
         return Err(format!(
             "{} has been built again since the recording",

@@ -140,8 +140,8 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-/// Two lower-case digits a byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Two lower-case digits a byte, as build-ids are written.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

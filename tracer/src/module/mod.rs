@@ -20,6 +20,7 @@ use std::{
 
 use symbolizer::{Mapped, Module};
 
+pub(crate) use debug_files::hex;
 pub use jit::{JitCode, JitMissing, JitStore};
 pub use vmlinux::KernelMissing;
 
@@ -68,7 +69,7 @@ pub struct LoadedModule {
 impl LoadedModule {
     /// The identity of the build, as tools write it.
     pub fn build_id(&self) -> Option<String> {
-        self.elf.build_id().map(debug_files::hex)
+        self.elf.build_id().map(hex)
     }
 
     /// The module's own address (svma) of a runtime address in one of its mappings.

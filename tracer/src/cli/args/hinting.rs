@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{AnalysisArgs, Color, MemoryArgs, PairArgs};
-use crate::hint::file::StoreKind;
+use crate::{coherence::Protocol, finding::Filter, hint::file::StoreKind};
 
 /// `hints`.
 #[derive(Debug, Args)]
@@ -37,12 +37,58 @@ pub struct HintsArgs {
     /// When to use colours in text.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
+    /// How to decide which loads of a session to hint.
+    #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
+    pub filter: HintFilter,
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
     pub memory: MemoryArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
+}
+
+/// How to decide which loads to hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HintFilter {
+    /// As SWIFT section 4.1: each load whose request was once followed, as the next request for its line, by one for
+    /// ownership by the same processor.
+    Swift,
+    /// Loads whose hints save more messages than they add, counted by replaying the session with all of them.
+    Ours,
+}
+
+impl HintFilter {
+    /// As the decision takes it.
+    pub fn filter(self) -> Filter {
+        match self {
+            HintFilter::Swift => Filter::Swift,
+            HintFilter::Ours => Filter::Ours,
+        }
+    }
+}
+
+/// The variant of the protocol.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ProtocolArgs {
+    /// A read of a line that no cache has gives the only copy, as MESI machines do: its store needs no request.
+    #[arg(long)]
+    pub exclusive_on_first_read: bool,
+    /// A read of a line that another processor wrote takes it over with its ownership.
+    #[arg(long)]
+    pub migratory: bool,
+}
+
+impl ProtocolArgs {
+    /// As the model takes it.
+    pub fn protocol(self) -> Protocol {
+        Protocol {
+            exclusive_on_first_read: self.exclusive_on_first_read,
+            migratory: self.migratory,
+        }
+    }
 }
 
 /// How to print hints.

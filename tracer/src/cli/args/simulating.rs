@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::{
-    Color,
+    Color, HintFilter, ProtocolArgs,
     values::{cache_bytes, line_size},
 };
 use crate::{
     access::LineSize,
-    coherence::{CacheGeometry, Protocol, SystemModel},
+    coherence::{CacheGeometry, SystemModel},
 };
 
 /// `simulate`.
@@ -26,7 +26,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TRAIN.coh")]
     pub train: Option<PathBuf>,
     /// How to decide which loads to hint.
-    #[arg(long, value_enum, default_value_t = HintFilter::Swift)]
+    #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
     pub filter: HintFilter,
     #[command(flatten)]
     pub machine: MachineArgs,
@@ -62,20 +62,8 @@ pub struct MachineArgs {
     /// Ways of the third level.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub l3_ways: u32,
-    /// A read of a line that no cache has gives the only copy, as MESI machines do: its store needs no request.
-    #[arg(long)]
-    pub exclusive_on_first_read: bool,
-    /// A read of a line that another processor wrote takes it over with its ownership.
-    #[arg(long)]
-    pub migratory: bool,
-}
-
-/// How to decide which loads to hint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HintFilter {
-    /// As SWIFT section 4.1: each load whose request was once followed, as the next request for its line, by one for
-    /// ownership by the same processor.
-    Swift,
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
 }
 
 impl MachineArgs {
@@ -86,10 +74,7 @@ impl MachineArgs {
             line: LineSize::new(self.line_size).unwrap_or(LineSize::B64),
             l2: cache(self.l2, self.l2_ways),
             l3: cache(self.l3, self.l3_ways),
-            protocol: Protocol {
-                exclusive_on_first_read: self.exclusive_on_first_read,
-                migratory: self.migratory,
-            },
+            protocol: self.protocol.protocol(),
         }
     }
 }

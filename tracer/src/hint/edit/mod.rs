@@ -166,11 +166,11 @@ pub fn insertion(
     let anchor = at_point.or(on_line).ok_or(Refused::NoCode)?;
     let statement = statement::around(&tokens, anchor)?;
     let candidates = lvalues(&tokens, statement.from, statement.to);
-    let candidates = candidates
+    let candidates: Vec<Lvalue> = candidates
         .into_iter()
         .filter(|found| agrees(found, &wanted) != Agrees::No)
         .collect();
-    let found = choose(candidates, &wanted, at_point)?;
+    let found = choose(&candidates, &wanted, at_point)?;
     if !(line_at..line_end).contains(&all[found.from].at) {
         return Err(Refused::NoExpression);
     }
@@ -260,7 +260,7 @@ fn agrees(found: &Lvalue, wanted: &Wanted<'_>) -> Agrees {
 }
 
 fn choose(
-    candidates: Vec<Lvalue>,
+    candidates: &[Lvalue],
     wanted: &Wanted<'_>,
     at_point: Option<usize>,
 ) -> Result<Lvalue, Refused> {

@@ -167,7 +167,7 @@ pub fn means_the_same(
     if matches!(all[statement.from].text, "if" | "switch") {
         let open = (statement.from + 1..statement.to).find(|at| all[*at].is("("));
         let end = open.and_then(|open| all[open].partner);
-        if !end.is_some_and(|end| found.from < end) {
+        if end.is_none_or(|end| found.from >= end) {
             return Err(Refused::Conditional);
         }
     }

@@ -20,7 +20,7 @@ const LEAST_SHARE: f64 = 0.005;
 /// As text, with a newline at the end.
 pub fn render(difference: &Difference, options: TextOptions) -> String {
     let mut out = Text {
-        text: String::new(),
+        printed: String::new(),
         options,
         comparable: difference.comparable,
     };
@@ -80,7 +80,7 @@ pub fn render(difference: &Difference, options: TextOptions) -> String {
     if difference.is_nothing() {
         out.line("Nothing changed.");
     }
-    out.text
+    out.printed
 }
 
 fn tally(changes: impl Iterator<Item = Change>) -> String {
@@ -92,16 +92,26 @@ fn tally(changes: impl Iterator<Item = Change>) -> String {
     format!("{new} new, {gone} gone, {changed} changed, {same} the same")
 }
 
+fn part(side: Option<&FindingSide>) -> String {
+    match side {
+        None => "not seen".to_owned(),
+        Some(side) => match &side.insignificant_because {
+            None => format!("{} {}", side.id, percent(side.share)),
+            Some(why) => format!("{} ({why})", side.id),
+        },
+    }
+}
+
 struct Text {
-    text: String,
+    printed: String,
     options: TextOptions,
     comparable: bool,
 }
 
 impl Text {
     fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
+        self.printed.push_str(line.trim_end());
+        self.printed.push('\n');
     }
 
     fn side(&mut self, label: &str, side: &Side) {
@@ -164,8 +174,8 @@ impl Text {
             (_, Some(side)) | (Some(side), None) => side.kind.clone(),
             (None, None) => String::new(),
         };
-        let before = self.part(finding.before.as_ref());
-        let after = self.part(finding.after.as_ref());
+        let before = part(finding.before.as_ref());
+        let after = part(finding.after.as_ref());
         let unsure = if self.comparable {
             ""
         } else {
@@ -193,16 +203,6 @@ impl Text {
         if !more.is_empty() {
             let text = self.options.name(&more.join("; "));
             self.line(&format!("           {text}"));
-        }
-    }
-
-    fn part(&self, side: Option<&FindingSide>) -> String {
-        match side {
-            None => "not seen".to_owned(),
-            Some(side) => match &side.insignificant_because {
-                None => format!("{} {}", side.id, percent(side.share)),
-                Some(why) => format!("{} ({why})", side.id),
-            },
         }
     }
 

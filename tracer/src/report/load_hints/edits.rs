@@ -65,7 +65,7 @@ pub fn edits(file: &HintFile, sources: &dyn Sources) -> Edits {
     let mut bit_fields: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for hint in &file.hints {
         match one(hint, sources, &mut bit_fields) {
-            Ok((name, made)) => add(by_file.entry(name).or_default(), &hint.id, made),
+            Ok((name, made)) => add(by_file.entry(name).or_default(), &hint.id, &made),
             Err(reason) => out.omitted.push(Omitted {
                 id: hint.id.clone(),
                 place: place(&hint.load, sources),
@@ -185,7 +185,7 @@ fn all_bit_fields(name: &str, text: &str, sources: &dyn Sources) -> BTreeSet<Str
     names
 }
 
-fn add(lines: &mut BTreeMap<u32, LineEdit>, id: &str, made: Insertion) {
+fn add(lines: &mut BTreeMap<u32, LineEdit>, id: &str, made: &Insertion) {
     let edit = lines.entry(made.line).or_insert_with(|| LineEdit {
         line: made.line,
         offset: made.offset,

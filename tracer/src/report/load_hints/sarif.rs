@@ -417,13 +417,11 @@ impl<'a> Place<'a> {
 }
 
 fn artifact(file: &str, sources: &dyn Sources) -> Value {
-    match sources.relative(file) {
-        Some(relative) => json!({"uri": uri(&relative), "uriBaseId": ROOT}),
-        None => {
-            let absolute = uri(&sources.absolute(file));
-            json!({"uri": format!("file://{absolute}")})
-        }
+    if let Some(relative) = sources.relative(file) {
+        return json!({"uri": uri(&relative), "uriBaseId": ROOT});
     }
+    let absolute = uri(&sources.absolute(file));
+    json!({"uri": format!("file://{absolute}")})
 }
 
 /// A path as part of a URI (RFC 3986, 2.3: what is not unreserved is escaped).

@@ -17,7 +17,7 @@ pub fn render(
     verbose: bool,
 ) -> String {
     let mut out = Text {
-        text: String::new(),
+        printed: String::new(),
         sources,
         options,
     };
@@ -48,19 +48,19 @@ pub fn render(
         }
     }
     out.summary(file, verbose);
-    out.text
+    out.printed
 }
 
 struct Text<'a> {
-    text: String,
+    printed: String,
     sources: &'a dyn Sources,
     options: TextOptions,
 }
 
 impl Text<'_> {
     fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
+        self.printed.push_str(line.trim_end());
+        self.printed.push('\n');
     }
 
     fn message(&mut self, code: &HintedCode, level: &str, message: &str) {

@@ -4,7 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{attr::Attr, fields::Fields};
-use crate::perf_format::{feature as number, record::flag};
+use crate::{
+    module::hex,
+    perf_format::{feature as number, record::flag},
+};
 
 /// Most strings and events that are read of a section; more is damage.
 const MOST_ITEMS: u32 = 1 << 20;
@@ -116,15 +119,6 @@ impl Features {
             self.build_ids.insert(fields.string(), hex(&id[..len]));
         }
     }
-}
-
-/// As tools write it.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn string(fields: &mut Fields<'_>, into: &mut Option<String>) -> Option<()> {

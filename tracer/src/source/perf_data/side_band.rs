@@ -2,10 +2,11 @@
 
 use std::{collections::HashMap, hash::Hasher as _, sync::Arc};
 
-use super::{features::hex, fields::Fields};
+use super::fields::Fields;
 use crate::{
     access::{Pid, Tid},
     event::{ContextKind, Mapping},
+    module::hex,
     perf_format::{
         mapping::{MAP_SHARED, PROT_EXEC, PROT_WRITE},
         record::{self as kind, flag},
