@@ -10,8 +10,8 @@ mod observing;
 mod values;
 
 pub use observing::{
-    AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
-    SamplingArgs, TargetArgs, WatchArgs,
+    AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,
+    WatchArgs,
 };
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};

@@ -8,6 +8,7 @@
 
 mod branch;
 mod effect;
+mod emulated;
 mod flow;
 mod function;
 mod harvest;
@@ -23,6 +24,7 @@ pub mod trap;
 mod walk;
 mod window;
 
+pub use emulated::{Emulated, emulated};
 pub use function::{CallConvention, FunctionCode};
 pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};
 pub use window::harvest_window;
