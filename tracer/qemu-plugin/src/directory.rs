@@ -64,19 +64,10 @@ pub struct Answer {
     pub version: u16,
 }
 
-/// The table.
-pub struct Directory {
-    slots: [AtomicU64; SLOTS],
-}
+/// The table; of zeroes, no line is known.
+pub struct Directory(pub [AtomicU64; SLOTS]);
 
 impl Directory {
-    /// No line is known.
-    pub const fn new() -> Directory {
-        Directory {
-            slots: [const { AtomicU64::new(0) }; SLOTS],
-        }
-    }
-
     /// One access to the line of `address`; `owning` ones, stores and loads after a `prefetchw`, take the line
     /// from all others.
     #[inline(always)]
@@ -91,7 +82,7 @@ impl Directory {
         let tag = (line / SLOTS as u64) << TAG_SHIFT;
         // Lines 64 MiB apart would meet in one slot, and stacks are so: the tag moves them. It is still one-to-one.
         let moved = line ^ (tag >> TAG_SHIFT).wrapping_mul(0x9e3d);
-        let slot = &self.slots[moved as usize & (SLOTS - 1)];
+        let slot = &self.0[moved as usize & (SLOTS - 1)];
         let entry = slot.load(Relaxed);
         let silent = if owning {
             entry & (TAG | SHARERS | STORED) == tag | STORED | member.silent

@@ -126,7 +126,8 @@ impl Writer {
                 && record.instruction.load(Relaxed) == instruction.id()
             {
                 add(&record.repeats, 1);
-                return self.count(lane, world);
+                self.count(lane, world);
+                return Ok(());
             }
         }
         if crosses {
@@ -137,12 +138,11 @@ impl Writer {
     }
 
     #[inline(always)]
-    fn count(&mut self, lane: &Lane, world: &impl World) -> Result<(), Detached> {
+    fn count(&mut self, lane: &Lane, world: &impl World) {
         self.left -= 1;
         if self.left == 0 {
             self.seal(lane, world);
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -170,7 +170,8 @@ impl Writer {
         chunk.count.store(self.used, Release);
         self.recent[at] =
             self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(version);
-        self.count(lane, world)
+        self.count(lane, world);
+        Ok(())
     }
 
     #[cold]

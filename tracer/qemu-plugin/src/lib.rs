@@ -11,6 +11,10 @@
     unsafe_code,
     reason = "QEMU calls us and is called by us; see each block's SAFETY comment"
 )]
+#![expect(
+    clippy::inline_always,
+    reason = "the way of an access is one function for each callback: it runs for every load and store"
+)]
 
 mod api;
 mod directory;
@@ -52,7 +56,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let arguments: Vec<String> = (0..argc as usize)
         .map(|n| {
             // SAFETY: `n` is below `argc`.
-            let argument = unsafe { *argv.add(n) };
+            let argument = unsafe { argv.add(n) };
+            // SAFETY: as above.
+            let argument = unsafe { *argument };
             // SAFETY: QEMU passes strings that end with a zero byte.
             unsafe { CStr::from_ptr(argument) }
                 .to_string_lossy()

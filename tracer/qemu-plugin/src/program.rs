@@ -3,7 +3,7 @@
 use std::sync::{
     OnceLock,
     atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64,
         Ordering::{Acquire, Relaxed, SeqCst},
         fence,
     },
@@ -11,7 +11,7 @@ use std::sync::{
 
 use crate::{
     api::Api,
-    directory::Directory,
+    directory::{Directory, SLOTS},
     lane::{Detached, Kind, Tagged, World, Writer},
     layout::{LANES, Lane, MAGIC, Shared, entry},
     log::LogWriter,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Who has which line.
-static DIRECTORY: Directory = Directory::new();
+static DIRECTORY: Directory = Directory([const { AtomicU64::new(0) }; SLOTS]);
 /// The threads, by QEMU's number; null where nobody is observed.
 static WRITERS: [AtomicPtr<Writer>; LANES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; LANES];

@@ -52,7 +52,6 @@ pub fn register(id: Id, api: Api) {
     unsafe { (api.on_syscall_return)(id, returns) };
 }
 
-#[expect(clippy::too_many_arguments, reason = "QEMU's signature")]
 extern "C" fn begins(
     _id: Id,
     vcpu: u32,

@@ -7,6 +7,10 @@ use iced_x86::{
 
 /// An instruction as callbacks about its accesses need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts, each with or without the others"
+)]
 pub struct Emulated {
     /// It reads and writes the same operand. Emulators tell a store, and a load before it or not.
     pub read_modify_write: bool,

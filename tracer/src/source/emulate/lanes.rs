@@ -8,15 +8,15 @@ use std::{
     time::Duration,
 };
 
-use super::merge::{Merge, Row, Rows};
+use super::merge::{Merge, Row, Sealed};
 use crate::sys::{
     emulator_layout::{ACTIVE, CHUNKS, Chunk, LANES, Lane, RECORDS, Shared},
     emulator_memory::{sleep_on, time_stamp},
 };
 
-/// Rows that wait before the program has to: some 250 MiB.
+/// Sealed that wait before the program has to: some 250 MiB.
 const MOST_WAITING: usize = 10 << 20;
-/// Rows beyond which no more is taken while there are some to pass on.
+/// Sealed beyond which no more is taken while there are some to pass on.
 const ENOUGH_WAITING: usize = 1 << 20;
 
 /// The lanes as they were looked at last.
@@ -79,7 +79,7 @@ impl Lanes {
     }
 
     /// Takes everything that was written, sealed or not. The program is gone, or is not to write any more.
-    pub fn collect_rest(&self, shared: &Shared, merge: &mut Merge) {
+    pub fn collect_rest(shared: &Shared, merge: &mut Merge) {
         for (n, lane) in in_use(shared).iter().enumerate() {
             let mut taken = lane.tail.0.load(Relaxed);
             loop {
@@ -104,7 +104,7 @@ impl Lanes {
     }
 
     /// Sleeps until a ring fills, at most so long.
-    pub fn sleep(&self, shared: &Shared, most: Duration) {
+    pub fn sleep(shared: &Shared, most: Duration) {
         let sleeping = &shared.header.sleeping;
         sleeping.store(1, SeqCst);
         fence(SeqCst);
@@ -137,10 +137,10 @@ fn take(chunk: &Chunk, merge: &mut Merge, lane: usize) {
         instruction: record.instruction.load(Relaxed),
         repeats: record.repeats.load(Relaxed),
     }));
-    let rows = Rows {
+    let sealed = Sealed {
         tid: chunk.tid.load(Relaxed),
         processor: chunk.processor.load(Relaxed),
         rows,
     };
-    merge.add(lane, rows);
+    merge.add(lane, sealed);
 }

@@ -42,10 +42,10 @@ impl Emulator {
         let path = std::env::var_os("PATH");
         let qemu = find_qemu(qemu, path.as_deref())?;
         let Some(found) = program::find(word, path.as_deref()) else {
-            let source = std::io::ErrorKind::NotFound.into();
+            let why = std::io::ErrorKind::NotFound.into();
             return Err(EmulationError::Program {
                 name: word.clone(),
-                source,
+                why,
             });
         };
         program::check(&found)?;

@@ -27,7 +27,7 @@ pub struct Row {
 
 /// The rows of a chunk.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct Sealed {
     /// Thread.
     pub tid: u32,
     /// Its number in order of appearance.
@@ -38,8 +38,8 @@ pub struct Rows {
 
 #[derive(Debug, Default)]
 struct Queue {
-    chunks: VecDeque<Rows>,
-    /// Rows of the first chunk that have left.
+    chunks: VecDeque<Sealed>,
+    /// Sealed of the first chunk that have left.
     gone: usize,
 }
 
@@ -50,14 +50,14 @@ impl Queue {
     }
 }
 
-/// Rows that wait for their turn.
+/// Sealed that wait for their turn.
 #[derive(Debug, Default)]
 pub struct Merge {
     lanes: Vec<Queue>,
     waiting: usize,
     /// The newest row that has left, or the limit up to which all have.
     newest: u64,
-    /// Rows that came when newer ones had left.
+    /// Sealed that came when newer ones had left.
     late: u64,
     /// Memory of chunks that are through.
     spare: Vec<Vec<Row>>,
@@ -68,7 +68,7 @@ const MOST_SPARE: usize = 64;
 
 impl Merge {
     /// Takes a lane's next chunk.
-    pub fn add(&mut self, lane: usize, chunk: Rows) {
+    pub fn add(&mut self, lane: usize, chunk: Sealed) {
         if chunk.rows.is_empty() {
             return;
         }
@@ -84,7 +84,7 @@ impl Merge {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Rows that wait.
+    /// Sealed that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -101,14 +101,14 @@ impl Merge {
         self.newest
     }
 
-    /// Rows that came when newer ones had left. They left with the time of those.
+    /// Sealed that came when newer ones had left. They left with the time of those.
     pub fn late(&self) -> u64 {
         self.late
     }
 
     /// Passes on rows up to and with `limit`, at most about `most`, in order. A row's time is never before that of
     /// the row before it. Returns whether all up to the limit have left.
-    pub fn pass(&mut self, limit: u64, most: usize, mut take: impl FnMut(&Rows, Row)) -> bool {
+    pub fn pass(&mut self, limit: u64, most: usize, mut take: impl FnMut(&Sealed, Row)) -> bool {
         let mut passed = 0;
         while passed < most {
             let Some((lane, until)) = self.turn(limit) else {
@@ -180,14 +180,14 @@ mod tests {
 
     use super::*;
 
-    fn chunk(processor: u32, times: &[u64]) -> Rows {
+    fn chunk(processor: u32, times: &[u64]) -> Sealed {
         let row = |tsc: &u64| Row {
             tsc: *tsc,
             place: 0,
             instruction: processor,
             repeats: 0,
         };
-        Rows {
+        Sealed {
             tid: processor,
             processor,
             rows: times.iter().map(row).collect(),
@@ -196,8 +196,8 @@ mod tests {
 
     fn passed(merge: &mut Merge, limit: u64) -> Vec<(u64, u32)> {
         let mut out = Vec::new();
-        assert!(merge.pass(limit, usize::MAX, |rows, row| {
-            out.push((row.tsc, rows.processor))
+        assert!(merge.pass(limit, usize::MAX, |chunk, row| {
+            out.push((row.tsc, chunk.processor))
         }));
         out
     }

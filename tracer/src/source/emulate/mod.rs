@@ -108,12 +108,12 @@ pub enum EmulationError {
     #[error("{} is no file: --qemu and COHTRACE_QEMU name the emulator qemu-x86_64", .0.display())]
     NoSuchQemu(PathBuf),
     /// The program cannot be read.
-    #[error("{name}: {source}")]
+    #[error("{name}: {why}")]
     Program {
         /// As it was given.
         name: String,
-        /// Why.
-        source: std::io::Error,
+        /// What the system said.
+        why: std::io::Error,
     },
     /// The program is of another kind.
     #[error("{name} {what}; --source emulate runs x86-64 ELF programs")]
@@ -227,13 +227,13 @@ impl Emulated {
             ..
         } = batch;
         let mut executions = 0;
-        let done = self.merge.pass(limit, BATCH, |rows, row| {
+        let done = self.merge.pass(limit, BATCH, |chunk, row| {
             let known = instructions.get(row.instruction);
-            let tid = Tid(rows.tid);
+            let tid = Tid(chunk.tid);
             let whose = Whose {
                 pid,
                 tid,
-                cpu: Cpu(rows.processor),
+                cpu: Cpu(chunk.processor),
                 time_ns: clock.ns(row.tsc),
             };
             let (prefetch, access) = accesses(&row, &known, whose);
@@ -241,8 +241,8 @@ impl Emulated {
             let Some(access) = access else { return };
             executions += 1 + u64::from(row.repeats);
             out.push(access);
-            if known.is.by_stack && side_band.lacks_stack(rows.processor) {
-                let told = side_band.has_stack(rows.processor, rows.tid, access.addr);
+            if known.is.by_stack && side_band.lacks_stack(chunk.processor) {
+                let told = side_band.has_stack(chunk.processor, chunk.tid, access.addr);
                 contexts.extend(told.into_iter().map(|kind| (row.tsc, kind)));
             }
         });
@@ -311,7 +311,7 @@ impl Source for Emulated {
                 return Ok(Progress::Running);
             }
             if done {
-                self.lanes.sleep(&self.emulator.memory, left.min(NAP));
+                Lanes::sleep(&self.emulator.memory, left.min(NAP));
             }
         }
     }
@@ -322,7 +322,7 @@ impl Source for Emulated {
         }
         let shared = &*self.emulator.memory;
         shared.header.stop.store(1, Relaxed);
-        self.lanes.collect_rest(shared, &mut self.merge);
+        Lanes::collect_rest(shared, &mut self.merge);
         self.stopped = true;
     }
 

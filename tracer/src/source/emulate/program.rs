@@ -35,12 +35,12 @@ pub fn check(file: &Path) -> Result<(), EmulationError> {
         }
         opened.take(HEADER as u64).read_to_end(&mut start)
     });
-    if let Err(source) = opened {
-        return Err(EmulationError::Program { name, source });
+    if let Err(why) = opened {
+        return Err(EmulationError::Program { name, why });
     }
     if !is_executable(file) {
-        let source = std::io::ErrorKind::PermissionDenied.into();
-        return Err(EmulationError::Program { name, source });
+        let why = std::io::ErrorKind::PermissionDenied.into();
+        return Err(EmulationError::Program { name, why });
     }
     match unfit(&start) {
         None => Ok(()),

@@ -55,7 +55,7 @@ impl SideBand {
     pub fn read(&mut self, shared: &Shared) {
         while let Some(entry) = next(&shared.log) {
             let tsc = entry.tsc;
-            for kind in self.meaning(entry) {
+            for kind in self.meaning(&entry) {
                 self.waiting.push_back((tsc, kind));
             }
         }
@@ -134,7 +134,7 @@ impl SideBand {
         }
     }
 
-    fn meaning(&mut self, entry: Entry) -> Vec<ContextKind> {
+    fn meaning(&mut self, entry: &Entry) -> Vec<ContextKind> {
         let pid = self.pid;
         let [first, second, _] = entry.numbers;
         let tid = first as u32;
