@@ -5,6 +5,7 @@
 
 mod confirmed;
 mod daemon;
+mod emulate;
 mod first_finding;
 mod fuzz;
 mod hit_rate;
@@ -73,6 +74,7 @@ static BENCHES: &[&Bench] = &[
     &scale::BENCH,
     &symbolize::BENCH,
     &typed::BENCH,
+    &emulate::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
 ];

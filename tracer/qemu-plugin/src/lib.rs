@@ -19,6 +19,8 @@
 mod api;
 mod directory;
 mod lane;
+#[cfg(test)]
+mod laws;
 mod layout;
 mod log;
 mod process;

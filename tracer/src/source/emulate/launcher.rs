@@ -15,6 +15,12 @@ use crate::sys::{
 
 /// The plugin, built from `tracer/qemu-plugin`; empty where this build has none.
 static PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu_plugin.so"));
+
+/// The plugin's file.
+pub fn plugin() -> &'static [u8] {
+    PLUGIN
+}
+
 /// Name of the emulator.
 pub const QEMU: &str = "qemu-x86_64";
 /// Names it, where it is not in `PATH` or is another.
@@ -91,6 +97,11 @@ impl Emulator {
     pub fn program(&self) -> &Path {
         &self.program
     }
+}
+
+/// Whether an emulator is found without being named.
+pub fn is_installed() -> bool {
+    find_qemu(None, std::env::var_os("PATH").as_deref()).is_ok()
 }
 
 /// The emulator: the one that was asked for, or that of the environment, or the first in `PATH`.

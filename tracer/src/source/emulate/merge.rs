@@ -197,7 +197,7 @@ mod tests {
     fn passed(merge: &mut Merge, limit: u64) -> Vec<(u64, u32)> {
         let mut out = Vec::new();
         assert!(merge.pass(limit, usize::MAX, |chunk, row| {
-            out.push((row.tsc, chunk.processor))
+            out.push((row.tsc, chunk.processor));
         }));
         out
     }

@@ -29,7 +29,7 @@ mod merge;
 mod program;
 mod side_band;
 
-pub use launcher::{Emulator, QEMU, QEMU_VARIABLE};
+pub use launcher::{Emulator, QEMU, QEMU_VARIABLE, is_installed, plugin};
 
 use clock::StampClock;
 use instructions::{Instructions, Whose, accesses};
