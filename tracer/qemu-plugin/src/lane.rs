@@ -68,6 +68,8 @@ pub trait World {
 /// A thread that writes. Its shared lane is given to each call.
 pub struct Writer {
     open: u64,
+    /// Time of the last record.
+    stamp: u64,
     used: u32,
     /// Accesses until the chunk is sealed.
     left: u32,
@@ -85,6 +87,7 @@ impl Writer {
     pub fn new(processor: u32) -> Writer {
         Writer {
             open: NONE_OPEN,
+            stamp: 0,
             used: 0,
             left: ACCESSES_PER_CHUNK,
             member: Member::new(processor),
@@ -130,11 +133,22 @@ impl Writer {
                 return Ok(());
             }
         }
+        let mut silent = answer.silent;
         if crosses {
             // Never a repeat, so the second line's version is nobody's concern.
-            directory.access(self.member, last, owning);
+            silent &= directory.access(self.member, last, owning).silent;
         }
-        self.write(lane, world, place, instruction, at as usize, answer.version)
+        if self.open == NONE_OPEN || self.used as usize == RECORDS {
+            self.turn_page(lane, world)?;
+        }
+        // What asks for nothing needs no time of its own: it may stand anywhere between what gave this thread its copy
+        // and what will take it, and the last stamp is there. Reading the counter is half of what a record costs.
+        if !silent {
+            self.stamp = world.stamp();
+        }
+        self.write(lane, place, instruction, at as usize, answer.version);
+        self.count(lane, world);
+        Ok(())
     }
 
     #[inline(always)]
@@ -146,22 +160,11 @@ impl Writer {
     }
 
     #[inline(always)]
-    fn write(
-        &mut self,
-        lane: &Lane,
-        world: &impl World,
-        place: u64,
-        instruction: Tagged,
-        at: usize,
-        version: u16,
-    ) -> Result<(), Detached> {
-        if self.open == NONE_OPEN || self.used as usize == RECORDS {
-            self.turn_page(lane, world)?;
-        }
+    fn write(&mut self, lane: &Lane, place: u64, instruction: Tagged, at: usize, version: u16) {
         let chunk = &lane.chunks[(self.open - 1) as usize % CHUNKS];
         let index = self.used as usize % RECORDS;
         let record = &chunk.records[index];
-        record.tsc.store(world.stamp(), Relaxed);
+        record.tsc.store(self.stamp, Relaxed);
         record.place.store(place, Relaxed);
         record.instruction.store(instruction.id(), Relaxed);
         record.repeats.store(0, Relaxed);
@@ -170,8 +173,6 @@ impl Writer {
         chunk.count.store(self.used, Release);
         self.recent[at] =
             self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(version);
-        self.count(lane, world);
-        Ok(())
     }
 
     #[cold]
@@ -195,7 +196,8 @@ impl Writer {
         chunk.number.store(number + 1, Release);
         lane.state.store(ACTIVE, Relaxed);
         // A tool that takes its own stamp, fences and reads QUIET did so before this: our stamps are younger.
-        lane.opened.store(world.stamp_after(), Release);
+        self.stamp = world.stamp_after();
+        lane.opened.store(self.stamp, Release);
         self.open = number + 1;
         self.used = 0;
         self.left = ACCESSES_PER_CHUNK;

@@ -125,7 +125,8 @@ fn recorded(run: &[(Access, bool)]) -> Vec<Row> {
         assert_eq!(lane.state.load(Relaxed), QUIET);
         all.extend(rows(processor, &lane));
     }
-    all.sort_unstable();
+    // Stable: rows of one thread may have one time, and are in order.
+    all.sort_by_key(|(time, ..)| *time);
     all
 }
 
