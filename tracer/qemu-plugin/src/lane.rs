@@ -15,8 +15,9 @@ use crate::{
     layout::{self, ACCESSES_PER_CHUNK, ACTIVE, CHUNKS, Chunk, Lane, QUIET, RECORDS},
 };
 
-/// Recent records that are found again: 8 KiB of the first-level cache.
-const RECENT: usize = 1024;
+/// Sets of two recent records that are found again: 8 KiB of the first-level cache. With one record in a set, two
+/// that meet there would drive each other out in every turn of a loop.
+const RECENT: usize = 512;
 /// An entry: chunk number, record, version.
 const RECORD_SHIFT: u32 = 16;
 const NUMBER_SHIFT: u32 = RECORD_SHIFT + RECORDS.trailing_zeros();
@@ -76,7 +77,7 @@ pub struct Writer {
     member: Member,
     pub processor: u32,
     pub tid: u32,
-    recent: [u64; RECENT],
+    recent: [[u64; 2]; RECENT],
 }
 
 /// The tool is gone or has enough.
@@ -94,7 +95,7 @@ impl Writer {
             processor,
             tid: 0,
             // Of chunk 0, version 0, which is never: an entry has its chunk's number plus one.
-            recent: [0; RECENT],
+            recent: [[0; 2]; RECENT],
         }
     }
 
@@ -117,20 +118,20 @@ impl Writer {
             >> (64 - RECENT.trailing_zeros());
         let last = address.wrapping_add((1 << kind.size_log2) - 1);
         let crosses = (address ^ last) >= LINE;
-        let entry = self.recent[at as usize];
-        if answer.silent
-            && !crosses
-            && entry >> NUMBER_SHIFT == self.open
-            && entry as u16 == answer.version
-        {
-            let index = (entry >> RECORD_SHIFT) as usize % RECORDS;
-            let record = &lane.chunks[(self.open - 1) as usize % CHUNKS].records[index];
-            if record.place.load(Relaxed) == place
-                && record.instruction.load(Relaxed) == instruction.id()
-            {
-                add(&record.repeats, 1);
-                self.count(lane, world);
-                return Ok(());
+        if answer.silent && !crosses {
+            for entry in self.recent[at as usize] {
+                if entry >> NUMBER_SHIFT != self.open || entry as u16 != answer.version {
+                    continue;
+                }
+                let index = (entry >> RECORD_SHIFT) as usize % RECORDS;
+                let record = &lane.chunks[(self.open - 1) as usize % CHUNKS].records[index];
+                if record.place.load(Relaxed) == place
+                    && record.instruction.load(Relaxed) == instruction.id()
+                {
+                    add(&record.repeats, 1);
+                    self.count(lane, world);
+                    return Ok(());
+                }
             }
         }
         let mut silent = answer.silent;
@@ -171,8 +172,9 @@ impl Writer {
         self.used += 1;
         // Whatever ends the process, the tool finds what was written until then.
         chunk.count.store(self.used, Release);
-        self.recent[at] =
-            self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(version);
+        let entry = self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(version);
+        let [newest, _] = self.recent[at];
+        self.recent[at] = [entry, newest];
     }
 
     #[cold]

@@ -7,6 +7,7 @@
 //!
 //! Arguments: `memory=FD` (see [`layout::Shared`]), `plugin=FD` (this file, if it has no other name), `tool=PID`. Only
 //! to measure QEMU itself: `empty`, which has a callback for each access that does nothing.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![expect(
     unsafe_code,
     reason = "QEMU calls us and is called by us; see each block's SAFETY comment"
