@@ -110,6 +110,10 @@ impl Writer {
         kind: Kind,
         instruction: Tagged,
     ) -> Result<(), Detached> {
+        // Before the directory is asked: what it says is true now, and may not be after a wait.
+        if self.open == NONE_OPEN {
+            self.open(lane, world)?;
+        }
         let place = layout::place(address, kind.size_log2, kind.store);
         let owning = kind.store || instruction.owning();
         let answer = directory.access(self.member, address, owning);
@@ -129,7 +133,10 @@ impl Writer {
                     && record.instruction.load(Relaxed) == instruction.id()
                 {
                     add(&record.repeats, 1);
-                    self.count(lane, world);
+                    self.left -= 1;
+                    if self.left == 0 {
+                        self.seal(lane, world);
+                    }
                     return Ok(());
                 }
             }
@@ -139,25 +146,17 @@ impl Writer {
             // Never a repeat, so the second line's version is nobody's concern.
             silent &= directory.access(self.member, last, owning).silent;
         }
-        if self.open == NONE_OPEN || self.used as usize == RECORDS {
-            self.turn_page(lane, world)?;
-        }
         // What asks for nothing needs no time of its own: it may stand anywhere between what gave this thread its copy
         // and what will take it, and the last stamp is there. Reading the counter is half of what a record costs.
         if !silent {
             self.stamp = world.stamp();
         }
         self.write(lane, place, instruction, at as usize, answer.version);
-        self.count(lane, world);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn count(&mut self, lane: &Lane, world: &impl World) {
         self.left -= 1;
-        if self.left == 0 {
+        if self.left == 0 || self.used as usize == RECORDS {
             self.seal(lane, world);
         }
+        Ok(())
     }
 
     #[inline(always)]
@@ -178,8 +177,7 @@ impl Writer {
     }
 
     #[cold]
-    fn turn_page(&mut self, lane: &Lane, world: &impl World) -> Result<(), Detached> {
-        self.seal(lane, world);
+    fn open(&mut self, lane: &Lane, world: &impl World) -> Result<(), Detached> {
         let number = lane.head.load(Relaxed);
         let mut turn = 0;
         while number - lane.tail.0.load(Acquire) >= CHUNKS as u64 {
