@@ -80,6 +80,15 @@ pub struct Writer {
     recent: [[u64; 2]; RECENT],
 }
 
+/// An access that repeats none.
+struct New {
+    place: u64,
+    instruction: Tagged,
+    /// Its set among the recent ones.
+    at: usize,
+    version: u16,
+}
+
 /// The tool is gone or has enough.
 pub struct Detached;
 
@@ -117,8 +126,8 @@ impl Writer {
         let place = layout::place(address, kind.size_log2, kind.store);
         let owning = kind.store || instruction.owning();
         let answer = directory.access(self.member, address, owning);
-        let at = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ u64::from(instruction.id()).wrapping_mul(0xd6e8_feb8_6659_fd93))
+        let id = u64::from(instruction.id());
+        let at = (place ^ id << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             >> (64 - RECENT.trailing_zeros());
         let last = address.wrapping_add((1 << kind.size_log2) - 1);
         let crosses = (address ^ last) >= LINE;
@@ -141,39 +150,52 @@ impl Writer {
                 }
             }
         }
+        let new = New {
+            place,
+            instruction,
+            at: at as usize,
+            version: answer.version,
+        };
         let mut silent = answer.silent;
         if crosses {
             // Never a repeat, so the second line's version is nobody's concern.
             silent &= directory.access(self.member, last, owning).silent;
         }
+        self.record(lane, world, new, silent);
+        Ok(())
+    }
+
+    /// A function of its own, so that repeats save no registers for it.
+    #[inline(never)]
+    fn record(&mut self, lane: &Lane, world: &impl World, new: New, silent: bool) {
         // What asks for nothing needs no time of its own: it may stand anywhere between what gave this thread its copy
         // and what will take it, and the last stamp is there. Reading the counter is half of what a record costs.
         if !silent {
             self.stamp = world.stamp();
         }
-        self.write(lane, place, instruction, at as usize, answer.version);
+        self.write(lane, &new);
         self.left -= 1;
         if self.left == 0 || self.used as usize == RECORDS {
             self.seal(lane, world);
         }
-        Ok(())
     }
 
     #[inline(always)]
-    fn write(&mut self, lane: &Lane, place: u64, instruction: Tagged, at: usize, version: u16) {
+    fn write(&mut self, lane: &Lane, new: &New) {
         let chunk = &lane.chunks[(self.open - 1) as usize % CHUNKS];
         let index = self.used as usize % RECORDS;
         let record = &chunk.records[index];
         record.tsc.store(self.stamp, Relaxed);
-        record.place.store(place, Relaxed);
-        record.instruction.store(instruction.id(), Relaxed);
+        record.place.store(new.place, Relaxed);
+        record.instruction.store(new.instruction.id(), Relaxed);
         record.repeats.store(0, Relaxed);
         self.used += 1;
         // Whatever ends the process, the tool finds what was written until then.
         chunk.count.store(self.used, Release);
-        let entry = self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(version);
-        let [newest, _] = self.recent[at];
-        self.recent[at] = [entry, newest];
+        let entry =
+            self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(new.version);
+        let [newest, _] = self.recent[new.at];
+        self.recent[new.at] = [entry, newest];
     }
 
     #[cold]

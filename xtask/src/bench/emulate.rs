@@ -11,7 +11,7 @@ pub static BENCH: Bench = Bench {
     about: "programs native, in QEMU, with an empty callback, under --source emulate, and under valgrind's lackey",
     rounds: 5,
     needs_root: false,
-    takes: |plan| plan.rounds * Duration::from_secs(30) + Duration::from_secs(60),
+    takes: |plan| plan.rounds * Duration::from_secs(30) + Duration::from_mins(1),
     run,
 };
 
