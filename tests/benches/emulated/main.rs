@@ -30,6 +30,8 @@ use cohtrace_tests::figures::{Spread, Table, spread};
 
 /// Sums, permutes and counts: most accesses are to memory of one thread, some to what all share.
 const MIXED: &str = include_str!("mixed.c");
+/// Counts in a few lines of one thread each: nearly every access repeats another.
+const HOT: &str = include_str!("hot.c");
 
 /// What runs.
 struct Subject {
@@ -80,18 +82,19 @@ fn main() -> Result<()> {
 }
 
 fn subjects(directory: &Path) -> Result<Vec<Subject>> {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let mixed = directory.join("mixed.c");
-    std::fs::write(&mixed, MIXED)?;
-    let program = compile(&mixed, directory, "mixed")?;
-    Ok(["1", "2", "4"]
-        .map(|threads| Subject {
-            name: format!("mixed, {threads} threads"),
+    let mut subjects = Vec::new();
+    for (name, text) in [("mixed", MIXED), ("hot", HOT)] {
+        let source = directory.join(format!("{name}.c"));
+        std::fs::write(&source, text)?;
+        let program = compile(&source, directory, name)?;
+        subjects.extend(["1", "2", "4"].map(|threads| Subject {
+            name: format!("{name}, threads: {threads}"),
             program: program.clone(),
-            arguments: words(&[threads, "40"]),
-            small: words(&[threads, "1"]),
-        })
-        .into())
+            arguments: vec![threads.to_owned(), "40".to_owned()],
+            small: vec![threads.to_owned(), "2".to_owned()],
+        }));
+    }
+    Ok(subjects)
 }
 
 fn compile(source: &Path, directory: &Path, name: &str) -> Result<PathBuf> {

@@ -81,6 +81,7 @@ pub struct Writer {
 }
 
 /// An access that repeats none.
+#[derive(Clone, Copy)]
 struct New {
     place: u64,
     instruction: Tagged,

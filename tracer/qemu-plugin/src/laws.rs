@@ -275,7 +275,7 @@ fn a_chunk_is_sealed_after_so_many_accesses_though_they_repeat_one_another() {
 fn a_load_behind_a_prefetchw_takes_the_line_like_a_store() {
     let (directory, world) = (directory(), Still::default());
     let lanes = [lane(), lane()];
-    let mut writers = vec![Writer::new(0), Writer::new(1)];
+    let mut writers = [0, 1].map(|processor| Box::new(Writer::new(processor)));
     let kind = Kind {
         size_log2: 3,
         store: false,
