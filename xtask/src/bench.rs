@@ -5,6 +5,7 @@
 
 mod confirmed;
 mod daemon;
+mod emulate;
 mod first_finding;
 mod fuzz;
 mod hit_rate;
@@ -78,6 +79,7 @@ static BENCHES: &[&Bench] = &[
     &symbolize::BENCH,
     &typed::BENCH,
     &prefetchw::BENCH,
+    &emulate::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
 ];

@@ -17,8 +17,8 @@ pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
 pub use hinting::{HintFilter, HintFormat, HintsArgs, ProtocolArgs};
 pub use observing::{
-    AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs,
-    SamplingArgs, TargetArgs, WatchArgs,
+    AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,
+    WatchArgs,
 };
 pub use simulating::SimulateArgs;
 pub(super) use values::heap_overhead;

@@ -29,7 +29,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         &args.heap,
         args.output.json,
     )?;
-    let options = analysis_options(&args.analysis, Some(args.sampling.frequency));
+    let options = analysis_options(&args.analysis, observation.frequency_hz());
     let recording = args
         .record
         .as_ref()
@@ -64,7 +64,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         sources: observation.sources(),
         started_ns: Some(observation.started_ns()),
         duration,
-        frequency_hz: Some(args.sampling.frequency),
+        frequency_hz: observation.frequency_hz(),
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
         cost_unit,

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     args::{
-        AnalysisArgs, AttachArgs, DEFAULT_FREQUENCY_HZ, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB,
-        DemoArgs, PairArgs, SamplingArgs, TargetArgs, WatchArgs,
+        AnalysisArgs, AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, DemoArgs, PairArgs,
+        SamplingArgs, TargetArgs, WatchArgs,
     },
     attach,
     heap_options::HeapArgs,
@@ -61,7 +61,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
         record: None,
         sampling: SamplingArgs {
             duration: Some(args.duration),
-            frequency: DEFAULT_FREQUENCY_HZ,
+            asked_frequency: None,
             ring_kib: DEFAULT_RING_KIB,
             // The same report on every machine.
             source: SourceArgs {

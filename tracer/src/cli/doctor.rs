@@ -9,15 +9,19 @@ use super::{
     output,
 };
 use crate::{
-    machine::Machine,
+    machine::{LiveProbe, Machine},
     report::doctor::{Diagnosis, Paint, render_json, render_text},
+    source::emulate,
     sys::probe,
 };
 
 /// Probes and prints; exit code 2 when no source can run.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let machine = Machine::probe(Path::new("/"));
-    let live = probe::probe(&machine);
+    let live = LiveProbe {
+        emulator: Some(emulate::is_installed()),
+        ..probe::probe(&machine)
+    };
     let diagnosis = Diagnosis::new(machine, live);
     let text = if args.json {
         render_json(&diagnosis)

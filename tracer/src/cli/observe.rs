@@ -13,10 +13,12 @@ use super::{
     heap_options::HeapArgs,
     progress::Progress,
     signals::StopSignal,
+    source_options::Asked,
     targets::Targets,
     watching::Windows,
 };
 use crate::{
+    access::CostUnit,
     event::Batch,
     machine::Machine,
     module::ModuleStore,
@@ -46,6 +48,7 @@ pub struct Observation {
     choice: Option<String>,
     windows: Windows,
     heap: HeapArgs,
+    frequency_hz: u64,
     duration: Option<Duration>,
     stop: StopSignal,
     quiet: bool,
@@ -70,15 +73,23 @@ impl Observation {
     ) -> Result<Observation> {
         let stop = StopSignal::install()?;
         let machine = Machine::probe(Path::new("/"));
-        let targets = Targets::open(target, output_to_stderr)?;
+        let emulator = sampling.source.emulator(&Asked {
+            target,
+            frequency: sampling.asked_frequency.is_some(),
+            watch,
+            heap,
+        })?;
+        let command = emulator.as_ref().map(|emulator| emulator.command());
+        let targets = Targets::open(target, command, output_to_stderr)?;
         let windows = Windows::new(watch, &targets.target)?;
         let modules = Arc::new(ModuleStore::new("/".into(), true));
         let options = SourceOptions {
-            frequency_hz: sampling.frequency,
+            frequency_hz: sampling.frequency(),
             ring_bytes: sampling.ring_kib * 1024,
             watch: windows.watching(),
             heap: heap.options(target),
             memory: sampling.source.memory(),
+            emulator,
         };
         let name = sampling.source.name();
         let chosen = source::choice::open(name, &targets.target, &options, &machine, &modules)?;
@@ -91,6 +102,7 @@ impl Observation {
             choice: chosen.caveat,
             windows,
             heap: heap.clone(),
+            frequency_hz: sampling.frequency(),
             duration: sampling.duration.map(Duration::from_secs_f64),
             stop,
             quiet: sampling.quiet,
@@ -100,6 +112,17 @@ impl Observation {
     /// CLOCK_MONOTONIC nanoseconds at which sampling began.
     pub fn started_ns(&self) -> u64 {
         self.source.started_ns()
+    }
+
+    /// Samples per second on each CPU; `None` where nothing is sampled, because every access is seen.
+    pub fn frequency_hz(&self) -> Option<u64> {
+        let samples = self.kind.cost_unit() != CostUnit::Transactions;
+        samples.then_some(self.frequency_hz)
+    }
+
+    /// Whether what is known so far decides what is looked at next.
+    pub fn watches(&mut self) -> bool {
+        self.source.watcher().is_some()
     }
 
     /// CPUs sampled.

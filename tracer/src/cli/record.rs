@@ -39,10 +39,11 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     )?;
     // Only to know what to watch: the session keeps what was seen, not what was thought of it.
     let options = AnalysisOptions {
-        sample_period_ns: 1_000_000_000 / args.sampling.frequency.max(1),
+        sample_period_ns: 1_000_000_000 / args.sampling.frequency().max(1),
         ..AnalysisOptions::default()
     };
-    let pipeline = (!args.watch.no_watch).then(|| Pipeline::new(options, Thresholds::default()));
+    let pipeline = (!args.watch.no_watch && observation.watches())
+        .then(|| Pipeline::new(options, Thresholds::default()));
     let mut state = (recording, pipeline);
     let result = observation.run(
         &mut state,
@@ -175,7 +176,7 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     meta.sources = vec![SourceRecord {
         name: kind.name().to_owned(),
         options: [
-            ("frequency_hz".to_owned(), sampling.frequency.to_string()),
+            ("frequency_hz".to_owned(), sampling.frequency().to_string()),
             ("ring_kib".to_owned(), sampling.ring_kib.to_string()),
         ]
         .into_iter()
@@ -195,7 +196,7 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     };
     meta.command_line = std::env::args().collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
-    meta.frequency_hz = Some(sampling.frequency);
+    meta.frequency_hz = observation.frequency_hz();
     kind.cost_unit().name().clone_into(&mut meta.cost_unit);
     meta
 }

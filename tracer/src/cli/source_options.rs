@@ -1,8 +1,33 @@
 //! Options of what samples, and what a session says of them.
 
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::{access::CostUnit, source::MemoryOptions};
+use super::{
+    args::{TargetArgs, WatchArgs},
+    heap_options::HeapArgs,
+};
+use crate::{
+    access::CostUnit,
+    source::{
+        MemoryOptions,
+        emulate::{EmulationError, Emulator},
+    },
+};
+
+/// What else was asked for, of which some does not go with every source.
+pub struct Asked<'a> {
+    /// Which processes.
+    pub target: &'a TargetArgs,
+    /// A sampling frequency was given.
+    pub frequency: bool,
+    /// What to watch.
+    pub watch: &'a WatchArgs,
+    /// What of the heap.
+    pub heap: &'a HeapArgs,
+}
 
 /// What samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -15,6 +40,9 @@ pub enum SourceName {
     Ibs,
     /// A timer and the code around each sample. Needs no PMU.
     Timer,
+    /// Runs the COMMAND in the emulator QEMU, and sees every access of its threads, in order. Needs no rights; the
+    /// program takes some 10 to 50 times as long, and its children run outside of the emulator.
+    Emulate,
 }
 
 /// Which source, and which accesses a PMU leaves out.
@@ -29,6 +57,9 @@ pub struct SourceArgs {
     /// AMD from Zen 4 on: sample only what misses the last-level cache. Hides sharing within one.
     #[arg(long)]
     pub l3_misses_only: bool,
+    /// The emulator qemu-x86_64, for `--source emulate` [default: COHTRACE_QEMU, else the first in PATH].
+    #[arg(long, value_name = "PATH")]
+    pub qemu: Option<PathBuf>,
 }
 
 impl SourceArgs {
@@ -38,7 +69,51 @@ impl SourceArgs {
             source: SourceName::Auto,
             ldlat: None,
             l3_misses_only: false,
+            qemu: None,
         }
+    }
+
+    /// The emulator with the command in it, where that is what was asked for. Refuses what has no meaning then.
+    pub fn emulator(&self, asked: &Asked<'_>) -> Result<Option<Arc<Emulator>>> {
+        if self.source != SourceName::Emulate {
+            if self.qemu.is_some() {
+                bail!("--qemu names the emulator of `--source emulate`, which was not asked for");
+            }
+            return Ok(None);
+        }
+        if asked.target.command.is_empty() {
+            return Err(EmulationError::NeedsCommand.into());
+        }
+        let senseless = [
+            (
+                asked.frequency,
+                "-F, --frequency",
+                "no access is sampled, all are seen",
+            ),
+            (self.ldlat.is_some(), "--ldlat", "there are no latencies"),
+            (
+                self.l3_misses_only,
+                "--l3-misses-only",
+                "there are no caches",
+            ),
+            (
+                !asked.watch.watch.is_empty(),
+                "--watch",
+                "every access is seen, of all words",
+            ),
+            (
+                asked.heap.heap,
+                "--heap",
+                "allocations of emulated programs are not followed",
+            ),
+        ];
+        for (given, option, why) in senseless {
+            if given {
+                bail!("{option} does not go with --source emulate: {why}");
+            }
+        }
+        let emulator = Emulator::prepare(&asked.target.command, self.qemu.clone())?;
+        Ok(Some(Arc::new(emulator)))
     }
 
     /// The source's name; `None`: whichever is best.
@@ -48,6 +123,7 @@ impl SourceArgs {
             SourceName::Pebs => Some("pebs"),
             SourceName::Ibs => Some("ibs"),
             SourceName::Timer => Some("timer"),
+            SourceName::Emulate => Some("emulate"),
         }
     }
 
@@ -61,7 +137,7 @@ impl SourceArgs {
 
     /// What a session says of them; nothing where no PMU was at work.
     pub fn record(&self, unit: CostUnit) -> Vec<(String, String)> {
-        if unit == CostUnit::SampledTime {
+        if unit != CostUnit::LatencyCycles {
             return Vec::new();
         }
         let ldlat = self.ldlat.map(|cycles| cycles.to_string());

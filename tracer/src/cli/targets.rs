@@ -35,8 +35,13 @@ enum Started {
 }
 
 impl Targets {
-    /// Finds or forks the targets. A command waits until [`Targets::release`].
-    pub fn open(args: &TargetArgs, output_to_stderr: bool) -> Result<Targets> {
+    /// Finds or forks the targets. A command waits until [`Targets::release`]; `wrapped` is the command that runs it
+    /// in something else.
+    pub fn open(
+        args: &TargetArgs,
+        wrapped: Option<Command>,
+        output_to_stderr: bool,
+    ) -> Result<Targets> {
         let mut targets = Targets {
             target: Target::Everything,
             described: vec![model::Target {
@@ -48,8 +53,11 @@ impl Targets {
             leave_running: args.leave_running,
         };
         if let Some((program, arguments)) = args.command.split_first() {
-            let mut command = Command::new(program);
-            command.args(arguments);
+            let mut command = wrapped.unwrap_or_else(|| {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            });
             if output_to_stderr {
                 command.stdout(Stdio::from(std::io::stderr()));
             }

@@ -10,6 +10,7 @@
 mod assembly;
 mod branch;
 mod effect;
+mod emulated;
 mod fetched;
 mod flow;
 mod function;
@@ -29,6 +30,7 @@ mod walk;
 mod window;
 
 pub use assembly::{Assembly, Reference, Symbol, assembly};
+pub use emulated::{Emulated, emulated};
 pub use fetched::{Before, CodeOperand, CodeRead, reads};
 pub use function::{CallConvention, FunctionCode};
 pub use load_class::{LoadedInto, loaded_into};

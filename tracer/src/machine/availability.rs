@@ -3,6 +3,7 @@
 //! Files predict, attempts prove: when every call that a source makes has been seen to work, no setting
 //! is held against it; when one was refused and no setting explains it, the refusal itself is reported.
 
+mod emulator;
 mod pmu;
 mod watch;
 
@@ -71,7 +72,12 @@ pub fn availability(machine: &Machine, live: &LiveProbe) -> Vec<SourceStatus> {
         status,
         limits,
     };
-    [timer, watch].into_iter().chain(pmu).collect()
+    let emulate = emulator::status(machine, live);
+    [timer, watch]
+        .into_iter()
+        .chain(pmu)
+        .chain(emulate)
+        .collect()
 }
 
 fn timer_status(machine: &Machine, live: &LiveProbe) -> Status {

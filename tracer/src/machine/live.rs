@@ -56,6 +56,8 @@ pub struct LiveProbe {
     pub kernel_reads: Option<Attempt>,
     /// Loading a raw tracepoint program that does nothing.
     pub raw_tracepoint: Option<Attempt>,
+    /// Whether the emulator that `--source emulate` runs programs in was found.
+    pub emulator: Option<bool>,
     /// Opening a probe on a function, which `--heap` needs.
     pub uprobes: Option<Attempt>,
     /// Free hardware breakpoints.

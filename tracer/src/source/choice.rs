@@ -43,7 +43,8 @@ fn first_that_opens(
     let mut last = SourceError::NoSource;
     let mut passed = Vec::new();
     for kind in sources {
-        if name.is_some_and(|name| name != kind.name()) {
+        let asked_for = name.is_some_and(|name| name == kind.name());
+        if !asked_for && (name.is_some() || kind.only_when_asked_for()) {
             continue;
         }
         match open(*kind) {

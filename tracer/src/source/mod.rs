@@ -12,6 +12,7 @@ use crate::{
 
 pub mod choice;
 pub mod cpu_events;
+pub mod emulate;
 pub mod heap;
 pub mod ibs;
 pub mod live;
@@ -31,7 +32,7 @@ pub mod trapped_code;
 pub mod watch;
 
 /// All sources, in order of preference.
-pub static SOURCES: &[&dyn SourceKind] = &[&pebs::KIND, &ibs::KIND, &timer::KIND];
+pub static SOURCES: &[&dyn SourceKind] = &[&pebs::KIND, &ibs::KIND, &timer::KIND, &emulate::KIND];
 
 /// What a source's accesses can prove; a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -103,6 +104,8 @@ pub struct SourceOptions {
     pub heap: Option<heap::HeapOptions>,
     /// What PMUs leave out.
     pub memory: MemoryOptions,
+    /// What the target was started in, for the source that emulates it.
+    pub emulator: Option<Arc<emulate::Emulator>>,
 }
 
 /// Which accesses a PMU samples.
@@ -136,6 +139,10 @@ pub trait SourceKind: Sync {
     /// What its costs count.
     fn cost_unit(&self) -> CostUnit {
         CostUnit::SampledTime
+    }
+    /// Whether it is never chosen for want of a better one: it changes how the targets run.
+    fn only_when_asked_for(&self) -> bool {
+        false
     }
     /// Starts observing. Accesses of targets that run from now on are seen.
     fn open(
@@ -197,6 +204,9 @@ pub enum SourceError {
     /// A PMU's event could not be opened.
     #[error(transparent)]
     MemoryEvent(#[from] memory::refusal::MemoryEventError),
+    /// A program could not be emulated.
+    #[error(transparent)]
+    Emulation(#[from] emulate::EmulationError),
     /// Samples of no memory access could not be told from others.
     #[error(
         "Linux 6.1 and 6.2 need BTF for IBS (/sys/kernel/btf/vmlinux): boot a kernel with \

@@ -16,6 +16,10 @@ mod breakpoint_turn;
 pub mod breakpoints;
 pub mod clock;
 mod cpu_crew;
+/// The memory that the QEMU plugin and we share.
+#[path = "../../qemu-plugin/src/layout.rs"]
+pub mod emulator_layout;
+pub mod emulator_memory;
 pub mod heap_cost;
 pub mod launch;
 #[cfg(test)]

@@ -76,6 +76,8 @@ enum Scope {
 pub fn probe(machine: &Machine) -> LiveProbe {
     let first = machine.online_cpus().first().copied().unwrap_or(Cpu(0));
     LiveProbe {
+        // Found in `PATH`, not by a call.
+        emulator: None,
         cpu_clock: Some(cpu_clock(Scope::Cpu(first), 0)),
         own_thread_clock: Some(cpu_clock(
             Scope::OwnThread,

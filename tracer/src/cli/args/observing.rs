@@ -41,9 +41,9 @@ pub struct SamplingArgs {
     /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<f64>,
-    /// Samples per second on each CPU.
-    #[arg(short = 'F', long, value_name = "HZ", default_value_t = DEFAULT_FREQUENCY_HZ, value_parser = clap::value_parser!(u64).range(1..=50_000))]
-    pub frequency: u64,
+    /// Samples per second on each CPU [default: 1000].
+    #[arg(short = 'F', long = "frequency", value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..=50_000))]
+    pub asked_frequency: Option<u64>,
     /// Size of each CPU's sample ring, a power of two; larger rides out longer stalls of this tool.
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_KIB, value_parser = ring_kib)]
     pub ring_kib: usize,
@@ -52,6 +52,13 @@ pub struct SamplingArgs {
     /// No progress on the terminal.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl SamplingArgs {
+    /// Samples per second on each CPU.
+    pub fn frequency(&self) -> u64 {
+        self.asked_frequency.unwrap_or(DEFAULT_FREQUENCY_HZ)
+    }
 }
 
 /// How to confirm by watch windows.

@@ -20,6 +20,7 @@ fn parsed(diagnosis: &Diagnosis) -> Value {
 /// What the kernel of a guest without a PMU answers root.
 fn root_on_a_guest() -> LiveProbe {
     LiveProbe {
+        emulator: None,
         cpu_clock: Some(Ok(())),
         own_thread_clock: Some(Ok(())),
         bpf: Some(Ok(())),

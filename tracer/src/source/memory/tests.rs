@@ -82,6 +82,7 @@ fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructio
         watch: Watching::Off,
         heap: None,
         memory: MemoryOptions::default(),
+        emulator: None,
     };
     let offsets = KernelOffsets::of_running_kernel().unwrap_or_default();
     let events = vec![page_faults(&machine)];

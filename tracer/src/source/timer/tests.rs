@@ -28,6 +28,7 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
         watch: Watching::Off,
         heap: None,
         memory: MemoryOptions::default(),
+        emulator: None,
     };
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));

@@ -1,0 +1,134 @@
+//! Which threads have a copy of which line, if caches were infinite: a table that all threads share and that decides
+//! whether an access is *silent*, that is, would ask for nothing under the directory protocol.
+//!
+//! The table is direct-mapped and may forget: a line that was forgotten asks again, so that there are more records
+//! than needed and never fewer. An entry is one word, changed by compare-exchange:
+//!
+//! ```text
+//!   63      43 42       27  26     25      24..0
+//!  │   tag    │  version  │stored│others│ thread n │
+//! ```
+//!
+//! The version counts how often the line was taken away from somebody: two accesses of one thread with the same
+//! version and a copy at both have nobody between them who took it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Threads that have a bit of their own; all others share one, and are never silent.
+pub const OWN_BITS: u32 = 25;
+/// Lines the table knows at a time.
+pub const SLOTS: usize = 1 << 20;
+
+const OTHERS: u64 = 1 << OWN_BITS;
+const SHARERS: u64 = (OTHERS << 1) - 1;
+const STORED: u64 = OTHERS << 1;
+const VERSION_SHIFT: u32 = OWN_BITS + 2;
+const VERSION: u64 = 0xffff << VERSION_SHIFT;
+const TAG_SHIFT: u32 = VERSION_SHIFT + 16;
+const TAG: u64 = !0 << TAG_SHIFT;
+/// Bytes of a line.
+pub const LINE: u64 = 64;
+/// Addresses of programs end here; what is beyond has no place in a tag.
+const USER_END: u64 = 1 << 47;
+
+/// What a thread is to the table.
+#[derive(Clone, Copy)]
+pub struct Member {
+    /// Its bit.
+    bit: u64,
+    /// The same, or 0 where it shares its bit with others and knows nothing for sure.
+    silent: u64,
+}
+
+impl Member {
+    /// The thread of that number.
+    pub fn new(processor: u32) -> Member {
+        if processor < OWN_BITS {
+            let bit = 1 << processor;
+            Member { bit, silent: bit }
+        } else {
+            Member {
+                bit: OTHERS,
+                silent: 0,
+            }
+        }
+    }
+}
+
+/// An access's answer: the line's version, and whether it is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Asks for nothing.
+    pub silent: bool,
+    /// Of the line, after the access.
+    pub version: u16,
+}
+
+/// The table; of zeroes, no line is known.
+pub struct Directory(pub [AtomicU64; SLOTS]);
+
+impl Directory {
+    /// One access to the line of `address`; `owning` ones, stores and loads after a `prefetchw`, take the line
+    /// from all others.
+    #[inline(always)]
+    pub fn access(&self, member: Member, address: u64, owning: bool) -> Answer {
+        if address >= USER_END {
+            return Answer {
+                silent: false,
+                version: 0,
+            };
+        }
+        let line = address / LINE;
+        let tag = (line / SLOTS as u64) << TAG_SHIFT;
+        // Lines 64 MiB apart would meet in one slot, and stacks are so: the tag moves them. It is still one-to-one.
+        let moved = line ^ (tag >> TAG_SHIFT).wrapping_mul(0x9e3d);
+        let slot = &self.0[moved as usize & (SLOTS - 1)];
+        let entry = slot.load(Relaxed);
+        let silent = if owning {
+            entry & (TAG | SHARERS | STORED) == tag | STORED | member.silent
+        } else {
+            entry & TAG == tag && entry & member.silent != 0
+        };
+        if silent {
+            return Answer {
+                silent,
+                version: (entry >> VERSION_SHIFT) as u16,
+            };
+        }
+        change(slot, entry, tag, member.bit, owning)
+    }
+}
+
+#[cold]
+fn change(slot: &AtomicU64, mut entry: u64, tag: u64, bit: u64, owning: bool) -> Answer {
+    loop {
+        let after = next(entry, tag, bit, owning);
+        match slot.compare_exchange_weak(entry, after, Relaxed, Relaxed) {
+            Ok(_) => {
+                let version = (after >> VERSION_SHIFT) as u16;
+                return Answer {
+                    silent: false,
+                    version,
+                };
+            }
+            Err(now) => entry = now,
+        }
+    }
+}
+
+fn next(entry: u64, tag: u64, bit: u64, owning: bool) -> u64 {
+    let version = entry & VERSION;
+    let newer = version.wrapping_add(1 << VERSION_SHIFT) & VERSION;
+    let known = entry & TAG == tag && entry & SHARERS != 0;
+    if !known {
+        let stored = if owning { STORED } else { 0 };
+        return tag | newer | stored | bit;
+    }
+    let alone = entry & SHARERS == bit;
+    if owning {
+        tag | if alone { version } else { newer } | STORED | bit
+    } else {
+        let stored = if alone { entry & STORED } else { 0 };
+        tag | version | stored | (entry & SHARERS) | bit
+    }
+}

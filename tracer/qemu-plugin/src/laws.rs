@@ -1,0 +1,323 @@
+//! What must hold of the records, whatever the program does: tests of [`lane`](crate::lane) and
+//! [`directory`](crate::directory) against the directory protocol itself.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use cohtrace::{
+    access::Cpu,
+    coherence::{self, Intent, Request},
+};
+use proptest::prelude::*;
+
+use crate::{
+    directory::{Directory, LINE, SLOTS},
+    lane::{Kind, Tagged, World, Writer},
+    layout::{ACCESSES_PER_CHUNK, CHUNKS, Lane, QUIET, RECORDS, STORE},
+};
+
+/// A clock that ticks with each look, and a tool that takes nothing.
+#[derive(Default)]
+struct Still {
+    now: Cell<u64>,
+    waits: Cell<u32>,
+}
+
+impl World for Still {
+    fn stamp(&self) -> u64 {
+        self.now.set(self.now.get() + 1);
+        self.now.get()
+    }
+    fn stamp_after(&self) -> u64 {
+        self.stamp()
+    }
+    fn wait(&self, _turn: u32) -> bool {
+        self.waits.set(self.waits.get() + 1);
+        self.waits.get() < 3
+    }
+    fn is_over(&self) -> bool {
+        false
+    }
+    fn sealed(&self, _waiting: u64) {}
+}
+
+fn directory() -> Box<Directory> {
+    let zeroes: Vec<AtomicU64> = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+    let slots: Box<[AtomicU64; SLOTS]> = zeroes.into_boxed_slice().try_into().expect("as many");
+    // SAFETY: the table is a struct of this array alone, without padding.
+    unsafe { Box::from_raw(Box::into_raw(slots).cast::<Directory>()) }
+}
+
+fn lane() -> Box<Lane> {
+    let lane = Box::<Lane>::new_zeroed();
+    // SAFETY: all atomics, for which zeroes are valid.
+    unsafe { lane.assume_init() }
+}
+
+/// An access, or a system call that ends a visit's chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Access {
+    processor: u32,
+    address: u64,
+    size_log2: u32,
+    store: bool,
+    instruction: u32,
+}
+
+impl Access {
+    fn lines(&self) -> impl Iterator<Item = u64> {
+        let first = self.address / LINE;
+        first..=(self.address + (1 << self.size_log2) - 1) / LINE
+    }
+}
+
+/// Time, access, repeats.
+type Row = (u64, Access, u32);
+
+fn rows(processor: u32, lane: &Lane) -> Vec<Row> {
+    let chunks = &lane.chunks[..lane.head.load(Relaxed) as usize];
+    let records = chunks
+        .iter()
+        .flat_map(|chunk| &chunk.records[..chunk.count.load(Relaxed) as usize]);
+    let row = |record: &crate::layout::Record| {
+        let place = record.place.load(Relaxed);
+        let access = Access {
+            processor,
+            address: place & 0xffff_ffff_ffff,
+            size_log2: (place >> 48 & 0xf) as u32,
+            store: place & STORE != 0,
+            instruction: record.instruction.load(Relaxed),
+        };
+        (
+            record.tsc.load(Relaxed),
+            access,
+            record.repeats.load(Relaxed),
+        )
+    };
+    records.map(row).collect()
+}
+
+/// All rows of a run, in order of time. `true` is an end of a visit.
+fn recorded(run: &[(Access, bool)]) -> Vec<Row> {
+    let (directory, world) = (directory(), Still::default());
+    let mut threads: BTreeMap<u32, (Writer, Box<Lane>)> = BTreeMap::new();
+    for (access, seal) in run {
+        let (writer, lane) = threads
+            .entry(access.processor)
+            .or_insert_with(|| (Writer::new(access.processor), lane()));
+        let kind = Kind {
+            size_log2: access.size_log2,
+            store: access.store,
+        };
+        let tagged = Tagged::new(access.instruction, false);
+        let written = writer.access(&directory, lane, &world, access.address, kind, tagged);
+        assert!(written.is_ok());
+        if *seal {
+            writer.seal(lane, &world);
+        }
+    }
+    let mut all = Vec::new();
+    for (processor, (mut writer, lane)) in threads {
+        writer.seal(&lane, &world);
+        assert_eq!(lane.state.load(Relaxed), QUIET);
+        all.extend(rows(processor, &lane));
+    }
+    // Stable: rows of one thread may have one time, and are in order.
+    all.sort_by_key(|(time, ..)| *time);
+    all
+}
+
+/// What accesses ask for, in order.
+fn requests<'a>(accesses: impl Iterator<Item = &'a Access>) -> Vec<(u32, u64, Request)> {
+    let mut lines: BTreeMap<u64, coherence::Directory> = BTreeMap::new();
+    let mut asked = Vec::new();
+    for access in accesses {
+        let intent = if access.store {
+            Intent::Store
+        } else {
+            Intent::Load
+        };
+        for line in access.lines() {
+            let home = lines.entry(line).or_default();
+            let outcome = home.access(Cpu(access.processor), intent);
+            asked.extend(
+                outcome
+                    .request
+                    .map(|request| (access.processor, line, request)),
+            );
+        }
+    }
+    asked
+}
+
+fn counts<'a>(accesses: impl Iterator<Item = (&'a Access, u64)>) -> BTreeMap<Access, u64> {
+    let mut counts = BTreeMap::new();
+    for (access, n) in accesses {
+        *counts.entry(*access).or_default() += n;
+    }
+    counts
+}
+
+fn any_access() -> impl Strategy<Value = (Access, bool)> {
+    // Two lines side by side, and one far away that meets the first in the table: its line has tag 1.
+    let lines = prop_oneof![
+        Just(0x400_u64),
+        Just(0x401),
+        Just((1 << 20) | (0x400 ^ 0x9e3d))
+    ];
+    // The last two threads have no bit of their own.
+    let processor = prop_oneof![Just(0_u32), Just(1), Just(2), Just(24), Just(25), Just(99)];
+    let offset = prop_oneof![Just(0_u64), Just(8), Just(16), Just(60), Just(63)];
+    let rest = (
+        0..4_u32,
+        any::<bool>(),
+        0..3_u32,
+        prop::bool::weighted(0.02),
+    );
+    (lines, processor, offset, rest).prop_map(
+        |(line, processor, offset, (size_log2, store, instruction, seal))| {
+            let address = line * LINE + offset;
+            (
+                Access {
+                    processor,
+                    address,
+                    size_log2,
+                    store,
+                    instruction,
+                },
+                seal,
+            )
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_rows_ask_for_what_all_accesses_ask_for_and_their_repeats_count_them(
+        run in prop::collection::vec(any_access(), 0..600),
+    ) {
+        let rows = recorded(&run);
+        let all = run.iter().map(|(access, _)| access);
+        prop_assert_eq!(
+            requests(rows.iter().map(|(_, access, _)| access)),
+            requests(all.clone())
+        );
+        prop_assert_eq!(
+            counts(rows.iter().map(|(_, access, repeats)| (access, 1 + u64::from(*repeats)))),
+            counts(all.map(|access| (access, 1)))
+        );
+    }
+}
+
+fn store(processor: u32, address: u64) -> Access {
+    Access {
+        processor,
+        address,
+        size_log2: 3,
+        store: true,
+        instruction: 7,
+    }
+}
+
+fn load(processor: u32, address: u64) -> Access {
+    Access {
+        store: false,
+        instruction: 8,
+        ..store(processor, address)
+    }
+}
+
+/// Accesses and repeats.
+fn short(run: &[Access]) -> Vec<(Access, u32)> {
+    let run: Vec<_> = run.iter().map(|access| (*access, false)).collect();
+    let rows = recorded(&run).into_iter();
+    rows.map(|(_, access, repeats)| (access, repeats)).collect()
+}
+
+#[test]
+fn what_nobody_disturbs_is_one_row_and_each_theft_is_another() {
+    let (mine, theirs) = (store(0, 0x1000), load(1, 0x1008));
+    assert_eq!(short(&[mine, mine, mine]), [(mine, 2)]);
+    let interrupted = [mine, mine, theirs, theirs, mine, mine];
+    assert_eq!(short(&interrupted), [(mine, 1), (theirs, 1), (mine, 1)]);
+}
+
+#[test]
+fn readers_do_not_disturb_one_another() {
+    let (one, two) = (load(0, 0x1000), load(1, 0x1000));
+    assert_eq!(short(&[one, two, one, two, one]), [(one, 2), (two, 1)]);
+}
+
+#[test]
+fn a_thread_without_a_bit_of_its_own_repeats_nothing() {
+    let mine = load(25, 0x1000);
+    assert_eq!(short(&[mine, mine, mine]), [(mine, 0); 3]);
+}
+
+#[test]
+fn a_chunk_is_sealed_after_so_many_accesses_though_they_repeat_one_another() {
+    let run = vec![store(0, 0x1000); ACCESSES_PER_CHUNK as usize + 10];
+    assert_eq!(
+        short(&run),
+        [
+            (store(0, 0x1000), ACCESSES_PER_CHUNK - 1),
+            (store(0, 0x1000), 9)
+        ]
+    );
+}
+
+#[test]
+fn a_load_behind_a_prefetchw_takes_the_line_like_a_store() {
+    let (directory, world) = (directory(), Still::default());
+    let lanes = [lane(), lane()];
+    let mut writers = [0, 1].map(|processor| Box::new(Writer::new(processor)));
+    let kind = Kind {
+        size_log2: 3,
+        store: false,
+    };
+    let mut read = |n: usize, owning| {
+        let tagged = Tagged::new(5, owning);
+        let written = writers[n].access(&directory, &lanes[n], &world, 0x2000, kind, tagged);
+        assert!(written.is_ok());
+        lanes[n].chunks[0].count.load(Relaxed)
+    };
+    assert_eq!([read(0, true), read(0, true)], [1, 1]);
+    assert_eq!([read(1, false), read(1, false)], [1, 1]);
+    // The other has a copy again, so that each of these asks for something.
+    assert_eq!([read(0, true), read(1, false), read(0, true)], [2, 2, 3]);
+    assert_eq!(read(0, true), 3);
+}
+
+#[test]
+fn a_full_ring_makes_the_thread_wait_and_a_tool_that_is_gone_lets_it_go() {
+    let (directory, world, lane) = (directory(), Still::default(), lane());
+    let mut writer = Writer::new(0);
+    let kind = Kind {
+        size_log2: 3,
+        store: false,
+    };
+    let mut write = |n: u64| {
+        let address = 0x10_0000 + n * LINE;
+        writer.access(
+            &directory,
+            &lane,
+            &world,
+            address,
+            kind,
+            Tagged::new(1, false),
+        )
+    };
+    let room = (CHUNKS * RECORDS) as u64;
+    assert!((0..room).all(|n| write(n).is_ok()));
+    assert_eq!(world.waits.get(), 0);
+    assert!(write(room).is_err());
+    assert_eq!(
+        (world.waits.get(), lane.head.load(Relaxed)),
+        (3, CHUNKS as u64)
+    );
+}

@@ -1,0 +1,230 @@
+//! The program under observation, and its threads.
+
+use std::sync::{
+    OnceLock,
+    atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, SeqCst},
+        fence,
+    },
+};
+
+use crate::{
+    api::Api,
+    directory::{Directory, SLOTS},
+    lane::{Detached, Kind, Tagged, World, Writer},
+    layout::{LANES, Lane, MAGIC, Shared, entry},
+    log::LogWriter,
+    process,
+};
+
+/// Who has which line.
+static DIRECTORY: Directory = Directory([const { AtomicU64::new(0) }; SLOTS]);
+/// The threads, by QEMU's number; null where nobody is observed.
+static WRITERS: [AtomicPtr<Writer>; LANES] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; LANES];
+/// QEMU's words for kinds of accesses, once asked: 0 is not asked yet.
+static KINDS: [AtomicU8; 1 << 18] = [const { AtomicU8::new(0) }; 1 << 18];
+const KIND_KNOWN: u8 = 0x80;
+const KIND_STORE: u8 = 0x40;
+
+/// Waits for the tool that make us look whether it lives.
+const TURNS_PER_LOOK: u32 = 64;
+
+/// What is the same for all threads.
+pub struct Program {
+    pub shared: &'static Shared,
+    pub api: Api,
+    pub log: LogWriter,
+    tool: u32,
+    /// This process is not observed any more: it is a child of the program, or the tool is gone.
+    off: AtomicBool,
+    /// Threads so far.
+    threads: AtomicU32,
+    baseline: OnceLock<Vec<u8>>,
+}
+
+impl Program {
+    pub fn new(shared: &'static Shared, api: Api, tool: u32) -> Result<Program, String> {
+        if shared.header.magic.load(Acquire) != MAGIC {
+            return Err("the tool is of another version".to_owned());
+        }
+        let program = Program {
+            shared,
+            api,
+            log: LogWriter::new(),
+            tool,
+            off: AtomicBool::new(false),
+            threads: AtomicU32::new(0),
+            baseline: OnceLock::new(),
+        };
+        let maps = program.baseline.get_or_init(process::maps);
+        program.tell(entry::BASELINE, [0; 3], maps);
+        shared.header.installed.store(1, SeqCst);
+        Ok(program)
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.off.load(Relaxed)
+    }
+
+    /// Observes nothing any more in this process.
+    pub fn detach(&self) {
+        self.off.store(true, SeqCst);
+        for writer in &WRITERS {
+            // The threads may be in the middle of an access: their writers stay where they are.
+            writer.store(std::ptr::null_mut(), SeqCst);
+        }
+    }
+
+    /// Writes a log entry.
+    pub fn tell(&self, kind: u32, numbers: [u64; 3], text: &[u8]) {
+        if !self.is_off() {
+            let log = &self.shared.log;
+            (self.log).append(
+                log,
+                kind,
+                numbers,
+                text,
+                || self.stamp(),
+                |turn| self.wait(turn),
+            );
+        }
+    }
+
+    /// The mappings as they are now.
+    pub fn tell_maps(&self) {
+        self.tell(entry::MAPS, [0; 3], &process::maps());
+    }
+
+    /// A virtual CPU has a new thread, which makes no access yet.
+    pub fn new_thread(&self, vcpu: u32) {
+        let processor = self.threads.fetch_add(1, Relaxed);
+        if let Some(place) = WRITERS.get(vcpu as usize)
+            && !self.is_off()
+        {
+            self.shared.header.lanes.fetch_max(vcpu + 1, SeqCst);
+            // The last thread of this number has ended; nobody holds its writer, which lives on for the next one.
+            let old = place.load(Relaxed);
+            let new = Writer::new(processor);
+            if old.is_null() {
+                place.store(Box::into_raw(Box::new(new)), SeqCst);
+            } else {
+                // SAFETY: made by `Box::into_raw`, never freed, and its thread is gone.
+                unsafe { *old = new };
+            }
+        }
+    }
+
+    /// The calling thread's writer and its lane, if it is observed.
+    pub fn writer(&self, vcpu: u32) -> Option<(&'static mut Writer, &'static Lane)> {
+        let writer = WRITERS.get(vcpu as usize)?.load(Relaxed);
+        if writer.is_null() {
+            return None;
+        }
+        // SAFETY: never freed, and used by the thread of this virtual CPU alone, one callback at a time.
+        let writer = unsafe { &mut *writer };
+        Some((writer, &self.shared.lanes[vcpu as usize]))
+    }
+
+    #[inline(always)]
+    pub fn kind(&self, word: u32) -> Kind {
+        let known = KINDS
+            .get(word as usize)
+            .map_or(0, |kind| kind.load(Relaxed));
+        if known != 0 {
+            return Kind {
+                size_log2: u32::from(known & 0xf),
+                store: known & KIND_STORE != 0,
+            };
+        }
+        self.ask_kind(word)
+    }
+
+    #[cold]
+    fn ask_kind(&self, word: u32) -> Kind {
+        // SAFETY: QEMU's own function on the word that it just gave us.
+        let size_log2 = unsafe { (self.api.size_log2)(word) } & 0xf;
+        // SAFETY: as above.
+        let store = unsafe { (self.api.is_store)(word) };
+        if let Some(kind) = KINDS.get(word as usize) {
+            let store = if store { KIND_STORE } else { 0 };
+            kind.store(KIND_KNOWN | store | size_log2 as u8, Relaxed);
+        }
+        Kind { size_log2, store }
+    }
+
+    /// The program accessed memory.
+    #[inline(always)]
+    pub fn accessed(&self, vcpu: u32, word: u32, address: u64, instruction: Tagged) {
+        let Some((writer, lane)) = self.writer(vcpu) else {
+            return self.accessed_unobserved();
+        };
+        if writer.tid == 0 {
+            self.introduce(writer);
+        }
+        let kind = self.kind(word);
+        if let Err(Detached) = writer.access(&DIRECTORY, lane, self, address, kind, instruction) {
+            self.detach();
+        }
+    }
+
+    #[cold]
+    fn accessed_unobserved(&self) {
+        if !self.is_off() {
+            self.shared.header.unseen.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[cold]
+    fn introduce(&self, writer: &mut Writer) {
+        writer.tid = process::tid();
+        let numbers = [writer.tid, writer.processor, 0].map(u64::from);
+        self.tell(entry::THREAD, numbers, &process::name(writer.tid));
+    }
+}
+
+impl World for Program {
+    #[inline(always)]
+    fn stamp(&self) -> u64 {
+        // SAFETY: every x86-64 has the counter, and user mode may read it on Linux.
+        unsafe { std::arch::x86_64::_rdtsc() }
+    }
+
+    fn stamp_after(&self) -> u64 {
+        fence(SeqCst);
+        // SAFETY: every x86-64 has it.
+        unsafe { std::arch::x86_64::_mm_lfence() };
+        self.stamp()
+    }
+
+    fn wait(&self, turn: u32) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        self.ring();
+        process::pause(turn);
+        turn % TURNS_PER_LOOK != TURNS_PER_LOOK - 1 || process::parent() == self.tool
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.header.stop.load(Relaxed) != 0 || self.is_off()
+    }
+
+    fn sealed(&self, waiting: u64) {
+        if waiting >= crate::layout::CHUNKS as u64 / 2 {
+            self.ring();
+        }
+    }
+}
+
+impl Program {
+    /// Wakes the tool if it sleeps.
+    fn ring(&self) {
+        fence(SeqCst);
+        let sleeping = &self.shared.header.sleeping;
+        if sleeping.load(Relaxed) != 0 && sleeping.swap(0, SeqCst) != 0 {
+            process::wake(sleeping);
+        }
+    }
+}

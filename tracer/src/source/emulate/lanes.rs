@@ -1,0 +1,146 @@
+//! Takes sealed chunks out of the shared memory, and says up to which time all is known.
+
+use std::{
+    sync::atomic::{
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        fence,
+    },
+    time::Duration,
+};
+
+use super::merge::{Merge, Row, Sealed};
+use crate::sys::{
+    emulator_layout::{ACTIVE, CHUNKS, Chunk, LANES, Lane, RECORDS, Shared},
+    emulator_memory::{sleep_on, time_stamp},
+};
+
+/// Sealed that wait before the program has to: some 250 MiB.
+const MOST_WAITING: usize = 10 << 20;
+/// Sealed beyond which no more is taken while there are some to pass on.
+const ENOUGH_WAITING: usize = 1 << 20;
+
+/// The lanes as they were looked at last.
+pub struct Lanes {
+    /// A lane that has been open for this many ticks and shows nothing holds up nobody once there is no more room.
+    patience: u64,
+    /// Times that a lane was not waited for.
+    overtaken: u64,
+}
+
+impl Lanes {
+    /// Nothing was taken yet.
+    pub fn new(patience: u64) -> Lanes {
+        Lanes {
+            patience,
+            overtaken: 0,
+        }
+    }
+
+    /// Times that the others went on without a thread that was in the middle of something.
+    pub fn overtaken(&self) -> u64 {
+        self.overtaken
+    }
+
+    /// Takes what is sealed, and returns the time up to which no lane can bring anything more.
+    pub fn collect(&mut self, shared: &Shared, merge: &mut Merge, stuck: bool) -> u64 {
+        let now = time_stamp();
+        // Whoever opens a chunk says so before it reads its first stamp: if we do not see that, it is after ours.
+        fence(SeqCst);
+        let most = if stuck { MOST_WAITING } else { ENOUGH_WAITING };
+        let mut limit = now;
+        let mut without = now;
+        for (n, lane) in in_use(shared).iter().enumerate() {
+            let active = lane.state.load(Acquire) == ACTIVE;
+            let opened = lane.opened.load(Acquire);
+            let head = lane.head.load(Acquire);
+            let mut taken = lane.tail.0.load(Relaxed);
+            while taken < head && merge.waiting() < most {
+                take(&lane.chunks[taken as usize % CHUNKS], merge, n);
+                taken += 1;
+                lane.tail.0.store(taken, Release);
+            }
+            if taken < head {
+                // What it has beyond is younger than that.
+                let next = oldest(&lane.chunks[taken as usize % CHUNKS]);
+                limit = limit.min(next);
+                without = without.min(next);
+            } else if active {
+                limit = limit.min(opened);
+                if merge.has(n) || now.saturating_sub(opened) < self.patience {
+                    without = without.min(opened);
+                }
+            }
+        }
+        if merge.waiting() >= MOST_WAITING && without > limit {
+            self.overtaken += 1;
+            return without;
+        }
+        limit
+    }
+
+    /// Takes everything that was written, sealed or not. The program is gone, or is not to write any more.
+    pub fn collect_rest(shared: &Shared, merge: &mut Merge) {
+        for (n, lane) in in_use(shared).iter().enumerate() {
+            let mut taken = lane.tail.0.load(Relaxed);
+            loop {
+                let head = lane.head.load(Acquire);
+                for number in taken..head {
+                    take(&lane.chunks[number as usize % CHUNKS], merge, n);
+                }
+                taken = head;
+                let open = &lane.chunks[head as usize % CHUNKS];
+                let is_open = lane.state.load(Acquire) == ACTIVE;
+                if is_open && open.number.load(Acquire) == head + 1 {
+                    take(open, merge, n);
+                    break;
+                }
+                // Where it was sealed just now, it is all there.
+                if lane.head.load(Acquire) == head {
+                    break;
+                }
+            }
+            // The ring stays as full as it is: nobody shall write where we may still read.
+        }
+    }
+
+    /// Sleeps until a ring fills, at most so long.
+    pub fn sleep(shared: &Shared, most: Duration) {
+        let sleeping = &shared.header.sleeping;
+        sleeping.store(1, SeqCst);
+        fence(SeqCst);
+        let filling = in_use(shared)
+            .iter()
+            .any(|lane| lane.head.load(Acquire) - lane.tail.0.load(Relaxed) >= CHUNKS as u64 / 2);
+        if !filling {
+            sleep_on(sleeping, 1, most);
+        }
+        sleeping.store(0, SeqCst);
+    }
+}
+
+/// Lanes that have had a thread.
+fn in_use(shared: &Shared) -> &[Lane] {
+    let used = shared.header.lanes.load(Acquire) as usize;
+    &shared.lanes[..used.min(LANES)]
+}
+
+fn oldest(chunk: &Chunk) -> u64 {
+    chunk.records[0].tsc.load(Relaxed)
+}
+
+fn take(chunk: &Chunk, merge: &mut Merge, lane: usize) {
+    let count = (chunk.count.load(Acquire) as usize).min(RECORDS);
+    let mut rows = merge.spare();
+    rows.extend(chunk.records[..count].iter().map(|record| Row {
+        tsc: record.tsc.load(Relaxed),
+        place: record.place.load(Relaxed),
+        instruction: record.instruction.load(Relaxed),
+        repeats: record.repeats.load(Relaxed),
+    }));
+    let sealed = Sealed {
+        tid: chunk.tid.load(Relaxed),
+        processor: chunk.processor.load(Relaxed),
+        rows,
+    };
+    merge.add(lane, sealed);
+}

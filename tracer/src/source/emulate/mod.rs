@@ -1,0 +1,372 @@
+//! The `emulate` source: the program runs in QEMU's user-mode emulator, and our plugin there writes every load and
+//! store of it. Needs no rights, no PMU and no kernel feature; the program runs much slower, and what its threads do
+//! to each other's lines is all there, in order.
+//!
+//! Threads are processors: each has its number in order of appearance, the first is 0. Two accesses of different
+//! threads within some 100 ns of each other may have changed places: a stamp is taken after its access.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use super::{Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target};
+use crate::{
+    access::{CostUnit, Cpu, Pid, Tid},
+    event::{Batch, Context},
+    machine::Machine,
+    module::ModuleStore,
+    sys::clock::monotonic_ns,
+};
+
+mod clock;
+mod guest_maps;
+mod instructions;
+mod lanes;
+mod launcher;
+mod merge;
+mod program;
+mod side_band;
+
+pub use launcher::{Emulator, QEMU, QEMU_VARIABLE, is_installed, plugin};
+
+use clock::StampClock;
+use instructions::{Instructions, Whose, accesses};
+use lanes::Lanes;
+use merge::Merge;
+use side_band::SideBand;
+
+/// The registered kind.
+pub static KIND: Kind = Kind;
+
+/// Describes and opens the source.
+pub struct Kind;
+
+impl SourceKind for Kind {
+    fn name(&self) -> &'static str {
+        "emulate"
+    }
+
+    fn about(&self) -> &'static str {
+        "every access of a program that runs in QEMU; needs no rights and no PMU"
+    }
+
+    fn evidence(&self) -> Evidence {
+        Evidence::DATA_ADDR
+            .and(Evidence::EXACT_IP)
+            .and(Evidence::STORES)
+            .and(Evidence::COMPLETE_ORDER)
+    }
+
+    fn cost_unit(&self) -> CostUnit {
+        CostUnit::Transactions
+    }
+
+    fn only_when_asked_for(&self) -> bool {
+        true
+    }
+
+    fn open(
+        &self,
+        target: &Target,
+        options: &SourceOptions,
+        machine: &Machine,
+        _modules: Arc<ModuleStore>,
+    ) -> Result<Box<dyn Source>, SourceError> {
+        let (Some(emulator), Target::Trees(pids)) = (&options.emulator, target) else {
+            return Err(EmulationError::NeedsCommand.into());
+        };
+        let [pid] = pids[..] else {
+            return Err(EmulationError::NeedsCommand.into());
+        };
+        let cpus = machine.online_cpus().len().max(1) as u32;
+        Ok(Box::new(Emulated::new(emulator.clone(), pid, cpus)))
+    }
+}
+
+/// Why a program could not be emulated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmulationError {
+    /// Something that runs already was to be observed.
+    #[error(
+        "--source emulate runs a program of its own: give a command after `--` \
+         (processes that run already, -p and -a, cannot be emulated)"
+    )]
+    NeedsCommand,
+    /// Not for this architecture.
+    #[error("this build has no emulator plugin: --source emulate is for x86-64 Linux")]
+    NoPlugin,
+    /// QEMU is not installed.
+    #[error(
+        "qemu-x86_64 is not in PATH: install QEMU's user-mode emulator (Debian, Ubuntu: `apt install qemu-user`; \
+         Fedora: `dnf install qemu-user`; Arch: `pacman -S qemu-user`), or name it by --qemu PATH or COHTRACE_QEMU"
+    )]
+    NoQemu,
+    /// A path that was given leads nowhere.
+    #[error("{} is no file: --qemu and COHTRACE_QEMU name the emulator qemu-x86_64", .0.display())]
+    NoSuchQemu(PathBuf),
+    /// The program cannot be read.
+    #[error("{name}: {why}")]
+    Program {
+        /// As it was given.
+        name: String,
+        /// What the system said.
+        why: std::io::Error,
+    },
+    /// The program is of another kind.
+    #[error("{name} {what}; --source emulate runs x86-64 ELF programs")]
+    Unfit {
+        /// Its path.
+        name: String,
+        /// What it is instead.
+        what: String,
+    },
+    /// No memory to share.
+    #[error("memory to share with the emulator: {0}")]
+    Memory(std::io::Error),
+    /// QEMU ended without loading the plugin.
+    #[error(
+        "{} ended before it loaded cohtrace's plugin; what it said is above. It must be QEMU 6.0 or later, built with \
+         --enable-plugins, as distributions do; name another by --qemu PATH or COHTRACE_QEMU", .0.display()
+    )]
+    PluginNotLoaded(PathBuf),
+    /// QEMU ended without running the program.
+    #[error(
+        "{} ran nothing of {}; what it said is above. It must be an x86-64 ELF program whose interpreter and \
+         libraries are there", qemu.display(), program.display()
+    )]
+    NotRun {
+        /// The emulator.
+        qemu: PathBuf,
+        /// The program.
+        program: PathBuf,
+    },
+    /// Addresses of the program are not addresses of the process.
+    #[error(
+        "QEMU placed the program's memory {0:#x} bytes from where the program has it, so its mappings cannot be \
+         named; a lower vm.mmap_min_addr (65536) helps"
+    )]
+    Moved(u64),
+}
+
+/// Accesses in a batch, about.
+const BATCH: usize = 1 << 18;
+/// The longest sleep between looks at the rings, which fill in a few milliseconds.
+const NAP: Duration = Duration::from_millis(2);
+/// A thread that makes no access for so long is not waited for, once there is no more room for the others'.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A program that runs in the emulator.
+struct Emulated {
+    emulator: Arc<Emulator>,
+    pid: Pid,
+    cpus: u32,
+    clock: StampClock,
+    started_ns: u64,
+    lanes: Lanes,
+    merge: Merge,
+    instructions: Instructions,
+    side_band: SideBand,
+    /// Nothing is written any more, and all that was is in `merge`.
+    stopped: bool,
+    unseen: u64,
+    /// The last poll could pass on nothing.
+    stuck: bool,
+}
+
+impl Emulated {
+    fn new(emulator: Arc<Emulator>, pid: Pid, cpus: u32) -> Emulated {
+        let clock = StampClock::calibrate();
+        let name = |path: &std::path::Path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        let side_band = SideBand::new(pid, &name(emulator.qemu()), &name(emulator.program()));
+        Emulated {
+            emulator,
+            pid,
+            cpus,
+            clock,
+            started_ns: monotonic_ns(),
+            lanes: Lanes::new(clock.ticks(PATIENCE)),
+            merge: Merge::default(),
+            instructions: Instructions::default(),
+            side_band,
+            stopped: false,
+            unseen: 0,
+            stuck: false,
+        }
+    }
+
+    /// Moves what is known into the batch; returns whether that was all that may leave.
+    fn turn(&mut self, batch: &mut Batch) -> bool {
+        let shared = &*self.emulator.memory;
+        let limit = if self.stopped {
+            u64::MAX
+        } else {
+            self.lanes.collect(shared, &mut self.merge, self.stuck)
+        };
+        // After the chunks: whatever they speak of was described before they were sealed.
+        self.side_band.read(shared);
+        let clock = self.clock;
+        let mut contexts = Vec::new();
+        for ip in self.instructions.read(shared) {
+            if let Some(kind) = self.side_band.executed(ip) {
+                // Code is translated before it makes its first access.
+                contexts.push((0, kind));
+            }
+        }
+        let first = self.merge.newest();
+        let (side_band, instructions, pid) = (&mut self.side_band, &self.instructions, self.pid);
+        let Batch {
+            accesses: out,
+            context,
+            tally,
+            ..
+        } = batch;
+        let mut executions = 0;
+        let done = self.merge.pass(limit, BATCH, |chunk, row| {
+            let known = instructions.get(row.instruction);
+            let tid = Tid(chunk.tid);
+            let whose = Whose {
+                pid,
+                tid,
+                cpu: Cpu(chunk.processor),
+                time_ns: clock.ns(row.tsc),
+            };
+            let (prefetch, access) = accesses(&row, &known, whose);
+            out.extend(prefetch);
+            let Some(access) = access else { return };
+            executions += 1 + u64::from(row.repeats);
+            out.push(access);
+            if known.is.by_stack && side_band.lacks_stack(chunk.processor) {
+                let told = side_band.has_stack(chunk.processor, chunk.tid, access.addr);
+                contexts.extend(told.into_iter().map(|kind| (row.tsc, kind)));
+            }
+        });
+        let bound = if done { limit } else { self.merge.newest() };
+        self.side_band
+            .pass(bound, |tsc, kind| contexts.push((tsc, kind)));
+        context.extend(contexts.into_iter().map(|(tsc, kind)| Context {
+            time_ns: clock.ns(tsc.max(first)),
+            kind,
+        }));
+        context.sort_by_key(|context| context.time_ns);
+        tally.produced += executions;
+        tally.samples += executions;
+        tally.attributed += executions;
+        let unseen = shared.header.unseen.load(Relaxed);
+        let more = unseen - self.unseen;
+        if more > 0 {
+            self.unseen = unseen;
+            tally.produced += more;
+            *tally.lost.entry(Cpu(0)).or_default() += more;
+        }
+        self.stuck = out.is_empty() && self.merge.waiting() > 0;
+        done
+    }
+
+    /// Why there is nothing to see, if so.
+    fn failure(&self) -> Option<EmulationError> {
+        let header = &self.emulator.memory.header;
+        let qemu = self.emulator.qemu().to_owned();
+        if header.installed.load(Relaxed) == 0 {
+            return Some(EmulationError::PluginNotLoaded(qemu));
+        }
+        if header.translated.load(Relaxed) == 0 {
+            let program = self.emulator.program().to_owned();
+            return Some(EmulationError::NotRun { qemu, program });
+        }
+        self.moved()
+    }
+
+    fn moved(&self) -> Option<EmulationError> {
+        let base = self.emulator.memory.header.guest_base.load(Relaxed);
+        (base != 0).then_some(EmulationError::Moved(base))
+    }
+}
+
+impl Source for Emulated {
+    fn poll(&mut self, batch: &mut Batch, wait: Duration) -> Result<Progress, SourceError> {
+        let until = Instant::now() + wait;
+        loop {
+            if let Some(moved) = self.moved() {
+                return Err(moved.into());
+            }
+            let done = self.turn(batch);
+            if self.stopped {
+                if let Some(failure) = self.failure() {
+                    return Err(failure.into());
+                }
+                return Ok(if done {
+                    Progress::End
+                } else {
+                    Progress::Running
+                });
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if batch.accesses.len() >= BATCH / 2 || left.is_zero() {
+                return Ok(Progress::Running);
+            }
+            if done {
+                Lanes::sleep(&self.emulator.memory, left.min(NAP));
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        if self.stopped {
+            return;
+        }
+        let shared = &*self.emulator.memory;
+        shared.header.stop.store(1, Relaxed);
+        Lanes::collect_rest(shared, &mut self.merge);
+        self.stopped = true;
+    }
+
+    fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        let header = &self.emulator.memory.header;
+        let mut caveats = Vec::new();
+        let mut tell = |applies: bool, text: String| caveats.extend(applies.then_some(text));
+        tell(
+            program::gains_rights(self.emulator.program()),
+            "the program's file is set-user-ID or set-group-ID: emulated, it ran with the caller's rights".into(),
+        );
+        let children = header.children.load(Relaxed);
+        tell(
+            children > 0,
+            format!(
+                "{children} child processes of the program were not observed: only its own threads are emulated"
+            ),
+        );
+        tell(
+            header.execs.load(Relaxed) > 0,
+            "the program became another one (execve), which ran without the emulator and was not observed".into(),
+        );
+        let unseen = header.unseen.load(Relaxed);
+        tell(
+            unseen > 0,
+            format!(
+                "{unseen} accesses were not recorded: more than 256 threads at a time, or more than 2 million instructions"
+            ),
+        );
+        let (late, times) = (self.merge.late(), self.lanes.overtaken());
+        tell(
+            late > 0,
+            format!(
+                "{late} accesses were put behind younger ones of other threads: their thread computed for long without any, and {times} times the others could not wait"
+            ),
+        );
+        caveats
+    }
+}
