@@ -141,8 +141,7 @@ pub struct Measured {
     /// Physical address of the first byte.
     pub phys_addr: Option<NonZeroU64>,
     /// Further executions that this one stands for: of the same instruction on the same bytes by the same thread,
-    /// before any other processor asked for the line in a way that takes a copy from this one. The directory
-    /// protocol asks for nothing in any of them.
+    /// before any other processor asked for the line. The directory protocol asks for nothing in any of them.
     pub repeats: u32,
 }
 

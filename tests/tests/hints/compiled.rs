@@ -27,7 +27,8 @@ fn has(program: &str) -> bool {
 }
 
 fn compiler(family: &str, name: &str) -> &'static str {
-    match (family, name.ends_with(".cpp")) {
+    let is_cpp = std::path::Path::new(name).extension() == Some("cpp".as_ref());
+    match (family, is_cpp) {
         ("gcc", false) => "gcc",
         ("gcc", true) => "g++",
         (_, false) => "clang",
@@ -244,7 +245,7 @@ fn a_source_that_changed_since_the_build_is_left_alone_and_said_so() {
         "{}",
         other.said()
     );
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let later = std::time::SystemTime::now() + std::time::Duration::from_mins(1);
     let source = fs::File::options()
         .append(true)
         .open(at.join(name))

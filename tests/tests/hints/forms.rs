@@ -40,7 +40,7 @@ fn three() -> (tempfile::TempDir, PathBuf, HintFile) {
     swap.object = Some("node\u{1b}[31m".to_owned());
     swap.field = Some(".count".to_owned());
     let mut bare = hint(3, HintedCode::default());
-    bare.load.ip = "0x401200".to_owned();
+    "0x401200".clone_into(&mut bare.load.ip);
     bare.expected.saved = 10;
     let file = file(vec![hint(1, at(&path, 3, 17)), swap, bare]);
     (directory, path, file)

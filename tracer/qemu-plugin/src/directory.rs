@@ -9,8 +9,9 @@
 //!  │   tag    │  version  │stored│others│ thread n │
 //! ```
 //!
-//! The version counts how often the line was taken away from somebody: two accesses of one thread with the same
-//! version and a copy at both have nobody between them who took it.
+//! The version counts how often another thread got a copy of the line or took it away: two accesses of one thread with
+//! the same version have no request of another between them. A request that takes nothing away counts too, because
+//! what is asked later may be whether it had, had it been for ownership.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -128,7 +129,11 @@ fn next(entry: u64, tag: u64, bit: u64, owning: bool) -> u64 {
     if owning {
         tag | if alone { version } else { newer } | STORED | bit
     } else {
-        let stored = if alone { entry & STORED } else { 0 };
+        let (version, stored) = if alone {
+            (version, entry & STORED)
+        } else {
+            (newer, 0)
+        };
         tag | version | stored | (entry & SHARERS) | bit
     }
 }
