@@ -252,7 +252,7 @@ fn a_new_reader_begins_a_row_and_readers_that_have_a_copy_do_not() {
     let (one, two) = (load(0, 0x1000), load(1, 0x1000));
     assert_eq!(
         short(&[one, one, two, one, two, one]),
-        [(one, 1), (two, 1), (one, 1)]
+        [(one, 1), (one, 1), (two, 1)]
     );
 }
 
