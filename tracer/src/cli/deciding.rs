@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use self::code::CodeReader;
-use super::report::boot_id;
+use super::session_code::SessionCode;
 use crate::{
     access::LineSize,
     analysis::{Load, LoadOptions},
@@ -25,7 +25,6 @@ use crate::{
         file::{Evidence, Expected, FORMAT, FollowingStore, HintFile, LeftLoad, LoadHint, VERSION},
         load,
     },
-    module::ModuleStore,
     names::{Names as _, Resolver},
     session::SessionReader,
     space::AddressSpaces,
@@ -86,13 +85,9 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
         pass::feed(path, options.line_size, tables)
     })?;
     let reader = SessionReader::open(path)?;
-    let boot = &reader.meta().boot_id;
-    let mut modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
-    if boot.is_none() {
-        modules = modules.recorded_elsewhere();
-    }
+    let code = SessionCode::of(reader.meta());
     let spaces = std::mem::take(&mut seen.spaces);
-    let mut file = write(&chosen, &spaces, &modules, options);
+    let mut file = write(&chosen, &spaces, &code, options);
     file.session = Some(path.display().to_string());
     let sources = reader.meta().sources.iter();
     file.evidence.sources = sources.map(|source| source.name.clone()).collect();
@@ -108,11 +103,11 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
 fn write(
     chosen: &Chosen,
     spaces: &AddressSpaces,
-    modules: &ModuleStore,
+    code: &SessionCode,
     options: &DecideOptions,
 ) -> HintFile {
-    let names = Resolver::new(spaces, modules);
-    let code = CodeReader::new(spaces, modules, &names, options.line_size);
+    let names = Resolver::new(spaces, &code.modules);
+    let code = CodeReader::new(spaces, code, &names, options.line_size);
     let hints: Vec<LoadHint> = (chosen.hinted.iter())
         .zip(1..)
         .map(|(hinted, number)| hint(format!("H{number}"), hinted, &code))

@@ -8,62 +8,11 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::SpaceId,
     analysis::FoundLoad,
-    decode::{LONGEST_INSTRUCTION, LoadedInto, loaded_into},
     hint::file::{HintFile, LoadClass},
-    module::{LoadedModule, ModuleStore},
-    session::Meta,
     space::AddressSpaces,
 };
 
-use super::report::modules_of;
-
-/// Code of a session.
-pub struct SessionCode {
-    /// Its files.
-    pub modules: ModuleStore,
-    /// Whether it is of the instruction set that is decoded here.
-    x86: bool,
-}
-
-/// An instruction in its file.
-struct InFile {
-    /// Build-id, or path of a file without one.
-    file: String,
-    address: u64,
-    /// `None` where the code cannot be read.
-    loaded_into: Option<LoadedInto>,
-}
-
-impl SessionCode {
-    /// The code of the session.
-    pub fn of(meta: &Meta) -> SessionCode {
-        SessionCode {
-            modules: modules_of(meta),
-            x86: (meta.machine.arch.as_deref()).is_none_or(|arch| arch == "x86_64"),
-        }
-    }
-
-    /// The instruction at a run-time address; `None` where no file holds it.
-    fn find(&self, spaces: &AddressSpaces, space: SpaceId, ip: u64) -> Option<InFile> {
-        let mapping = spaces.mapping(space, ip)?;
-        let module = self.modules.open(spaces.pid(space)?, mapping).ok()?;
-        let address = module.svma(mapping, ip)?;
-        Some(InFile {
-            file: module.build_id().unwrap_or_else(|| module.path.clone()),
-            address,
-            loaded_into: self.x86.then(|| read(&module, address)).flatten(),
-        })
-    }
-}
-
-/// What the load at a file's own address loads into.
-fn read(module: &LoadedModule, address: u64) -> Option<LoadedInto> {
-    // A segment may end sooner than the longest instruction would.
-    let bytes = (1..=LONGEST_INSTRUCTION as u64)
-        .rev()
-        .find_map(|length| module.elf.code(address, address.checked_add(length)?))?;
-    loaded_into(bytes)
-}
+use super::session_code::{InFile, SessionCode};
 
 /// A load to hint.
 #[derive(Clone, Debug)]
@@ -104,16 +53,16 @@ impl LoadHints {
 
     /// Adds a load that a session shows.
     pub fn found(&mut self, load: FoundLoad, spaces: &AddressSpaces, code: &SessionCode) {
-        let found = code.find(spaces, load.space, load.ip);
-        let class = found.as_ref().and_then(|found| found.loaded_into);
-        let name = match &found {
-            Some(found) => format!("{}+{:#x}", found.file, found.address),
+        let found = code.at(spaces, load.space, load.ip);
+        let class = (found.as_ref()).map_or(LoadClass::Unknown, InFile::load_class);
+        // The same code in several processes is one load.
+        let key = found.map(|found| (found.file(), found.svma));
+        let name = match &key {
+            Some((file, address)) => format!("{file}+{address:#x}"),
             None => format!("{:#x}", load.ip),
         };
-        // The same code in several processes is one load.
-        let key = found.map(|found| (found.file, found.address));
         let known = key.as_ref().and_then(|key| self.by_code.get(key)).copied();
-        let number = known.unwrap_or_else(|| self.add(class_of(class), name));
+        let number = known.unwrap_or_else(|| self.add(class, name));
         self.by_address.insert((load.space, load.ip), number);
         if let Some(key) = key {
             self.by_code.insert(key, number);
@@ -149,18 +98,21 @@ impl LoadHints {
         if self.hints.is_empty() {
             return None;
         }
-        let mut here = None;
+        let mut here = LoadClass::Unknown;
         let number = if let Some(number) = self.by_address.get(&(space, ip)) {
             *number
         } else {
-            let found = code.find(spaces, space, ip)?;
-            here = found.loaded_into;
-            *self.by_code.get(&(found.file, found.address))?
+            let found = code.at(spaces, space, ip)?;
+            let number = *self.by_code.get(&(found.file(), found.svma))?;
+            if self.hints[number].class == LoadClass::Unknown {
+                here = found.load_class();
+            }
+            number
         };
         let hint = &mut self.hints[number];
         hint.matched = true;
         if hint.class == LoadClass::Unknown {
-            hint.class = class_of(here);
+            hint.class = here;
         }
         Some(hint.class)
     }
@@ -179,14 +131,6 @@ impl LoadHints {
     pub fn unmatched(&self) -> Vec<String> {
         let unmatched = self.hints.iter().filter(|hint| !hint.matched);
         unmatched.map(|hint| hint.name.clone()).collect()
-    }
-}
-
-fn class_of(loaded_into: Option<LoadedInto>) -> LoadClass {
-    match loaded_into {
-        Some(LoadedInto::General) => LoadClass::Integer,
-        Some(LoadedInto::FloatingPoint) => LoadClass::FloatingPoint,
-        None => LoadClass::Unknown,
     }
 }
 

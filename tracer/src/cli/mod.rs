@@ -23,6 +23,7 @@ mod pairs;
 mod progress;
 mod record;
 mod report;
+mod session_code;
 mod signals;
 mod simulate;
 mod source_files;

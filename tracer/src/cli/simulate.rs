@@ -11,9 +11,10 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     args::{HintFilter, SimulateArgs},
     deciding::{self, DecideOptions},
-    load_hints::{LoadHints, SessionCode},
+    load_hints::LoadHints,
     output,
     progress::Progress,
+    session_code::SessionCode,
     signals::StopSignal,
 };
 use crate::{

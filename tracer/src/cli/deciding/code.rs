@@ -1,15 +1,12 @@
 //! All names of an instruction, and what its bytes say.
 
-use std::sync::Arc;
-
 use crate::{
     access::{LineSize, Op},
     analysis::{Following, Instruction, Load},
-    decode::{
-        self, LONGEST_INSTRUCTION, LoadedInto, Reference, Symbol, assembly, loaded_into, store_kind,
-    },
+    cli::session_code::{InFile, SessionCode},
+    decode::{self, LONGEST_INSTRUCTION, Reference, Symbol, assembly, store_kind},
     hint::file::{HintedCode, LoadClass, StoreKind},
-    module::{LoadedModule, ModuleStore},
+    module::LoadedModule,
     names::{AccessedBy, Names as _, Resolver},
     space::AddressSpaces,
 };
@@ -22,7 +19,7 @@ const LOWEST_FIXED: u64 = 0x10000;
 /// Reads the code of a session's modules.
 pub(super) struct CodeReader<'a> {
     spaces: &'a AddressSpaces,
-    modules: &'a ModuleStore,
+    code: &'a SessionCode,
     names: &'a Resolver<'a>,
     line_size: LineSize,
 }
@@ -30,30 +27,21 @@ pub(super) struct CodeReader<'a> {
 impl<'a> CodeReader<'a> {
     pub(super) fn new(
         spaces: &'a AddressSpaces,
-        modules: &'a ModuleStore,
+        code: &'a SessionCode,
         names: &'a Resolver<'a>,
         line_size: LineSize,
     ) -> CodeReader<'a> {
         CodeReader {
             spaces,
-            modules,
+            code,
             names,
             line_size,
         }
     }
 
-    /// The module of an instruction, and the address in it.
-    fn module(&self, at: Instruction) -> Option<(Arc<LoadedModule>, u64)> {
-        if at.kernel {
-            return None;
-        }
-        let mapping = self.spaces.mapping(at.space, at.ip)?;
-        let module = self
-            .modules
-            .open(self.spaces.pid(at.space)?, mapping)
-            .ok()?;
-        let svma = module.svma(mapping, at.ip)?;
-        Some((module, svma))
+    /// The instruction in its file.
+    fn in_file(&self, at: Instruction) -> Option<InFile> {
+        (!at.kernel).then(|| self.code.at(self.spaces, at.space, at.ip))?
     }
 
     /// All names of an instruction.
@@ -77,9 +65,10 @@ impl<'a> CodeReader<'a> {
             column: name.column,
             ..HintedCode::default()
         };
-        let Some((module, svma)) = self.module(at) else {
+        let Some(found) = self.in_file(at) else {
             return named;
         };
+        let (module, svma) = (&found.module, found.svma);
         named.offset = Some(format!("{svma:#x}"));
         // The innermost frame, library or not: assembly has its line at the instruction.
         if let Some(frame) = module.elf.frames(svma).frames.first() {
@@ -88,9 +77,8 @@ impl<'a> CodeReader<'a> {
             named.column = frame.column;
             named.discriminator = frame.discriminator;
         }
-        if let Some(text) = text(&module, svma, LONGEST_INSTRUCTION as u64)
-            && let Some(assembly) =
-                assembly(text, svma, &mut |reference| symbol(&module, reference))
+        if let Some(text) = found.text(LONGEST_INSTRUCTION as u64)
+            && let Some(assembly) = assembly(text, svma, &mut |reference| symbol(module, reference))
         {
             named.instruction = Some(assembly.instruction);
             named.operand = Some(assembly.operand);
@@ -100,21 +88,13 @@ impl<'a> CodeReader<'a> {
 
     /// What a load loads into.
     pub(super) fn class(&self, at: Instruction) -> LoadClass {
-        let module = self.module(at);
-        let text = module
-            .as_ref()
-            .and_then(|(module, svma)| text(module, *svma, LONGEST_INSTRUCTION as u64));
-        match text.and_then(loaded_into) {
-            Some(LoadedInto::General) => LoadClass::Integer,
-            Some(LoadedInto::FloatingPoint) => LoadClass::FloatingPoint,
-            None => LoadClass::Unknown,
-        }
+        (self.in_file(at)).map_or(LoadClass::Unknown, |found| found.load_class())
     }
 
     /// What kind of store it is: by its code, or else as far as the access tells.
     pub(super) fn store_kind(&self, store: &Following) -> StoreKind {
-        let module = self.module(store.instruction);
-        let text = (module.as_ref()).and_then(|(module, svma)| text(module, *svma, STORE_TEXT));
+        let found = self.in_file(store.instruction);
+        let text = found.as_ref().and_then(|found| found.text(STORE_TEXT));
         match text.and_then(store_kind) {
             Some(decode::StoreKind::Plain) => StoreKind::Plain,
             Some(decode::StoreKind::ReadModifyWrite) => StoreKind::ReadModifyWrite,
@@ -151,18 +131,6 @@ impl<'a> CodeReader<'a> {
         let object = object.and_then(|object| object.name.clone().or(object.type_name.clone()));
         (object, field.path)
     }
-}
-
-/// Code from an address on, at most `most` bytes, within the function where one is known.
-fn text(module: &LoadedModule, svma: u64, most: u64) -> Option<&[u8]> {
-    let end = svma.checked_add(most)?;
-    if let Some(function) = module.elf.function(svma) {
-        return module.elf.code(svma, function.end.min(end));
-    }
-    // Without bounds, what the section has.
-    (1..=most)
-        .rev()
-        .find_map(|bytes| module.elf.code(svma, svma + bytes))
 }
 
 /// What an address in an instruction of a module is.
