@@ -11,8 +11,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use symbolizer::{Module, NoDebugFiles};
 use symbolizer_fuzz::{
     parts::{self, NAMES},
-    session,
-    xz,
+    session, xz,
 };
 
 const SOURCE: &str = "
@@ -84,6 +83,11 @@ fn main() {
         b"7f0000001000 40 main\n7f0000001040 20 LazyCompile:~f a.js:3\n7f0000001020 30 x y\n",
     );
     write(&seeds.join("jitdump/three"), &jitdump());
+    write(
+        &seeds.join("hint_texts/three"),
+        b"\0\t.file 1 \"/src/a.c\"\nf:\n\t.loc 1 1 5\n\tmovq\t8(%rdi), %rax\n\t.loc 1 3 2\n\taddq\t(%rax,%rdx,8), %rcx\n\
+          \0long counter;\nvoid f(long *p) {\n\tcounter = p[1] + 2;\n}\n",
+    );
     for (name, input) in session::seeds() {
         write(&seeds.join("session").join(name), &input);
     }

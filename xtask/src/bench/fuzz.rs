@@ -31,6 +31,7 @@ const TARGETS: [&str; 8] = [
     "minidebug",
     "perf_map",
     "jitdump",
+    "hint_texts",
     "perf_data",
     "session",
 ];
