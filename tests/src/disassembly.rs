@@ -25,6 +25,26 @@ pub struct MemoryInstruction {
     pub frames: Vec<Frame>,
 }
 
+/// A `prefetchw` of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefetched {
+    /// Its address in the file.
+    pub address: u64,
+    /// What it fetches: the operand, or of one that depends on its place the address and symbol that objdump computes.
+    pub operand: String,
+    /// The instruction right behind it, as objdump prints it.
+    pub next: String,
+    /// Where that comes from, innermost first.
+    pub frames: Vec<Frame>,
+}
+
+impl Prefetched {
+    /// Whether the instruction behind it reads what it fetches.
+    pub fn is_of_next(&self) -> bool {
+        self.next.contains(&self.operand) && matches!(memory_op(&self.next), Some("load" | "rmw"))
+    }
+}
+
 /// One level of inlining.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -103,6 +123,43 @@ pub fn memory_instructions(
             frames: frames.remove(&address).unwrap_or_default(),
         })
         .collect())
+}
+
+/// Every `prefetchw` of a program, in the order of addresses.
+pub fn prefetches(program: &Path) -> anyhow::Result<Vec<Prefetched>> {
+    let listing = output(
+        Command::new("objdump")
+            .args(["--disassemble", "--no-show-raw-insn"])
+            .arg(program),
+    )?;
+    let instructions: Vec<(u64, &str)> = listing
+        .lines()
+        .filter_map(|line| {
+            let (address, text) = line.trim().split_once(":\t")?;
+            Some((u64::from_str_radix(address, 16).ok()?, text.trim()))
+        })
+        .collect();
+    let pairs = instructions.windows(2).filter_map(|pair| {
+        let operand = pair[0].1.strip_prefix("prefetchw")?.trim();
+        Some((pair[0].0, fetched(operand), pair[1]))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let addresses: Vec<u64> = pairs.iter().map(|(_, _, (next, _))| *next).collect();
+    let mut frames = frames(program, &addresses)?;
+    Ok(pairs
+        .into_iter()
+        .map(|(address, operand, (next, text))| Prefetched {
+            address,
+            operand: operand.to_owned(),
+            next: text.to_owned(),
+            frames: frames.remove(&next).unwrap_or_default(),
+        })
+        .collect())
+}
+
+/// What two instructions have in common that touch one place: displacements from the instruction pointer differ.
+fn fetched(operand: &str) -> &str {
+    operand.split_once("# ").map_or(operand, |(_, place)| place)
 }
 
 /// What an instruction in AT&T syntax does to memory; the destination is its last operand. Only the instructions that
@@ -199,6 +256,35 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefetch_is_of_the_next_instruction_when_that_reads_the_same_place() {
+        for (operand, next, expected) in [
+            ("0x8(%rdi)", "mov    0x8(%rdi),%rax", true),
+            ("0x8(%rdi)", "add    0x8(%rdi),%rax", true),
+            (
+                "0x37d4(%rip)        # 5180 <barrier>",
+                "mov    0x37ce(%rip),%eax        # 5180 <barrier>",
+                true,
+            ),
+            (
+                "0x37d4(%rip)        # 5180 <barrier>",
+                "mov    0x37d4(%rip),%eax        # 5187 <barrier+0x7>",
+                false,
+            ),
+            ("0x8(%rdi)", "mov    (%rdi),%rax", false),
+            ("0x8(%rdi)", "lea    0x8(%rdi),%rax", false),
+            ("0x8(%rdi)", "mov    %rax,0x8(%rdi)", false),
+        ] {
+            let prefetched = Prefetched {
+                address: 0,
+                operand: fetched(operand).to_owned(),
+                next: next.to_owned(),
+                frames: Vec::new(),
+            };
+            assert_eq!(prefetched.is_of_next(), expected, "{operand}; {next}");
+        }
+    }
 
     #[test]
     fn an_instruction_loads_stores_or_does_both() {

@@ -271,6 +271,25 @@ fn a_falsely_shared_line_has_rows_of_both_threads_and_its_padded_twin_has_none()
 }
 
 #[test]
+fn what_was_recorded_is_counted_in_executions_and_not_in_samples() {
+    if !is_ready() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = build(directory.path(), "counted", COUNTED, &[]);
+    let session = directory.path().join("counted.coh");
+    let mut tool = cohtrace(["record", "--source", "emulate", "--output"]);
+    tool.arg(&session).arg("--").arg(program);
+    let ended = run(&mut tool, GRACE).expect_code(0);
+    let recorded = read(&session);
+    let (executions, rows) = (recorded.tally.samples, recorded.accesses.len());
+    let said =
+        format!("recorded {executions} executions ({rows} rows, 0 executions lost); now run");
+    assert!(ended.stderr.contains(&said), "{said}\n{}", ended.said());
+    assert!(!ended.stderr.contains("sample"), "{}", ended.said());
+}
+
+#[test]
 fn it_needs_no_rights() {
     if !is_ready() {
         return;

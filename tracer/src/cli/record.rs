@@ -17,6 +17,7 @@ use super::{
     watch_options,
 };
 use crate::{
+    access::CostUnit,
     analysis::AnalysisOptions,
     event::Batch,
     finding::Thresholds,
@@ -58,10 +59,8 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     );
     let (recording, _) = state;
     let summary = format!(
-        "recorded {} samples ({} accesses, {} samples lost); now run: cohtrace report {}\n",
-        recording.samples,
-        recording.accesses,
-        recording.lost,
+        "recorded {}; now run: cohtrace report {}\n",
+        recording.counts(),
         args.output.display()
     );
     recording.finish(result.as_ref().ok())?;
@@ -79,6 +78,7 @@ pub struct Recording {
     samples: u64,
     accesses: u64,
     lost: u64,
+    unit: CostUnit,
 }
 
 impl Recording {
@@ -102,6 +102,7 @@ impl Recording {
             samples: 0,
             accesses: 0,
             lost: 0,
+            unit: observation.kind.cost_unit(),
         })
     }
 
@@ -123,11 +124,29 @@ impl Recording {
         Ok(self.writer.finish(self.meta)?)
     }
 
+    /// An emulator takes no samples: it tells each execution, many of one instruction in one row.
+    fn counts(&self) -> String {
+        let Recording {
+            samples,
+            accesses,
+            lost,
+            unit,
+            ..
+        } = self;
+        match unit {
+            CostUnit::Transactions => {
+                format!("{samples} executions ({accesses} rows, {lost} executions lost)")
+            }
+            _ => format!("{samples} samples ({accesses} accesses, {lost} samples lost)"),
+        }
+    }
+
     fn progress_line(&self, elapsed: Duration) -> String {
         let Recording {
             samples,
             accesses,
             lost,
+            unit,
             ..
         } = self;
         let lost = if *lost > 0 {
@@ -136,7 +155,11 @@ impl Recording {
             String::new()
         };
         let seconds = elapsed.as_secs_f64();
-        format!("recording  {seconds:.1} s  {samples} samples  {accesses} accesses{lost}")
+        let counts = match unit {
+            CostUnit::Transactions => format!("{samples} executions  {accesses} rows"),
+            _ => format!("{samples} samples  {accesses} accesses"),
+        };
+        format!("recording  {seconds:.1} s  {counts}{lost}")
     }
 }
 

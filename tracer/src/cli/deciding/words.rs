@@ -1,14 +1,19 @@
 //! Why a load is left, and what a reader of the hints must know, in words.
 
-use crate::finding::{Chosen, Filter, LeftAlone, LeftBecause, LoadThresholds};
+use crate::{
+    finding::{Chosen, Filter, LeftAlone, LeftBecause, LoadThresholds},
+    report::number::count,
+};
 
 /// Why a load is left.
 pub(super) fn left(left: &LeftAlone) -> String {
     let load = &left.load;
     match left.because {
         LeftBecause::CostsMoreThanItSaves => format!(
-            "a hint would save {} messages and add {}; {} reads would cost more",
-            load.saved, load.lost, load.readers_hurt
+            "a hint would save {} messages and add {}; {} would cost more",
+            load.saved,
+            load.lost,
+            count(load.readers_hurt, "read", "reads")
         ),
         LeftBecause::SavesNothing => {
             "a hint would change no number of messages: no store follows before others ask for the line"
@@ -26,9 +31,9 @@ pub(super) fn left(left: &LeftAlone) -> String {
             load.requests
         ),
         LeftBecause::HurtsReaders(share) => format!(
-            "a hint would save {} messages, but {} reads would cost more, {share:.2} a request",
+            "a hint would save {} messages, but {} would cost more, {share:.2} a request",
             load.net(),
-            load.readers_hurt
+            count(load.readers_hurt, "read", "reads")
         ),
         LeftBecause::MovesMessagesToLoads => format!(
             "a hint would save {} messages, but loads would wait for {} more, and for all hints together that is too many",

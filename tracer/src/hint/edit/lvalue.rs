@@ -99,6 +99,10 @@ fn starts(tokens: &Tokens<'_>, at: usize) -> bool {
     if !is_name(&all[at]) {
         return false;
     }
+    // A name before a name is its type.
+    if all.get(at + 1).is_some_and(is_name) {
+        return false;
+    }
     let Some(before) = at.checked_sub(1).map(|before| &all[before]) else {
         return true;
     };

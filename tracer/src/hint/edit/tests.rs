@@ -90,6 +90,14 @@ fn names_of_fields_and_variables_choose_where_the_column_does_not() {
 }
 
 #[test]
+fn the_type_of_a_declaration_is_no_expression() {
+    let of = |object| found_with("word by = n->a[0] * 3;", "          ^", object, None);
+    assert_eq!(of(None), Ok("n->a[0]".to_owned()));
+    // Memory without a name has its type for an object.
+    assert_eq!(of(Some("word")), Ok("n->a[0]".to_owned()));
+}
+
+#[test]
 fn the_line_before_has_the_indentation_and_the_end_of_the_line() {
     let text = "void f(struct n *n) {\r\n\t n->count++;\r\n}\r\n";
     let wanted = Wanted {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Sources, memory, place};
+use super::{Sources, is_part, memory, place};
 use crate::{
     hint::{
         edit::{self, Insertion, Wanted},
@@ -144,7 +144,11 @@ fn one<'a>(
     let wanted = Wanted {
         line,
         column: load.column.filter(|column| *column > 0),
-        object: hint.object.as_deref(),
+        // Of memory that only an expression names, the object is a type.
+        object: hint
+            .object
+            .as_deref()
+            .filter(|_| hint.field.as_deref().is_none_or(is_part)),
         field: hint.field.as_deref(),
     };
     let made = edit::insertion(&text, wanted, bit_fields).map_err(|refused| {

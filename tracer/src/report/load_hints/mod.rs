@@ -58,10 +58,17 @@ fn place(code: &HintedCode, sources: &dyn Sources) -> String {
 /// What the load reads, for people: `stats.hits`.
 fn memory(hint: &LoadHint) -> Option<String> {
     match (&hint.object, &hint.field) {
-        (Some(object), Some(field)) => Some(format!("{object}{field}")),
+        (Some(object), Some(field)) if is_part(field) => Some(format!("{object}{field}")),
+        // The object has no name but its type, and the field is what the source writes for it.
+        (Some(_), Some(field)) => Some(field.clone()),
         (Some(name), None) | (None, Some(name)) => Some(name.clone()),
         (None, None) => None,
     }
+}
+
+/// Whether a field is written behind its object, as `.hits` and `[3]` are, and `*lock` and `node->count` are not.
+fn is_part(field: &str) -> bool {
+    field.starts_with(['.', '['])
 }
 
 /// The kind of the store that follows most often.

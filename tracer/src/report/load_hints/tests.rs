@@ -3,9 +3,10 @@ use std::rc::Rc;
 use expect_test::expect;
 
 use super::{
-    Edits, FileEdits, LineEdit, Omitted, Sources, omitted_text, render_clang_tidy, render_diff,
+    Edits, FileEdits, LineEdit, Omitted, Sources, memory, omitted_text, render_clang_tidy,
+    render_diff,
 };
-use crate::hint::file::HintedCode;
+use crate::hint::file::{Expected, HintedCode, LoadClass, LoadHint};
 
 /// Files of `/src`, which is the current directory.
 struct Here;
@@ -102,4 +103,40 @@ fn what_is_left_out_is_printable() {
         cohtrace: 1 of 2 load hints could be written into the source
     "]]
     .assert_eq(&omitted_text(&all));
+}
+
+/// A load at the column of `inverse` below.
+fn hint(object: Option<&str>, field: Option<&str>) -> LoadHint {
+    LoadHint {
+        id: "H1".to_owned(),
+        kind: "fetch-for-ownership".to_owned(),
+        load: HintedCode {
+            file: Some("/src/a.c".to_owned()),
+            line: Some(2),
+            column: Some(14),
+            ..HintedCode::default()
+        },
+        class: LoadClass::Integer,
+        stores: Vec::new(),
+        object: object.map(str::to_owned),
+        field: field.map(str::to_owned),
+        expected: Expected::default(),
+        x86: "prefetchw".to_owned(),
+        aarch64: "prfm pstl1keep".to_owned(),
+        text: String::new(),
+    }
+}
+
+#[test]
+fn memory_without_a_name_is_called_what_the_source_writes_for_it_without_its_type() {
+    for (object, field, expected) in [
+        (Some("stats"), Some(".hits"), Some("stats.hits")),
+        (Some("queues"), Some("[0].lock"), Some("queues[0].lock")),
+        (Some("uint32_t"), Some("*lock"), Some("*lock")),
+        (Some("word"), Some("node->count"), Some("node->count")),
+        (Some("stats"), None, Some("stats")),
+        (None, None, None),
+    ] {
+        assert_eq!(memory(&hint(object, field)).as_deref(), expected);
+    }
 }
