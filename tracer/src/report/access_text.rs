@@ -3,7 +3,7 @@
 use super::{
     bytemap, cost_words,
     model::{AccessRow, Code, Finding, Thread},
-    number::{count, grouped, percent, ranges},
+    number::{count, grouped, percent, ranges, short},
     printable::columns,
     shorten,
     style::Role,
@@ -160,7 +160,7 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
         row.op.clone().unwrap_or_else(|| "?".to_owned()),
         threads_words(&row.threads),
         ranges(&cpus),
-        format!("{weak}{}", grouped(row.count)),
+        format!("{weak}{}", short(row.count)),
         taken_words(row),
         row.latency_cycles
             .map_or_else(String::new, |cycles| grouped(cycles.round() as u64)),

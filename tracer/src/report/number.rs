@@ -13,6 +13,15 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// As [`grouped`], in millions where that would be long: `117.3 M`. For narrow columns.
+pub fn short(n: u64) -> String {
+    if n < 10_000_000 {
+        return grouped(n);
+    }
+    let tenths = (n + 50_000) / 100_000;
+    format!("{}.{} M", grouped(tenths / 10), tenths % 10)
+}
+
 /// `1 line`, `2 lines`, `1,200 lines`.
 pub fn count(n: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { singular } else { plural })
@@ -94,6 +103,12 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1000), "1,000");
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_column_is_said_in_millions() {
+        let all = [9_999_999, 10_000_000, 117_291_234, 999_999_999].map(short);
+        assert_eq!(all, ["9,999,999", "10.0 M", "117.3 M", "1,000.0 M"]);
     }
 
     #[test]

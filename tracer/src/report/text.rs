@@ -331,7 +331,7 @@ fn looked_at(run: &Run) -> String {
     };
     if let Some(order) = &run.order {
         return format!(
-            "Looked at {targets} for {}{source}, emulated: every access of the program, in order; {}: {}, {}{lines}.",
+            "Looked at {targets} for {}{source}: every access of the program, in order; {}: {}, {}{lines}.",
             seconds(run.duration_s),
             count(order.processors, "processor", "processors"),
             count(run.samples, "memory access", "memory accesses"),
