@@ -1,11 +1,12 @@
 //! The one way from events to a report, for live and recorded input alike.
 
+mod apart;
 mod lines;
 
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, Basis, LineKey, LineSize, Place},
+    access::{Access, Basis, LineKey, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions, LineTable, OrderBounds, OrderedLines, Totals, WatchBounds, WatchedLines,
     },
@@ -79,11 +80,11 @@ impl Pipeline {
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
-        for due in batch.in_order() {
-            match due {
-                Due::Context(context) => self.take_context(context),
-                Due::Allocation(allocation) => self.take_allocation(allocation),
-                Due::Access(access) => self.take_access(access),
+        if !apart::pays(batch) || !self.feed_apart(batch) {
+            for due in batch.in_order() {
+                if let Some((access, place, space)) = self.take(due) {
+                    self.lines.observe(access, place, space, &self.costs);
+                }
             }
         }
         for window in &batch.windows {
@@ -97,7 +98,21 @@ impl Pipeline {
         }
     }
 
-    fn take_access(&mut self, access: &Access) {
+    /// Takes in the next of the stream, all but the lines: an access that they are to observe comes back, its costs
+    /// are in `costs`.
+    fn take<'a>(&mut self, due: Due<'a>) -> Option<(&'a Access, Place, SpaceId)> {
+        match due {
+            Due::Context(context) => self.take_context(context),
+            Due::Allocation(allocation) => self.take_allocation(allocation),
+            Due::Access(access) => {
+                let (space, place) = self.take_access(access)?;
+                return Some((access, place, space));
+            }
+        }
+        None
+    }
+
+    fn take_access(&mut self, access: &Access) -> Option<(SpaceId, Place)> {
         let (space, place) = self.spaces.place_of(access);
         if matches!(place, Place::Private { .. }) {
             self.heap.touch(space, access.addr);
@@ -106,7 +121,7 @@ impl Pipeline {
         match access.basis {
             Basis::Trapped => {
                 self.watched.observe(access, place, space);
-                return;
+                return None;
             }
             Basis::Emulated => {
                 (self.ordered).observe(access, place, space, &mut self.costs);
@@ -115,7 +130,7 @@ impl Pipeline {
             }
             Basis::Stalled | Basis::Decoded | Basis::Sampled | Basis::Harvested => {}
         }
-        self.lines.observe(access, place, space, &self.costs);
+        Some((space, place))
     }
 
     fn take_context(&mut self, context: &Context) {

@@ -15,6 +15,8 @@ const SCANNED: usize = 16;
 pub(super) struct SmallMap<K, V> {
     entries: Vec<(K, V)>,
     index: Option<Box<FxHashMap<K, u32>>>,
+    /// Where the last one was found: loops ask for the same again, or for the one that first came after it.
+    last: u32,
 }
 
 impl<K, V> Default for SmallMap<K, V> {
@@ -22,6 +24,7 @@ impl<K, V> Default for SmallMap<K, V> {
         SmallMap {
             entries: Vec::new(),
             index: None,
+            last: 0,
         }
     }
 }
@@ -56,11 +59,15 @@ impl<K: Copy + Eq + Hash, V> SmallMap<K, V> {
     where
         V: Default,
     {
-        let at = match self.position(&key) {
+        let last = self.last as usize;
+        let near = [last, last + 1].into_iter();
+        let mut near = near.filter(|at| self.entries.get(*at).is_some_and(|(k, _)| *k == key));
+        let at = match near.next().or_else(|| self.position(&key)) {
             Some(at) => at,
             None if self.entries.len() >= most => return None,
             None => self.push(key, V::default()),
         };
+        self.last = at as u32;
         Some(&mut self.entries[at].1)
     }
 
@@ -166,6 +173,24 @@ mod tests {
         assert_eq!(value(&map, 39), Some(39));
         map.clear();
         assert_eq!(value(&map, 39), None);
+    }
+
+    #[test]
+    fn the_last_one_and_the_next_are_found_after_others_left() {
+        for keys in [4, 40] {
+            let mut map = SmallMap::default();
+            for key in (0..keys).chain(0..keys) {
+                count(&mut map, key);
+            }
+            map.retain(|key, _| *key == 1);
+            for key in [keys - 1, 1, keys - 1] {
+                count(&mut map, key);
+            }
+            assert_eq!((value(&map, 1), value(&map, keys - 1)), (Some(3), Some(2)));
+            map.clear();
+            count(&mut map, 1);
+            assert_eq!(value(&map, 1), Some(1));
+        }
     }
 
     #[test]

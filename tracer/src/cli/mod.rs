@@ -31,6 +31,7 @@ mod source_options;
 mod targets;
 mod watch_options;
 mod watching;
+mod writing;
 
 use std::process::ExitCode;
 

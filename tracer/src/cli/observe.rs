@@ -155,12 +155,12 @@ impl Observation {
     }
 
     /// Runs until the duration is over, the target has ended, or a signal asks to stop; every batch goes
-    /// to `take`, and `line` makes the progress line. What `pipeline` knows of the lines decides what is
+    /// to `take`, which may keep it and leave another one's memory, and `line` makes the progress line. What `pipeline` knows of the lines decides what is
     /// watched. An error of `take` ends the run as well.
     pub fn run<T>(
         &mut self,
         state: &mut T,
-        mut take: impl FnMut(&mut T, &Batch) -> Result<()>,
+        mut take: impl FnMut(&mut T, &mut Batch) -> Result<()>,
         mut pipeline: impl FnMut(&mut T) -> Option<&mut Pipeline>,
         mut line: impl FnMut(&T, Duration) -> String,
     ) -> Result<Observed> {
@@ -200,7 +200,7 @@ impl Observation {
                 }
             };
             if failed.is_none()
-                && let Err(error) = take(state, &batch)
+                && let Err(error) = take(state, &mut batch)
             {
                 failed = Some(error);
             }

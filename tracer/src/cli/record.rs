@@ -15,6 +15,7 @@ use super::{
     output,
     report::boot_id,
     watch_options,
+    writing::Writer,
 };
 use crate::{
     access::CostUnit,
@@ -71,9 +72,10 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session being written.
+/// A session being written, by a thread of its own: a program in an emulator makes accesses as fast as one thread
+/// writes them.
 pub struct Recording {
-    writer: SessionWriter,
+    writer: Writer,
     meta: Meta,
     samples: u64,
     accesses: u64,
@@ -97,7 +99,7 @@ impl Recording {
         };
         let writer = SessionWriter::create(path, meta.clone(), &options)?;
         Ok(Recording {
-            writer,
+            writer: Writer::start(writer)?,
             meta,
             samples: 0,
             accesses: 0,
@@ -106,12 +108,12 @@ impl Recording {
         })
     }
 
-    /// Keeps a batch.
-    pub fn append(&mut self, batch: &Batch) -> Result<()> {
+    /// Keeps a batch, and leaves the memory of an earlier one. The error is that of an earlier one, too.
+    pub fn append(&mut self, batch: &mut Batch) -> Result<()> {
         self.samples += batch.tally.samples;
         self.lost += batch.tally.lost_total();
         self.accesses += batch.accesses.len() as u64;
-        Ok(self.writer.append(batch)?)
+        self.writer.append(batch)
     }
 
     /// Writes the rest. Without `observed` the run failed, and what was written until then shall read.
@@ -121,7 +123,7 @@ impl Recording {
             self.meta.end_ns = self.meta.start_ns.map(|start_ns| start_ns + duration_ns);
             self.meta.caveats.clone_from(&observed.caveats);
         }
-        Ok(self.writer.finish(self.meta)?)
+        self.writer.finish(self.meta)
     }
 
     /// An emulator takes no samples: it tells each execution, many of one instruction in one row.

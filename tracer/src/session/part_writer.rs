@@ -18,7 +18,7 @@ use parquet::{
 
 use super::{
     origin::Origin,
-    schema::{Coding, SEGMENT_KEY, Table},
+    schema::{Coding, Column, SEGMENT_KEY, Table},
     seal,
 };
 
@@ -46,8 +46,20 @@ pub(super) fn write_part(
     facts: String,
     fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Result<Vec<u8>, ParquetError> {
-    let mut file =
-        SerializedFileWriter::new(Vec::new(), table.parquet_type()?, properties(table)?)?;
+    write_part_coded(table, |column| column.coding, rows, origin, facts, fill)
+}
+
+/// The same, with another coding of the columns than the table's.
+pub(super) fn write_part_coded(
+    table: &'static Table,
+    coding: impl Fn(&Column) -> Coding,
+    rows: usize,
+    origin: &Origin,
+    facts: String,
+    fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
+) -> Result<Vec<u8>, ParquetError> {
+    let properties = properties(table, coding)?;
+    let mut file = SerializedFileWriter::new(Vec::new(), table.parquet_type()?, properties)?;
     if rows > 0 {
         let mut sink = ColumnSink {
             table,
@@ -72,7 +84,10 @@ pub(super) fn write_part(
     Ok(part)
 }
 
-fn properties(table: &Table) -> Result<WriterPropertiesPtr, ParquetError> {
+fn properties(
+    table: &Table,
+    coding: impl Fn(&Column) -> Coding,
+) -> Result<WriterPropertiesPtr, ParquetError> {
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("cohtrace ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
@@ -86,7 +101,7 @@ fn properties(table: &Table) -> Result<WriterPropertiesPtr, ParquetError> {
             // Lets a query over a stretch of time skip whole parts.
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
         }
-        builder = match column.coding {
+        builder = match coding(column) {
             Coding::Plain => builder.set_column_dictionary_enabled(path, false),
             Coding::Dictionary => builder.set_column_dictionary_enabled(path, true),
             Coding::Delta => builder

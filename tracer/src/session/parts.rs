@@ -9,17 +9,17 @@ use super::{
     error::Damage,
     origin::Origin,
     part_reader::read_part,
-    part_writer::{ColumnSink, write_part},
+    part_writer::{ColumnSink, write_part, write_part_coded},
     schema::{
-        ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS, Table,
-        WINDOWS,
+        ACCESSES, ALLOCATIONS, Column, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS,
+        Table, WINDOWS, emulated_coding,
     },
     segment::{Position, Segment},
     tally_record::TallyRecord,
     window_table,
 };
 use crate::{
-    access::Access,
+    access::{Access, Basis},
     event::{Allocation, Context, Window},
 };
 
@@ -122,9 +122,19 @@ impl Segment {
             allocations: self.allocations.len() as u64,
             tally: TallyRecord::from(&self.tally),
         };
+        let emulated = |row: &Access| row.basis == Basis::Emulated;
+        let all_emulated = self.accesses.iter().all(emulated);
+        let coding = |column: &Column| {
+            if all_emulated {
+                emulated_coding(column)
+            } else {
+                column.coding
+            }
+        };
         Ok(Parts {
-            accesses: write_part(
+            accesses: write_part_coded(
                 &ACCESSES,
+                coding,
                 self.accesses.len(),
                 origin,
                 facts(number, Some(whole))?,

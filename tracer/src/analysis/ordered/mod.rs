@@ -14,22 +14,22 @@
 //! then is known to those who come later. Everything happens while the stream is fed, so that a stream that is looked
 //! at while it grows and one that was recorded show the same.
 
+mod known;
 mod line;
 mod log;
 mod lookahead;
 #[cfg(test)]
 mod tests;
 
-use rustc_hash::FxHashMap;
-
 pub use line::{OrderCounts, OrderedLine};
 pub use log::RequestLog;
 
 use super::{CpuSet, cut::cut};
 use crate::{
-    access::{Access, ByteSet, Cpu, LineKey, LineSize, Place, SpaceId, Tid},
+    access::{Access, ByteSet, Cpu, LineKey, LineSize, Place, SpaceId},
     coherence::{Directory, Intent, Protocol},
 };
+use known::{Copy, Known, KnownLines, PRIVATE};
 use line::Next;
 
 /// How much is kept.
@@ -69,35 +69,13 @@ pub struct OrderTotals {
     pub unpaired_lines: u64,
 }
 
-/// A line as one processor has it that nobody else touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Copy {
-    Shared,
-    Exclusive,
-    Modified,
-}
-
-/// A line that one thread on one CPU has to itself, or where to find it.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    /// Bytes that the thread stored.
-    stored: u128,
-    cpu: Cpu,
-    tid: Tid,
-    copy: Copy,
-    /// Number of the line among those of several threads, or none.
-    shared: u32,
-}
-
-const PRIVATE: u32 = u32::MAX;
-
 /// All lines of a run whose order is complete. Feed it every access, in order.
 #[derive(Debug)]
 pub struct OrderedLines {
     line_size: LineSize,
     bounds: OrderBounds,
     protocol: Protocol,
-    lines: FxHashMap<LineKey, Known>,
+    lines: KnownLines,
     shared: Vec<OrderedLine>,
     loads: usize,
     processors: CpuSet,
@@ -111,7 +89,7 @@ impl OrderedLines {
             line_size,
             bounds,
             protocol: Protocol::default(),
-            lines: FxHashMap::default(),
+            lines: KnownLines::new(line_size, bounds.lines),
             shared: Vec::new(),
             loads: 0,
             processors: CpuSet::default(),
@@ -144,9 +122,15 @@ impl OrderedLines {
         } else {
             0
         };
-        let Some(known) = self.lines.get_mut(&key) else {
-            return self.first(key, intent, next, bytes);
+        let Some(known) = self.lines.room(key) else {
+            self.totals.untracked += 1;
+            return 0;
         };
+        if known.is_new() {
+            let (line, cost) = first(self.protocol, intent, next, bytes);
+            self.lines.put(key, line);
+            return cost;
+        }
         if known.shared == PRIVATE && (known.cpu, known.tid) == (next.cpu, next.tid) {
             known.stored |= bytes;
             let hits = match intent {
@@ -173,30 +157,6 @@ impl OrderedLines {
         let cost = line.take(intent, next, self.line_size, scarce);
         self.loads = self.loads + line.loads() - before;
         cost
-    }
-
-    fn first(&mut self, key: LineKey, intent: Intent, next: &Next, stored: u128) -> u32 {
-        if self.lines.len() >= self.bounds.lines {
-            self.totals.untracked += 1;
-            return 0;
-        }
-        let mut directory = Directory::under(self.protocol);
-        let outcome = directory.access(next.cpu, intent);
-        let copy = match intent {
-            Intent::Store => Copy::Modified,
-            Intent::BiasedLoad => Copy::Exclusive,
-            Intent::Load if self.protocol.exclusive_on_first_read => Copy::Exclusive,
-            Intent::Load => Copy::Shared,
-        };
-        let known = Known {
-            stored,
-            cpu: next.cpu,
-            tid: next.tid,
-            copy,
-            shared: PRIVATE,
-        };
-        self.lines.insert(key, known);
-        outcome.transactions.total() as u32
     }
 
     /// What was fed.
@@ -226,9 +186,28 @@ impl OrderedLines {
 
     /// One of these.
     pub fn get(&self, key: LineKey) -> Option<&OrderedLine> {
-        let known = self.lines.get(&key)?;
+        let known = self.lines.get(key)?;
         self.shared.get(known.shared as usize)
     }
+}
+
+/// A line that nobody touched before, and the messages that it takes.
+fn first(protocol: Protocol, intent: Intent, next: &Next, stored: u128) -> (Known, u32) {
+    let outcome = Directory::under(protocol).access(next.cpu, intent);
+    let copy = match intent {
+        Intent::Store => Copy::Modified,
+        Intent::BiasedLoad => Copy::Exclusive,
+        Intent::Load if protocol.exclusive_on_first_read => Copy::Exclusive,
+        Intent::Load => Copy::Shared,
+    };
+    let line = Known {
+        stored,
+        cpu: next.cpu,
+        tid: next.tid,
+        copy,
+        shared: PRIVATE,
+    };
+    (line, outcome.transactions.total() as u32)
 }
 
 /// The directory of a line that one processor has to itself.
