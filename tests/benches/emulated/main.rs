@@ -26,12 +26,18 @@ use cohtrace::{
         emulate::{self, Emulator},
     },
 };
-use cohtrace_tests::figures::{Spread, Table, spread};
+use cohtrace_tests::{
+    evaluation,
+    figures::{Spread, Table, spread},
+};
 
 /// Sums, permutes and counts: most accesses are to memory of one thread, some to what all share.
 const MIXED: &str = include_str!("mixed.c");
 /// Counts in a few lines of one thread each: nearly every access repeats another.
 const HOT: &str = include_str!("hot.c");
+
+/// Programs as people write them, with four threads each: one that mostly computes, one that mostly moves.
+const KERNELS: [&str; 2] = ["ray_caster", "fft_transpose"];
 
 /// What runs.
 struct Subject {
@@ -93,6 +99,15 @@ fn subjects(directory: &Path) -> Result<Vec<Subject>> {
             arguments: vec![threads.to_owned(), "40".to_owned()],
             small: vec![threads.to_owned(), "2".to_owned()],
         }));
+    }
+    for name in KERNELS {
+        let kernel = evaluation::named(name)?;
+        subjects.push(Subject {
+            name: format!("{name}, threads: 4"),
+            program: kernel.build(&evaluation::Build::PLAIN)?,
+            arguments: vec![evaluation::Input::Ref.name().to_owned()],
+            small: vec![evaluation::Input::Train.name().to_owned()],
+        });
     }
     Ok(subjects)
 }

@@ -56,13 +56,26 @@ impl Member {
     }
 }
 
-/// An access's answer: the line's version, and whether it is silent.
+/// An access's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Asks for nothing.
     pub silent: bool,
-    /// Of the line, after the access.
-    pub version: u16,
+    /// The line's entry after the access.
+    pub entry: Entry,
+    /// Where it is in the table; `None` where a repeat would not be silent even if the entry stayed as it is.
+    pub slot: Option<u32>,
+}
+
+/// What the table says of a line, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Entry(u64);
+
+impl Entry {
+    /// The line's version.
+    pub fn version(self) -> u16 {
+        (self.0 >> VERSION_SHIFT) as u16
+    }
 }
 
 /// The table; of zeroes, no line is known.
@@ -73,45 +86,67 @@ impl Directory {
     /// from all others.
     #[inline(always)]
     pub fn access(&self, member: Member, address: u64, owning: bool) -> Answer {
+        if let Some((slot, entry)) = self.silent(member, address, owning) {
+            return Answer {
+                silent: true,
+                entry,
+                slot: Some(slot),
+            };
+        }
         if address >= USER_END {
             return Answer {
                 silent: false,
-                version: 0,
+                entry: Entry(0),
+                slot: None,
             };
         }
-        let line = address / LINE;
-        let tag = (line / SLOTS as u64) << TAG_SHIFT;
-        // Lines 64 MiB apart would meet in one slot, and stacks are so: the tag moves them. It is still one-to-one.
-        let moved = line ^ (tag >> TAG_SHIFT).wrapping_mul(0x9e3d);
-        let slot = &self.0[moved as usize & (SLOTS - 1)];
-        let entry = slot.load(Relaxed);
+        let (at, tag) = place(address);
+        let slot = &self.0[at as usize % SLOTS];
+        Answer {
+            silent: false,
+            entry: Entry(change(slot, tag, member.bit, owning)),
+            slot: (member.silent != 0).then_some(at),
+        }
+    }
+
+    /// Where the line's entry is and what it says, if an access would be silent: then it changes nothing.
+    #[inline(always)]
+    pub fn silent(&self, member: Member, address: u64, owning: bool) -> Option<(u32, Entry)> {
+        let (at, tag) = place(address);
+        let entry = self.0[at as usize % SLOTS].load(Relaxed);
         let silent = if owning {
             entry & (TAG | SHARERS | STORED) == tag | STORED | member.silent
         } else {
             entry & TAG == tag && entry & member.silent != 0
         };
-        if silent {
-            return Answer {
-                silent,
-                version: (entry >> VERSION_SHIFT) as u16,
-            };
-        }
-        change(slot, entry, tag, member.bit, owning)
+        (silent && address < USER_END).then_some((at, Entry(entry)))
+    }
+
+    /// Whether an entry is as it was, that is, nobody has made any access to the line that was not silent.
+    #[inline(always)]
+    pub fn is_still(&self, slot: u32, entry: Entry) -> bool {
+        self.0[slot as usize % SLOTS].load(Relaxed) == entry.0
     }
 }
 
+/// Slot and tag of an address's line.
+#[inline(always)]
+fn place(address: u64) -> (u32, u64) {
+    let line = address / LINE;
+    let tag = (line / SLOTS as u64) << TAG_SHIFT;
+    // Lines 64 MiB apart would meet in one slot, and stacks are so: the tag moves them. It is still one-to-one.
+    let moved = line ^ (tag >> TAG_SHIFT).wrapping_mul(0x9e3d);
+    (moved as u32 % SLOTS as u32, tag)
+}
+
+/// Returns the entry after an access that was not silent when it was looked at. It may be by now.
 #[cold]
-fn change(slot: &AtomicU64, mut entry: u64, tag: u64, bit: u64, owning: bool) -> Answer {
+fn change(slot: &AtomicU64, tag: u64, bit: u64, owning: bool) -> u64 {
+    let mut entry = slot.load(Relaxed);
     loop {
         let after = next(entry, tag, bit, owning);
         match slot.compare_exchange_weak(entry, after, Relaxed, Relaxed) {
-            Ok(_) => {
-                let version = (after >> VERSION_SHIFT) as u16;
-                return Answer {
-                    silent: false,
-                    version,
-                };
-            }
+            Ok(_) => return after,
             Err(now) => entry = now,
         }
     }

@@ -4,6 +4,10 @@
 //! without anybody taking the line between, increments that record's `repeats`. Every other access is a new record.
 //! So a record is the first execution of a visit with the repeats before anyone took the line away; the order of
 //! what asks for something is kept, and the counts are exact.
+//!
+//! An access goes the cheapest of three ways that will do: [`Writer::repeats`] finds it in a small table and compares
+//! two words; [`Writer::silent`] asks the directory, and writes a record; [`Writer::access`] changes the directory,
+//! reads the clock and opens chunks. All three together are what the last alone would be.
 
 use std::sync::atomic::{
     AtomicU32,
@@ -11,18 +15,15 @@ use std::sync::atomic::{
 };
 
 use crate::{
-    directory::{Directory, LINE, Member},
-    layout::{self, ACCESSES_PER_CHUNK, ACTIVE, CHUNKS, Chunk, Lane, QUIET, RECORDS},
+    directory::{Directory, Entry, LINE, Member, SLOTS},
+    layout::{self, ACCESSES_PER_CHUNK, ACTIVE, ALL_RECORDS, CHUNKS, Chunk, Lane, QUIET, RECORDS},
 };
 
-/// Sets of two recent records that are found again: 8 KiB of the first-level cache. With one record in a set, two
-/// that meet there would drive each other out in every turn of a loop.
+/// Sets of two recent records that are found again: a line of the first-level cache each, 32 KiB. With one record in a
+/// set, two that meet there would drive each other out in every turn of a loop.
 const RECENT: usize = 512;
-/// An entry: chunk number, record, version.
-const RECORD_SHIFT: u32 = 16;
-const NUMBER_SHIFT: u32 = RECORD_SHIFT + RECORDS.trailing_zeros();
 /// No chunk is open: equals the number of none.
-const NONE_OPEN: u64 = u64::MAX >> NUMBER_SHIFT;
+const NONE_OPEN: u64 = u64::MAX;
 
 /// An instruction as it is registered with QEMU: its id, and whether its loads take the line for themselves, because
 /// a `prefetchw` stands before it.
@@ -45,15 +46,31 @@ impl Tagged {
     }
 }
 
-/// How an access is, by QEMU's word for it.
+/// How an access is.
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub size_log2: u32,
     pub store: bool,
 }
 
-/// What a chunk's opening needs from outside.
+impl Kind {
+    /// Address of the last byte.
+    #[inline(always)]
+    fn last(self, address: u64) -> u64 {
+        address.wrapping_add((1 << self.size_log2) - 1)
+    }
+
+    /// Whether it touches two lines.
+    #[inline(always)]
+    fn crosses(self, address: u64) -> bool {
+        (address ^ self.last(address)) >= LINE
+    }
+}
+
+/// What a thread needs from outside.
 pub trait World {
+    /// What QEMU's word for an access means.
+    fn kind(&self, word: u32) -> Kind;
     /// A time stamp that grows in all threads alike.
     fn stamp(&self) -> u64;
     /// The same, after everything that the thread wrote before.
@@ -66,28 +83,110 @@ pub trait World {
     fn sealed(&self, waiting: u64);
 }
 
-/// A thread that writes. Its shared lane is given to each call.
+/// A thread that writes. Its shared lane is given to each call, the same to all.
 pub struct Writer {
+    /// [`mark`] of the open chunk.
     open: u64,
-    /// Time of the last record.
-    stamp: u64,
-    used: u32,
     /// Accesses until the chunk is sealed.
     left: u32,
+    /// Where the next record goes, among those of all chunks, and where there is no more room.
+    next: u32,
+    end: u32,
     member: Member,
+    /// Time of the last record.
+    stamp: u64,
     pub processor: u32,
     pub tid: u32,
-    recent: [[u64; 2]; RECENT],
+    recent: [Set; RECENT],
 }
 
-/// An access that repeats none.
+/// A silent access's record. Doing the same again repeats it as long as the directory's entry stays, which is found
+/// out without looking at what the access is.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    address: u64,
+    /// Instruction and QEMU's word for the access.
+    how: u64,
+    /// The line's, after the last time.
+    entry: Entry,
+    /// The chunk's [`mark`], the entry's slot, and the record.
+    at: u64,
+}
+
+/// At most one of the two is of the same instruction's access to the same bytes.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(64))]
+struct Set([Recent; 2]);
+
+const SLOT_SHIFT: u32 = ALL_RECORDS.trailing_zeros();
+const MARK_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
+/// Chunks that have different marks.
+const MARKS: u64 = 1 << (u64::BITS - MARK_SHIFT);
+
+/// What tells a chunk from those before it; never 0.
+fn mark(number: u64) -> u64 {
+    number % (MARKS - 1) + 1
+}
+
+impl Recent {
+    #[inline(always)]
+    fn record(&self) -> u32 {
+        self.at as u32 % ALL_RECORDS as u32
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> u32 {
+        (self.at >> SLOT_SHIFT) as u32 % SLOTS as u32
+    }
+
+    /// Whether it is of this access, in the chunk with this mark.
+    #[inline(always)]
+    fn is(&self, address: u64, how: u64, open: u64) -> bool {
+        self.does(address, how) && self.open() == open
+    }
+
+    #[inline(always)]
+    fn open(&self) -> u64 {
+        self.at >> MARK_SHIFT
+    }
+
+    /// Whether it is of such an access, in whatever chunk.
+    #[inline(always)]
+    fn does(&self, address: u64, how: u64) -> bool {
+        self.address == address && self.how == how
+    }
+}
+
+/// What of an access goes into a record.
 #[derive(Clone, Copy)]
-struct New {
+struct What {
     place: u64,
-    instruction: Tagged,
-    /// Its set among the recent ones.
-    at: usize,
-    version: u16,
+    id: u32,
+}
+
+/// Instruction and QEMU's word for the access.
+#[inline(always)]
+fn how(instruction: Tagged, word: u32) -> u64 {
+    u64::from(word) << 32 | u64::from(instruction.0)
+}
+
+/// Where a record of the access is, if it is among the recent ones.
+#[inline(always)]
+fn set(address: u64, instruction: Tagged) -> usize {
+    let mixed = (address ^ u64::from(instruction.0) << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (u64::BITS - RECENT.trailing_zeros())) as usize
+}
+
+/// [`Recent::at`].
+#[inline(always)]
+fn at(open: u64, slot: u32, record: u32) -> u64 {
+    open << MARK_SHIFT | u64::from(slot) << SLOT_SHIFT | u64::from(record)
+}
+
+/// Which of a set makes room for a record: each as often as the other.
+#[inline(always)]
+fn way(record: u32) -> usize {
+    record as usize % 2
 }
 
 /// The tool is gone or has enough.
@@ -95,18 +194,103 @@ pub struct Detached;
 
 impl Writer {
     /// The thread of that number in order of appearance.
+    #[expect(
+        clippy::large_stack_arrays,
+        reason = "once a thread, on stacks of megabytes"
+    )]
     pub fn new(processor: u32) -> Writer {
         Writer {
             open: NONE_OPEN,
-            stamp: 0,
-            used: 0,
             left: ACCESSES_PER_CHUNK,
+            next: 0,
+            end: 0,
             member: Member::new(processor),
+            stamp: 0,
             processor,
             tid: 0,
-            // Of chunk 0, version 0, which is never: an entry has its chunk's number plus one.
-            recent: [[0; 2]; RECENT],
+            recent: [Set::default(); RECENT],
         }
+    }
+
+    /// One access, if it repeats a recent one on which the directory's entry has not changed. False when it is to be
+    /// given to [`Writer::access`].
+    #[inline(always)]
+    pub fn repeats<'a, W: World + 'a>(
+        &mut self,
+        directory: &Directory,
+        lane: &Lane,
+        world: impl FnOnce() -> &'a W,
+        address: u64,
+        word: u32,
+        instruction: Tagged,
+    ) -> bool {
+        let how = how(instruction, word);
+        let Set(set) = &self.recent[set(address, instruction)];
+        // Without a branch: which of both it is cannot be foreseen.
+        let second = (set[1].address ^ address) | (set[1].how ^ how) == 0;
+        let recent = &set[usize::from(second)];
+        // An entry that is the same word has the same version, and leaves the access silent.
+        let same =
+            recent.is(address, how, self.open) && directory.is_still(recent.slot(), recent.entry);
+        if same {
+            add(&lane.record(recent.record()).repeats, 1);
+            self.left -= 1;
+            if self.left == 0 {
+                self.seal(lane, world());
+            }
+        }
+        same
+    }
+
+    /// One access, if it is silent and of one line, as nearly all are. False when it is to be given to
+    /// [`Writer::access`], which does all of them.
+    #[inline(always)]
+    pub fn silent(
+        &mut self,
+        directory: &Directory,
+        lane: &Lane,
+        world: &impl World,
+        address: u64,
+        word: u32,
+        instruction: Tagged,
+    ) -> bool {
+        let kind = world.kind(word);
+        let owning = kind.store || instruction.owning();
+        if self.open == NONE_OPEN || kind.crosses(address) {
+            return false;
+        }
+        let Some((slot, entry)) = directory.silent(self.member, address, owning) else {
+            return false;
+        };
+        let what = What {
+            place: layout::place(address, kind.size_log2, kind.store),
+            id: instruction.id(),
+        };
+        let how = how(instruction, word);
+        let n = set(address, instruction);
+        let Set(set) = &self.recent[n];
+        let (record, way) = if set[0].does(address, how) || set[1].does(address, how) {
+            let way = usize::from(!set[0].does(address, how));
+            let same = set[way];
+            // Of the entry only what does not matter to this access has changed, or all is as it was but the chunk.
+            if same.open() == self.open && same.entry.version() == entry.version() {
+                add(&lane.record(same.record()).repeats, 1);
+                (same.record(), way)
+            } else {
+                (self.write(lane, what), way)
+            }
+        } else {
+            let record = self.write(lane, what);
+            (record, way(record))
+        };
+        self.recent[n].0[way] = Recent {
+            address,
+            how,
+            entry,
+            at: at(self.open, slot, record),
+        };
+        self.count(lane, world);
+        true
     }
 
     /// One access.
@@ -117,86 +301,85 @@ impl Writer {
         lane: &Lane,
         world: &impl World,
         address: u64,
-        kind: Kind,
+        word: u32,
         instruction: Tagged,
     ) -> Result<(), Detached> {
         // Before the directory is asked: what it says is true now, and may not be after a wait.
         if self.open == NONE_OPEN {
             self.open(lane, world)?;
         }
-        let place = layout::place(address, kind.size_log2, kind.store);
+        let kind = world.kind(word);
+        let what = What {
+            place: layout::place(address, kind.size_log2, kind.store),
+            id: instruction.id(),
+        };
         let owning = kind.store || instruction.owning();
         let answer = directory.access(self.member, address, owning);
-        let id = u64::from(instruction.id());
-        let at = (place ^ id << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            >> (64 - RECENT.trailing_zeros());
-        let last = address.wrapping_add((1 << kind.size_log2) - 1);
-        let crosses = (address ^ last) >= LINE;
-        if answer.silent && !crosses {
-            for entry in self.recent[at as usize] {
-                if entry >> NUMBER_SHIFT != self.open || entry as u16 != answer.version {
-                    continue;
-                }
-                let index = (entry >> RECORD_SHIFT) as usize % RECORDS;
-                let record = &lane.chunks[(self.open - 1) as usize % CHUNKS].records[index];
-                if record.place.load(Relaxed) == place
-                    && record.instruction.load(Relaxed) == instruction.id()
-                {
-                    add(&record.repeats, 1);
-                    self.left -= 1;
-                    if self.left == 0 {
-                        self.seal(lane, world);
-                    }
-                    return Ok(());
-                }
-            }
-        }
-        let new = New {
-            place,
-            instruction,
-            at: at as usize,
-            version: answer.version,
-        };
         let mut silent = answer.silent;
+        let crosses = kind.crosses(address);
         if crosses {
-            // Never a repeat, so the second line's version is nobody's concern.
-            silent &= directory.access(self.member, last, owning).silent;
+            // Never a repeat, so the versions are nobody's concern.
+            silent &= directory
+                .access(self.member, kind.last(address), owning)
+                .silent;
         }
-        self.record(lane, world, new, silent);
+        let how = how(instruction, word);
+        let n = set(address, instruction);
+        let Set([first, second]) = self.recent[n];
+        let same = [first, second]
+            .iter()
+            .position(|one| one.does(address, how));
+        let repeated = same.map(|way| self.recent[n].0[way]).filter(|one| {
+            silent && one.open() == self.open && one.entry.version() == answer.entry.version()
+        });
+        let record = if let Some(repeated) = repeated {
+            add(&lane.record(repeated.record()).repeats, 1);
+            repeated.record()
+        } else {
+            if !silent {
+                self.stamp = world.stamp();
+            }
+            self.write(lane, what)
+        };
+        if let Some(slot) = answer.slot
+            && !crosses
+        {
+            let way = same.unwrap_or(way(record));
+            self.recent[n].0[way] = Recent {
+                address,
+                how,
+                entry: answer.entry,
+                at: at(self.open, slot, record),
+            };
+        }
+        self.count(lane, world);
         Ok(())
     }
 
-    /// A function of its own, so that repeats save no registers for it.
-    #[inline(never)]
-    fn record(&mut self, lane: &Lane, world: &impl World, new: New, silent: bool) {
-        // What asks for nothing needs no time of its own: it may stand anywhere between what gave this thread its copy
-        // and what will take it, and the last stamp is there. Reading the counter is half of what a record costs.
-        if !silent {
-            self.stamp = world.stamp();
-        }
-        self.write(lane, &new);
-        self.left -= 1;
-        if self.left == 0 || self.used as usize == RECORDS {
-            self.seal(lane, world);
-        }
+    /// A new record. What asks for nothing needs no time of its own: it may stand anywhere between what gave this thread
+    /// its copy and what will take it, and the last stamp is there. Reading the counter would be half of its cost.
+    #[inline(always)]
+    fn write(&mut self, lane: &Lane, what: What) -> u32 {
+        let at = self.next;
+        let record = lane.record(at);
+        record.tsc.store(self.stamp, Relaxed);
+        record.place.store(what.place, Relaxed);
+        record.instruction.store(what.id, Relaxed);
+        record.repeats.store(0, Relaxed);
+        self.next += 1;
+        let chunk = &lane.chunks[at as usize / RECORDS % CHUNKS];
+        // Whatever ends the process, the tool finds what was written until then.
+        chunk.count.store(at % RECORDS as u32 + 1, Release);
+        at
     }
 
+    /// After an access that may have made a record.
     #[inline(always)]
-    fn write(&mut self, lane: &Lane, new: &New) {
-        let chunk = &lane.chunks[(self.open - 1) as usize % CHUNKS];
-        let index = self.used as usize % RECORDS;
-        let record = &chunk.records[index];
-        record.tsc.store(self.stamp, Relaxed);
-        record.place.store(new.place, Relaxed);
-        record.instruction.store(new.instruction.id(), Relaxed);
-        record.repeats.store(0, Relaxed);
-        self.used += 1;
-        // Whatever ends the process, the tool finds what was written until then.
-        chunk.count.store(self.used, Release);
-        let entry =
-            self.open << NUMBER_SHIFT | (index as u64) << RECORD_SHIFT | u64::from(new.version);
-        let [newest, _] = self.recent[new.at];
-        self.recent[new.at] = [entry, newest];
+    fn count(&mut self, lane: &Lane, world: &impl World) {
+        self.left -= 1;
+        if self.left == 0 || self.next == self.end {
+            self.seal(lane, world);
+        }
     }
 
     #[cold]
@@ -221,20 +404,27 @@ impl Writer {
         // A tool that takes its own stamp, fences and reads QUIET did so before this: our stamps are younger.
         self.stamp = world.stamp_after();
         lane.opened.store(self.stamp, Release);
-        self.open = number + 1;
-        self.used = 0;
+        self.open = mark(number);
+        if self.open == 1 {
+            // The marks begin again: what has an old one is forgotten.
+            self.recent.fill(Set::default());
+        }
+        self.next = (number as usize % CHUNKS * RECORDS) as u32;
+        self.end = self.next + RECORDS as u32;
         self.left = ACCESSES_PER_CHUNK;
         Ok(())
     }
 
     /// Hands the open chunk over, if there is one.
+    #[cold]
     pub fn seal(&mut self, lane: &Lane, world: &impl World) {
         if self.open == NONE_OPEN {
             return;
         }
-        lane.head.store(self.open, Release);
+        let sealed = lane.head.load(Relaxed) + 1;
+        lane.head.store(sealed, Release);
         lane.state.store(QUIET, Release);
-        let waiting = self.open - lane.tail.0.load(Relaxed);
+        let waiting = sealed - lane.tail.0.load(Relaxed);
         self.open = NONE_OPEN;
         self.left = ACCESSES_PER_CHUNK;
         world.sealed(waiting);

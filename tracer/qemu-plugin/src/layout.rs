@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// First word: both sides speak of the same layout. Counts up with each change.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu1");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu2");
 /// Threads that can be observed at the same time: one lane each.
 pub const LANES: usize = 256;
 /// Chunks in a lane's ring.
@@ -122,6 +122,19 @@ pub struct Lane {
     pub tail: OwnLine,
     /// Chunk `n` is at `n % CHUNKS`.
     pub chunks: [Chunk; CHUNKS],
+    /// The accesses of the chunk at the same place, in order of time.
+    pub records: [[Record; RECORDS]; CHUNKS],
+}
+
+/// Records in a lane's ring, a power of two.
+pub const ALL_RECORDS: usize = CHUNKS * RECORDS;
+
+impl Lane {
+    /// A record by its place among those of all chunks in the ring.
+    #[inline(always)]
+    pub fn record(&self, at: u32) -> &Record {
+        &self.records.as_flattened()[at as usize % ALL_RECORDS]
+    }
 }
 
 /// No chunk is open.
@@ -133,7 +146,7 @@ pub const ACTIVE: u32 = 1;
 #[repr(C, align(64))]
 pub struct OwnLine(pub AtomicU64);
 
-/// Accesses of one thread in order of time.
+/// What there is to know of a chunk: accesses of one thread.
 #[repr(C, align(64))]
 pub struct Chunk {
     /// Which of the lane's chunks it is, plus one; written when it is opened, after the fields below.
@@ -144,8 +157,6 @@ pub struct Chunk {
     pub tid: AtomicU32,
     /// Number of the thread in order of appearance; the program's first is 0.
     pub processor: AtomicU32,
-    /// The accesses.
-    pub records: [Record; RECORDS],
 }
 
 /// An access, and how often it was repeated.
@@ -190,6 +201,7 @@ mod tests {
         assert_eq!(size_of::<Record>(), 24);
         assert_eq!(std::mem::offset_of!(Lane, tail) % 64, 0);
         assert_eq!(std::mem::offset_of!(Lane, chunks) % 64, 0);
+        assert_eq!(std::mem::offset_of!(Lane, records) % 64, 0);
         assert!(size_of::<Shared>() < 1 << 30);
     }
 }

@@ -15,18 +15,24 @@ use crate::{
     lane::{Detached, Kind, Tagged, World, Writer},
     layout::{LANES, Lane, MAGIC, Shared, entry},
     log::LogWriter,
-    process,
+    process, program,
 };
 
 /// Who has which line.
 static DIRECTORY: Directory = Directory([const { AtomicU64::new(0) }; SLOTS]);
 /// The threads, by QEMU's number; null where nobody is observed.
-static WRITERS: [AtomicPtr<Writer>; LANES] =
+static WRITERS: [AtomicPtr<Observed>; LANES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; LANES];
 /// QEMU's words for kinds of accesses, once asked: 0 is not asked yet.
 static KINDS: [AtomicU8; 1 << 18] = [const { AtomicU8::new(0) }; 1 << 18];
 const KIND_KNOWN: u8 = 0x80;
 const KIND_STORE: u8 = 0x40;
+
+/// A thread's writer and its lane.
+struct Observed {
+    writer: Writer,
+    lane: &'static Lane,
+}
 
 /// Waits for the tool that make us look whether it lives.
 const TURNS_PER_LOOK: u32 = 64;
@@ -106,7 +112,10 @@ impl Program {
             self.shared.header.lanes.fetch_max(vcpu + 1, SeqCst);
             // The last thread of this number has ended; nobody holds its writer, which lives on for the next one.
             let old = place.load(Relaxed);
-            let new = Writer::new(processor);
+            let new = Observed {
+                writer: Writer::new(processor),
+                lane: &self.shared.lanes[vcpu as usize],
+            };
             if old.is_null() {
                 place.store(Box::into_raw(Box::new(new)), SeqCst);
             } else {
@@ -114,31 +123,6 @@ impl Program {
                 unsafe { *old = new };
             }
         }
-    }
-
-    /// The calling thread's writer and its lane, if it is observed.
-    pub fn writer(&self, vcpu: u32) -> Option<(&'static mut Writer, &'static Lane)> {
-        let writer = WRITERS.get(vcpu as usize)?.load(Relaxed);
-        if writer.is_null() {
-            return None;
-        }
-        // SAFETY: never freed, and used by the thread of this virtual CPU alone, one callback at a time.
-        let writer = unsafe { &mut *writer };
-        Some((writer, &self.shared.lanes[vcpu as usize]))
-    }
-
-    #[inline(always)]
-    pub fn kind(&self, word: u32) -> Kind {
-        let known = KINDS
-            .get(word as usize)
-            .map_or(0, |kind| kind.load(Relaxed));
-        if known != 0 {
-            return Kind {
-                size_log2: u32::from(known & 0xf),
-                store: known & KIND_STORE != 0,
-            };
-        }
-        self.ask_kind(word)
     }
 
     #[cold]
@@ -154,17 +138,20 @@ impl Program {
         Kind { size_log2, store }
     }
 
-    /// The program accessed memory.
-    #[inline(always)]
-    pub fn accessed(&self, vcpu: u32, word: u32, address: u64, instruction: Tagged) {
-        let Some((writer, lane)) = self.writer(vcpu) else {
-            return self.accessed_unobserved();
-        };
+    /// An access that changes who has the line, or needs more than most. Again a function of its own.
+    #[inline(never)]
+    fn accessed_other(
+        &self,
+        writer: &mut Writer,
+        lane: &Lane,
+        address: u64,
+        word: u32,
+        instruction: Tagged,
+    ) {
         if writer.tid == 0 {
             self.introduce(writer);
         }
-        let kind = self.kind(word);
-        if let Err(Detached) = writer.access(&DIRECTORY, lane, self, address, kind, instruction) {
+        if let Err(Detached) = writer.access(&DIRECTORY, lane, self, address, word, instruction) {
             self.detach();
         }
     }
@@ -184,7 +171,56 @@ impl Program {
     }
 }
 
+/// The program accessed memory.
+#[inline(always)]
+pub fn accessed(vcpu: u32, word: u32, address: u64, instruction: Tagged) {
+    let Some(Observed { writer, lane }) = observed(vcpu) else {
+        return program().accessed_unobserved();
+    };
+    // Repeats do without what is the same for all threads.
+    if !writer.repeats(&DIRECTORY, lane, program, address, word, instruction) {
+        accessed_silent(writer, lane, address, word, instruction);
+    }
+}
+
+/// A function of its own, so that repeats save no registers for it.
+#[inline(never)]
+fn accessed_silent(writer: &mut Writer, lane: &Lane, address: u64, word: u32, instruction: Tagged) {
+    let program = program();
+    if !writer.silent(&DIRECTORY, lane, program, address, word, instruction) {
+        program.accessed_other(writer, lane, address, word, instruction);
+    }
+}
+
+/// The calling thread's writer and its lane, if it is observed.
+pub fn writer(vcpu: u32) -> Option<(&'static mut Writer, &'static Lane)> {
+    let Observed { writer, lane } = observed(vcpu)?;
+    Some((writer, lane))
+}
+
+#[inline(always)]
+fn observed(vcpu: u32) -> Option<&'static mut Observed> {
+    let observed = WRITERS.get(vcpu as usize)?.load(Relaxed);
+    // SAFETY: null, or made by `Box::into_raw`, never freed, and used by the thread of this virtual CPU alone, one
+    // callback at a time.
+    unsafe { observed.as_mut() }
+}
+
 impl World for Program {
+    #[inline(always)]
+    fn kind(&self, word: u32) -> Kind {
+        let known = KINDS
+            .get(word as usize)
+            .map_or(0, |kind| kind.load(Relaxed));
+        if known != 0 {
+            return Kind {
+                size_log2: u32::from(known & 0xf),
+                store: known & KIND_STORE != 0,
+            };
+        }
+        self.ask_kind(word)
+    }
+
     #[inline(always)]
     fn stamp(&self) -> u64 {
         // SAFETY: every x86-64 has the counter, and user mode may read it on Linux.

@@ -70,7 +70,7 @@ extern "C" fn begins(
         return;
     }
     let mut tid = 0;
-    if let Some((writer, lane)) = program.writer(vcpu) {
+    if let Some((writer, lane)) = crate::program::writer(vcpu) {
         // Calls may take long, and others shall not wait for what this thread has written.
         writer.seal(lane, program);
         tid = writer.tid;

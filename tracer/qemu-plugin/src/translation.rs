@@ -32,7 +32,7 @@ extern "C" fn new_vcpu(_id: Id, vcpu: u32) {
 
 /// Called by QEMU after each access.
 extern "C" fn accessed(vcpu: u32, word: u32, address: u64, instruction: *mut c_void) {
-    program().accessed(vcpu, word, address, Tagged(instruction.addr() as u32));
+    crate::program::accessed(vcpu, word, address, Tagged(instruction.addr() as u32));
 }
 
 /// The same for instructions beyond what can be described.

@@ -10,7 +10,7 @@ use std::{
 
 use super::merge::{Merge, Row, Sealed};
 use crate::sys::{
-    emulator_layout::{ACTIVE, CHUNKS, Chunk, LANES, Lane, RECORDS, Shared},
+    emulator_layout::{ACTIVE, CHUNKS, LANES, Lane, RECORDS, Shared},
     emulator_memory::{sleep_on, time_stamp},
 };
 
@@ -55,13 +55,13 @@ impl Lanes {
             let head = lane.head.load(Acquire);
             let mut taken = lane.tail.0.load(Relaxed);
             while taken < head && merge.waiting() < most {
-                take(&lane.chunks[taken as usize % CHUNKS], merge, n);
+                take(lane, taken, merge, n);
                 taken += 1;
                 lane.tail.0.store(taken, Release);
             }
             if taken < head {
                 // What it has beyond is younger than that.
-                let next = oldest(&lane.chunks[taken as usize % CHUNKS]);
+                let next = oldest(lane, taken);
                 limit = limit.min(next);
                 without = without.min(next);
             } else if active {
@@ -85,13 +85,13 @@ impl Lanes {
             loop {
                 let head = lane.head.load(Acquire);
                 for number in taken..head {
-                    take(&lane.chunks[number as usize % CHUNKS], merge, n);
+                    take(lane, number, merge, n);
                 }
                 taken = head;
                 let open = &lane.chunks[head as usize % CHUNKS];
                 let is_open = lane.state.load(Acquire) == ACTIVE;
                 if is_open && open.number.load(Acquire) == head + 1 {
-                    take(open, merge, n);
+                    take(lane, head, merge, n);
                     break;
                 }
                 // Where it was sealed just now, it is all there.
@@ -124,14 +124,17 @@ fn in_use(shared: &Shared) -> &[Lane] {
     &shared.lanes[..used.min(LANES)]
 }
 
-fn oldest(chunk: &Chunk) -> u64 {
-    chunk.records[0].tsc.load(Relaxed)
+fn oldest(lane: &Lane, number: u64) -> u64 {
+    let [first, ..] = &lane.records[number as usize % CHUNKS];
+    first.tsc.load(Relaxed)
 }
 
-fn take(chunk: &Chunk, merge: &mut Merge, lane: usize) {
+fn take(lane: &Lane, number: u64, merge: &mut Merge, n: usize) {
+    let at = number as usize % CHUNKS;
+    let chunk = &lane.chunks[at];
     let count = (chunk.count.load(Acquire) as usize).min(RECORDS);
     let mut rows = merge.spare();
-    rows.extend(chunk.records[..count].iter().map(|record| Row {
+    rows.extend(lane.records[at][..count].iter().map(|record| Row {
         tsc: record.tsc.load(Relaxed),
         place: record.place.load(Relaxed),
         instruction: record.instruction.load(Relaxed),
@@ -142,5 +145,5 @@ fn take(chunk: &Chunk, merge: &mut Merge, lane: usize) {
         processor: chunk.processor.load(Relaxed),
         rows,
     };
-    merge.add(lane, sealed);
+    merge.add(n, sealed);
 }

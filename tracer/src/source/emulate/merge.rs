@@ -121,11 +121,11 @@ impl Merge {
                 return true;
             };
             let rows = &chunk.rows[queue.gone..];
-            let n = rows
-                .iter()
-                .take(most - passed)
-                .take_while(|row| row.tsc <= until)
-                .count();
+            let rows = &rows[..rows.len().min(most - passed)];
+            let n = match rows.last() {
+                Some(last) if last.tsc <= until => rows.len(),
+                _ => rows.iter().take_while(|row| row.tsc <= until).count(),
+            };
             for row in &rows[..n] {
                 self.late += u64::from(row.tsc < self.newest);
                 self.newest = self.newest.max(row.tsc);
