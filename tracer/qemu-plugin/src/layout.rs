@@ -131,7 +131,7 @@ pub const ALL_RECORDS: usize = CHUNKS * RECORDS;
 
 impl Lane {
     /// A record by its place among those of all chunks in the ring.
-    #[inline(always)]
+    #[inline]
     pub fn record(&self, at: u32) -> &Record {
         &self.records.as_flattened()[at as usize % ALL_RECORDS]
     }

@@ -124,9 +124,11 @@ impl Resolver<'_> {
         position: u64,
         bytes: u64,
     ) -> Option<String> {
+        // First: to read the kernel's types takes as long as a short program's whole report.
+        let kernel_type = object.kernel_type?;
         let inside = position.checked_sub(object.name.start?)?;
         let types = self.modules.kernel_types()?;
-        let path = types.btf().field(object.kernel_type?, inside, bytes)?;
+        let path = types.btf().field(kernel_type, inside, bytes)?;
         Some(path).filter(|path| !path.is_empty())
     }
 }
