@@ -24,7 +24,7 @@ pub static BENCH: Bench = Bench {
 };
 
 /// Of `fuzz/fuzz_targets/`.
-const TARGETS: [&str; 8] = [
+const TARGETS: [&str; 9] = [
     "elf",
     "dwarf",
     "split",
