@@ -1,11 +1,11 @@
 //! A plugin for QEMU's user-mode emulator: it writes every load and store of the emulated program into memory that it
-//! shares with the tool. It decides nothing but which accesses repeat one another ([`lane`]); what they mean is the
+//! shares with the tool. It decides nothing but which accesses repeat one another (`lane`); what they mean is the
 //! tool's business.
 //!
-//! Each thread of the program is a virtual CPU with a lane of its own in the shared memory ([`layout`]). QEMU calls
-//! [`accessed`] after each access, in the thread that made it, and the threads truly run at the same time.
+//! Each thread of the program is a virtual CPU with a lane of its own in the shared memory (`layout`). QEMU calls
+//! `accessed` after each access, in the thread that made it, and the threads truly run at the same time.
 //!
-//! Arguments: `memory=FD` (see [`layout::Shared`]), `plugin=FD` (this file, if it has no other name), `tool=PID`. Only
+//! Arguments: `memory=FD` (see `layout::Shared`), `plugin=FD` (this file, if it has no other name), `tool=PID`. Only
 //! to measure QEMU itself: `empty`, which has a callback for each access that does nothing.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![expect(
