@@ -130,6 +130,27 @@ fn a_line_that_moved_gets_nothing_and_is_told() {
 }
 
 #[test]
+fn hints_for_libraries_are_not_missing_from_a_program_but_it_must_have_one_of_its_own() {
+    let bench = Bench::new("t.c", SOURCE);
+    let own = bench.hint(&["gcc", "-O2", "-g"], "t.c", LOAD);
+    let mut library = own.clone();
+    library.file = Some("/usr/src/libc/malloc/malloc.c".to_owned());
+    bench.install(&[own, library.clone()]);
+    bench.compile(&["gcc", "-B", "bin", "-O2", "-g", "t.c", "-o", "hinted"]);
+    let (code, said) = bench.tool(&["--verify", "hinted", "--check"]);
+    assert!(
+        code == 0 && said.contains("1 hint is for source files"),
+        "{said}"
+    );
+    bench.install(&[library]);
+    let (code, said) = bench.tool(&["--verify", "hinted", "--check"]);
+    assert!(
+        code == 1 && said.contains("no hint is for this program"),
+        "{said}"
+    );
+}
+
+#[test]
 fn intel_syntax_and_code_without_lines_are_left_alone_and_told() {
     let bench = Bench::new("t.c", SOURCE);
     bench.install(&[bench.hint(&["gcc", "-O2", "-g"], "t.c", LOAD)]);

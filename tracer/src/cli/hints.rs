@@ -84,6 +84,12 @@ fn select(file: &mut HintFile, args: &HintsArgs) {
     if let Some(least) = args.min_saved {
         file.hints.retain(|hint| hint.expected.net() >= least);
     }
+    if !args.module.is_empty() {
+        file.hints.retain(|hint| {
+            let name = (hint.load.module.as_deref()).and_then(|path| Path::new(path).file_name());
+            name.is_some_and(|name| args.module.iter().any(|asked| name == asked.as_str()))
+        });
+    }
     if !args.kind.is_empty() {
         let asked: Vec<_> = args.kind.iter().map(|kind| kind.kind()).collect();
         file.hints.retain(|hint| asked.contains(&store_kind(hint)));

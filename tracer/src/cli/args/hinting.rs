@@ -22,6 +22,9 @@ pub struct HintsArgs {
     /// Only hints that save at least so many messages more than they add.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub min_saved: Option<i64>,
+    /// Only hints for code of the module with this file name: leaves out libraries. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub module: Vec<String>,
     /// Only hints whose load is followed by this kind of store most often. Repeat, or separate by commas, for more.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub kind: Vec<FollowedBy>,

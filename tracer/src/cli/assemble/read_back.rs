@@ -1,6 +1,6 @@
 //! What came of hints: by the log of a build, and by the built program.
 
-use std::{fs, path::Path, process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, fs, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
 use symbolizer::{Frame, Module, NoDebugFiles};
@@ -15,6 +15,7 @@ use crate::{
         assembly::{Checked, Lines, PlacedRead, hinted_place, summary as sum_up},
         file::HintFile,
     },
+    report::number::count,
 };
 
 /// Code between two loads of one place up to which they may be of one stretch, bytes.
@@ -60,7 +61,8 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
         .code(text.start, text.end)
         .with_context(|| format!("{}: no code in the file", program.display()))?;
     let lines = Lines::new(&hints);
-    let found = placed(&module, &lines, reads(code_bytes, text.start));
+    let mut files = BTreeSet::new();
+    let found = placed(&module, &lines, reads(code_bytes, text.start), &mut files);
     if found.is_empty() && !has_lines(&module, text.start..text.end) {
         bail!(
             "{}: no source lines: compile with -g, and do not strip",
@@ -68,8 +70,15 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
         );
     }
     let checked = lines.check(&found);
-    let missing = hints.hints.len() - checked.iter().filter(|checked| checked.is_placed()).count();
-    output::write_stdout(&said(&hints, &checked, missing))?;
+    let elsewhere = lines.elsewhere(&files);
+    let here = hints.hints.len() - elsewhere.len();
+    let placed = checked.iter().filter(|checked| checked.is_placed()).count();
+    // A file of hints for other modules alone is not this program's.
+    let missing = match here {
+        0 => hints.hints.len(),
+        here => here - placed,
+    };
+    output::write_stdout(&said(&hints, &checked, &elsewhere, missing))?;
     Ok(code_of(args, missing))
 }
 
@@ -92,8 +101,13 @@ fn innermost(module: &Module, address: u64) -> Option<(Frame, u64)> {
     (frame.file.is_some() && frame.line.is_some()).then_some((frame, function))
 }
 
-/// The reading instructions at the hints' lines.
-fn placed(module: &Module, lines: &Lines, reads: Vec<CodeRead>) -> Vec<PlacedRead> {
+/// The reading instructions at the hints' lines; and the source files of all.
+fn placed(
+    module: &Module,
+    lines: &Lines,
+    reads: Vec<CodeRead>,
+    files: &mut BTreeSet<String>,
+) -> Vec<PlacedRead> {
     let mut found: Vec<PlacedRead> = Vec::new();
     let (mut function, mut run) = (0, 0);
     let mut last: Option<(u64, u64)> = None;
@@ -104,6 +118,9 @@ fn placed(module: &Module, lines: &Lines, reads: Vec<CodeRead>) -> Vec<PlacedRea
         let (Some(file), Some(line)) = (frame.file, frame.line) else {
             continue;
         };
+        if !files.contains(&*file) {
+            files.insert(file.to_string());
+        }
         if !lines.holds(&file, line) {
             continue;
         }
@@ -137,10 +154,18 @@ fn is_one_run(module: &Module, from: u64, to: u64, place: (&str, u32, Option<u32
     to - from <= MOST_BETWEEN && (from..to).all(same)
 }
 
-fn said(hints: &HintFile, checked: &[Checked], missing: usize) -> String {
+fn said(
+    hints: &HintFile,
+    checked: &[Checked],
+    elsewhere: &BTreeSet<usize>,
+    missing: usize,
+) -> String {
     let mut lines = Vec::new();
     let mut reads_only = false;
     for (index, hint) in hints.hints.iter().enumerate() {
+        if elsewhere.contains(&index) {
+            continue;
+        }
         let at = format!("{} {}", hint.id, hinted_place(&hint.load));
         let Some(checked) = checked.iter().find(|checked| checked.hint == index) else {
             lines.push(format!(
@@ -184,12 +209,17 @@ fn said(hints: &HintFile, checked: &[Checked], missing: usize) -> String {
             "__builtin_prefetch(address, 1) gives prefetchw with -mprfchw only, or with an -march that has it".to_owned(),
         );
     }
-    lines.push(match missing {
-        0 => "every hint is in the program".to_owned(),
-        missing => format!(
-            "{missing} of {} hints are not, or not everywhere",
-            hints.hints.len()
-        ),
+    if !elsewhere.is_empty() {
+        lines.push(format!(
+            "{} for source files that this program has no code of (libraries, other programs): not looked for",
+            count(elsewhere.len() as u64, "hint is", "hints are")
+        ));
+    }
+    let here = hints.hints.len() - elsewhere.len();
+    lines.push(match (missing, here) {
+        (0, _) => "every hint for the program's code is in it".to_owned(),
+        (_, 0) => "no hint is for this program".to_owned(),
+        (missing, here) => format!("{missing} of {here} hints are not there, or not everywhere"),
     });
     lines.join("\n") + "\n"
 }

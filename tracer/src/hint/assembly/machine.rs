@@ -1,5 +1,7 @@
 //! A built program held against the hints: which of the loads that they mean have a prefetch.
 
+use std::collections::BTreeSet;
+
 use super::{
     choose::{Candidate, How, Load, Refusal, choose},
     instruction::{Kept, Processor},
@@ -83,6 +85,17 @@ impl Lines {
             .iter()
             .filter(is)
             .any(|wanted| super::files::same_file(&wanted.file, file))
+    }
+
+    /// Hints whose source file is none of these: code of another module than the one with these files.
+    pub fn elsewhere(&self, files: &BTreeSet<String>) -> BTreeSet<usize> {
+        let is_here = |wanted: &super::wanted::Wanted| {
+            (files.iter()).any(|file| super::files::same_file(&wanted.file, file))
+        };
+        (self.wanted.all.iter())
+            .filter(|wanted| !is_here(wanted))
+            .filter_map(|wanted| wanted.hint)
+            .collect()
     }
 
     /// Holds the reading instructions of a program at these lines against the hints, in the hints' order.
