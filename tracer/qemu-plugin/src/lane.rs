@@ -1,8 +1,8 @@
 //! What one thread writes: the open chunk of its lane, and what it repeats in it.
 //!
 //! A silent access that the thread has made before, in the open chunk, by the same instruction on the same bytes and
-//! without anybody taking the line between, increments that record's `repeats`. Every other access is a new record.
-//! So a record is the first execution of a visit with the repeats before anyone took the line away; the order of
+//! without anybody else asking for the line between, increments that record's `repeats`. Every other access is a new record.
+//! So a record is the first execution of a visit with the repeats before another thread asked for the line; the order of
 //! what asks for something is kept, and the counts are exact.
 //!
 //! An access goes the cheapest of three ways that will do: [`Writer::repeats`] finds it in a small table and compares
