@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Mutex, PoisonError},
 };
 
 use cohtrace::{
@@ -22,9 +23,14 @@ use cohtrace_tests::{
 };
 use serde_json::Value;
 
-/// Recordings of each build. Threads of two runs meet at other times; the median of three is not that of a run which the
-/// machine disturbed.
+/// Recordings of each build in a round, one build after the other. Threads of two runs meet at other times; the median of
+/// three is not that of a run which the machine disturbed.
 const RUNS: usize = 3;
+/// On a busy machine a program's own messages differ by some percent from one run to the next, which is a third of what the
+/// hints of one program save: as long as the medians are not near enough, up to so many rounds are added to them.
+const ROUNDS: usize = 4;
+/// Programs that share the CPUs disturb each other.
+static TURN: Mutex<()> = Mutex::new(());
 /// Most by which the rebuilt program's messages may differ from the predicted ones, percent of those.
 const MOST_OFF: f64 = 5.0;
 /// The same of what the hints save, percent of the predicted saving. The hints save 6 % of the messages of one of the
@@ -84,26 +90,23 @@ impl Bench {
         run(command.args(paths).current_dir(self.at("")), GRACE)
     }
 
-    /// Records runs of a build, each of which must find its result right.
-    fn record(&self, program: &Path, name: &str) -> Vec<PathBuf> {
-        let record = |run| {
-            let session = self.at(&format!("{name}{run}.coh"));
-            let options = ["record", "--quiet", "--source", "emulate", "--output"];
-            let rest = [
-                session.as_path(),
-                Path::new("--"),
-                program,
-                Path::new("train"),
-            ];
-            let ended = self.tool(&options, &rest);
-            let answered = self
-                .kernel
-                .answered(ended.code(), &ended.stdout, ended.took);
-            let answered = answered.unwrap_or_else(|e| panic!("{e:#}\n{}", ended.said()));
-            assert!(answered.right && answered.checksum == self.checksum);
-            session
-        };
-        (0..RUNS).map(record).collect()
+    /// Records a run of a build, which must find its result right.
+    fn record(&self, program: &Path, name: &str) -> PathBuf {
+        let session = self.at(&format!("{name}.coh"));
+        let options = ["record", "--quiet", "--source", "emulate", "--output"];
+        let rest = [
+            session.as_path(),
+            Path::new("--"),
+            program,
+            Path::new("train"),
+        ];
+        let ended = self.tool(&options, &rest);
+        let answered = self
+            .kernel
+            .answered(ended.code(), &ended.stdout, ended.took);
+        let answered = answered.unwrap_or_else(|e| panic!("{e:#}\n{}", ended.said()));
+        assert!(answered.right && answered.checksum == self.checksum);
+        session
     }
 
     /// Decides, and keeps what the compiler can place: loads of the program itself that have a source line.
@@ -149,8 +152,7 @@ impl Bench {
             let figure = |row: &Value| row.pointer(pointer).and_then(Value::as_u64);
             let mut all: Vec<u64> = rows.map(|row| figure(row).expect("a figure")).collect();
             all.sort_unstable();
-            assert_eq!(all.len(), RUNS);
-            all[RUNS / 2]
+            all[all.len() / 2]
         };
         Messages {
             all: median("/unmodified/transactions"),
@@ -193,15 +195,43 @@ fn off(predicted: u64, measured: u64) -> f64 {
     (measured as f64 - predicted as f64).abs() / predicted as f64 * 100.0
 }
 
+/// What was predicted of the plain build, what the hinted one does, and what the one without hints does.
+struct Figures {
+    predicted: Messages,
+    measured: Messages,
+    unchanged: Messages,
+}
+
+impl Figures {
+    /// Whether the hinted build does what was predicted, and the one without hints, by the same measure, nothing.
+    fn hold(&self) -> bool {
+        let predicted = &self.predicted;
+        let saving = predicted.all - predicted.hinted;
+        let saved = predicted.all.saturating_sub(self.measured.all);
+        let noise = predicted.all.abs_diff(self.unchanged.all) as f64;
+        off(predicted.hinted, self.measured.all) < MOST_OFF
+            && off(saving, saved) < MOST_SAVING_OFF
+            && noise < saving as f64 * MOST_SAVING_OFF / 100.0
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{} messages, {} predicted, {} measured, {} of the twin",
+            self.predicted.all, self.predicted.hinted, self.measured.all, self.unchanged.all
+        )
+    }
+}
+
 fn check(name: &str) {
     if !is_ready() {
         return;
     }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let bench = Bench::new(name);
     let plain = bench.kernel.build(&Build::PLAIN).expect("it builds");
-    let before = bench.record(&plain, "before");
-    assert_eq!(fetches(&before[0]), 0);
-    let hints = bench.hints(&before[0]);
+    let decided = bench.record(&plain, "decided");
+    assert_eq!(fetches(&decided), 0);
+    let hints = bench.hints(&decided);
     assert!(!hints.hints.is_empty());
 
     // The twin comes first: the compiler calls the same wrapper, which has nothing to place.
@@ -211,9 +241,6 @@ fn check(name: &str) {
     };
     let twin = bench.build(&none, "no_hints");
     assert_eq!(prefetches(&twin).expect("objdump"), Vec::new());
-    let twin = bench.record(&twin, "twin");
-    let unchanged = bench.simulate(&twin);
-    assert_eq!((unchanged.biased, fetches(&twin[0])), (0, 0));
 
     let hinted = bench.build(&hints, "hinted");
     let verify = ["as", "--hints", "hints.json", "--check", "--verify"];
@@ -221,40 +248,51 @@ fn check(name: &str) {
     bench.tool(&verify, &[&plain]).expect_code(1);
     assert_placed(&hints.hints, &prefetches(&hinted).expect("objdump"));
 
-    let after = bench.record(&hinted, "after");
+    let [mut before, mut unchanged, mut after] = [(); 3].map(|()| Vec::new());
+    let mut figures = None;
+    for round in 0..ROUNDS {
+        for run in round * RUNS..(round + 1) * RUNS {
+            before.push(bench.record(&plain, &format!("before{run}")));
+            unchanged.push(bench.record(&twin, &format!("twin{run}")));
+            after.push(bench.record(&hinted, &format!("after{run}")));
+        }
+        let now = Figures {
+            predicted: bench.simulate(&before),
+            measured: bench.simulate(&after),
+            unchanged: bench.simulate(&unchanged),
+        };
+        let holds = now.hold();
+        figures = Some(now);
+        if holds {
+            break;
+        }
+    }
+    let figures = figures.expect("there is a round");
+    assert!(figures.hold(), "{name}: {}", figures.text());
     assert!(fetches(&after[0]) > 0);
-    let predicted = bench.simulate(&before);
-    let measured = bench.simulate(&after);
-    assert_eq!(predicted.biased, 0);
+    assert_eq!((fetches(&before[0]), fetches(&unchanged[0])), (0, 0));
+    assert_eq!((figures.predicted.biased, figures.unchanged.biased), (0, 0));
     // Every execution that was seen before, except that threads may wait a little less this time.
     let executions = hints.hints.iter().map(|hint| hint.expected.executions);
     let executions: u64 = executions.sum();
     assert!(
-        measured.biased * 10 > executions * 9,
+        figures.measured.biased * 10 > executions * 9,
         "{executions} executions, {} with a hint",
-        measured.biased
+        figures.measured.biased
     );
 
-    let saving = predicted.all - predicted.hinted;
-    let figures = format!(
-        "{name}: {} messages, {} predicted, {} measured, {} of the twin",
-        predicted.all, predicted.hinted, measured.all, unchanged.all
-    );
-    assert!(off(predicted.hinted, measured.all) < MOST_OFF, "{figures}");
-    let saved = predicted.all.saturating_sub(measured.all);
-    assert!(off(saving, saved) < MOST_SAVING_OFF, "{figures}");
-    // The twin saves nothing, by the same measure.
-    let noise = predicted.all.abs_diff(unchanged.all) as f64;
-    assert!(noise < saving as f64 * MOST_SAVING_OFF / 100.0, "{figures}");
-
-    let diff = bench
-        .tool(&["diff", "--json"], &[&before[0], &after[0]])
-        .expect_code(0);
-    let diff: Value = serde_json::from_str(&diff.stdout).expect("it prints JSON");
-    let cost = |side: &str| diff[side]["cost"].as_u64().expect("messages");
-    assert_eq!(diff["before"]["cost_unit"], "transactions");
-    assert_eq!(diff["comparable"], true);
-    assert!(cost("after") < cost("before"), "{diff}");
+    // Two single runs may differ by more than the hints save; most do not.
+    let fewer = before.iter().zip(&after).filter(|(before, after)| {
+        let diff = bench
+            .tool(&["diff", "--json"], &[before, after])
+            .expect_code(0);
+        let diff: Value = serde_json::from_str(&diff.stdout).expect("it prints JSON");
+        let cost = |side: &str| diff[side]["cost"].as_u64().expect("messages");
+        assert_eq!(diff["before"]["cost_unit"], "transactions");
+        assert_eq!(diff["comparable"], true);
+        cost("after") < cost("before")
+    });
+    assert!(fewer.count() * 2 > before.len(), "{}", figures.text());
 }
 
 #[test]
