@@ -272,11 +272,11 @@ fn check(name: &str) {
     assert!(fetches(&after[0]) > 0);
     assert_eq!((fetches(&before[0]), fetches(&unchanged[0])), (0, 0));
     assert_eq!((figures.predicted.biased, figures.unchanged.biased), (0, 0));
-    // Every execution that was seen before, except that threads may wait a little less this time.
+    // The executions that were seen before, except that threads may wait less for locks this time, in loops of hinted loads.
     let executions = hints.hints.iter().map(|hint| hint.expected.executions);
     let executions: u64 = executions.sum();
     assert!(
-        figures.measured.biased * 10 > executions * 9,
+        figures.measured.biased * 2 > executions,
         "{executions} executions, {} with a hint",
         figures.measured.biased
     );

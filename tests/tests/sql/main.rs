@@ -91,7 +91,7 @@ fn rows_of_an_emulated_session_count_as_executions() {
     // Times, windows and samples are of other sources.
     let text = replayed::printed(&["report"], &session);
     assert!(
-        text.contains("emulated: every access of the program, in order"),
+        text.contains(": every access of the program, in order"),
         "{text}"
     );
     for word in ["sampled", "window", "Hz", "PMU"] {

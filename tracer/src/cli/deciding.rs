@@ -68,8 +68,8 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
     let mut seen = pass::look(path, options.line_size)?;
     if seen.emulated == 0 && seen.windows == 0 {
         bail!(
-            "{}: its accesses are samples, of which nobody knows what came between: record with `--source emulate`, or \
-             with watch windows, for an order to decide from",
+            "{}: its accesses are samples, of which nobody knows what came between: record with \
+             `cohtrace record --source emulate -o X.coh -- PROGRAM`, or with watch windows, for an order to decide from",
             path.display()
         );
     }
