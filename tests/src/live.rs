@@ -38,20 +38,37 @@ pub struct Turn {
 /// Waits for the turn to run live. `None` when this machine cannot, which is said loudly; but where it should be able
 /// to (root, and a kernel with BPF), not being able to is a failure.
 pub fn ready() -> Option<Turn> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if let Some(reason) = cannot() {
         skipped(reason);
         return None;
     }
+    Some(take_turn())
+}
+
+/// Whether there is an emulator to run programs in; says so loudly where not.
+pub fn has_emulator() -> bool {
+    let found = Command::new("qemu-x86_64")
+        .arg("--version")
+        .output()
+        .is_ok();
+    if !found {
+        skipped("no qemu-x86_64 (apt install qemu-user)");
+    }
+    found
+}
+
+/// Waits for the turn to run.
+pub fn take_turn() -> Turn {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // A test that failed while it had the turn left nothing half done that the next could trip over.
     let thread = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let process = target_directory()
         .and_then(|directory| turn(&directory.join("live.lock")))
         .unwrap_or_else(|error| panic!("{error:#}"));
-    Some(Turn {
+    Turn {
         _thread: thread,
         _process: process,
-    })
+    }
 }
 
 /// Says loudly that the running test is skipped: past the test harness, which would show it only when the

@@ -5,8 +5,6 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
-    process::Command,
-    sync::{Mutex, PoisonError},
 };
 
 use cohtrace::{
@@ -18,7 +16,7 @@ use cohtrace::{
 use cohtrace_tests::{
     disassembly::{Prefetched, prefetches},
     evaluation::{Build, Input, Kernel, named},
-    live::{GRACE, skipped},
+    live::{GRACE, has_emulator, take_turn},
     tool::{Ended, cohtrace, run},
 };
 use serde_json::Value;
@@ -29,25 +27,11 @@ const RUNS: usize = 3;
 /// On a busy machine a program's own messages differ by some percent from one run to the next, which is a third of what the
 /// hints of one program save: as long as the medians are not near enough, up to so many rounds are added to them.
 const ROUNDS: usize = 4;
-/// Programs that share the CPUs disturb each other.
-static TURN: Mutex<()> = Mutex::new(());
 /// Most by which the rebuilt program's messages may differ from the predicted ones, percent of those.
 const MOST_OFF: f64 = 5.0;
 /// The same of what the hints save, percent of the predicted saving. The hints save 6 % of the messages of one of the
 /// programs: that all messages are within 5 % would be said of hints that do next to nothing.
 const MOST_SAVING_OFF: f64 = 20.0;
-
-/// Whether there is an emulator to run in; says so loudly where not.
-fn is_ready() -> bool {
-    let found = Command::new("qemu-x86_64")
-        .arg("--version")
-        .output()
-        .is_ok();
-    if !found {
-        skipped("no qemu-x86_64 (apt install qemu-user)");
-    }
-    found
-}
 
 /// A kernel, and a directory for what is made of it.
 struct Bench {
@@ -226,10 +210,11 @@ impl Figures {
 
 /// `input` is the one whose hints save clearly more than two runs differ by.
 fn check(name: &str, input: Input) {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Programs that share the CPUs disturb each other.
+    let _turn = take_turn();
     let bench = Bench::new(name, input);
     let plain = bench.kernel.build(&Build::PLAIN).expect("it builds");
     let decided = bench.record(&plain, "decided");

@@ -17,7 +17,7 @@ use cohtrace::{
 use cohtrace_tests::{
     answer::Variant,
     kernel,
-    live::{GRACE, Subject, skipped},
+    live::{GRACE, Subject, has_emulator, skipped},
     tool::{Ended, Running, cohtrace, path, run},
 };
 
@@ -54,18 +54,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 "#;
-
-/// Whether there is an emulator to run in; says so loudly where not.
-fn is_ready() -> bool {
-    let found = Command::new("qemu-x86_64")
-        .arg("--version")
-        .output()
-        .is_ok();
-    if !found {
-        skipped("no qemu-x86_64 (apt install qemu-user)");
-    }
-    found
-}
 
 fn build(directory: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let (file, program) = (directory.join(format!("{name}.c")), directory.join(name));
@@ -212,21 +200,21 @@ fn check_counts(threads: u32, flags: &[&str]) {
 
 #[test]
 fn one_thread_is_counted_exactly() {
-    if is_ready() {
+    if has_emulator() {
         check_counts(1, &[]);
     }
 }
 
 #[test]
 fn two_threads_are_counted_exactly() {
-    if is_ready() {
+    if has_emulator() {
         check_counts(2, &[]);
     }
 }
 
 #[test]
 fn four_threads_of_a_static_program_are_counted_exactly() {
-    if is_ready() {
+    if has_emulator() {
         check_counts(4, &["-static"]);
     }
 }
@@ -248,7 +236,7 @@ fn fought_over(recorded: &Recorded) -> usize {
 
 #[test]
 fn a_falsely_shared_line_has_rows_of_both_threads_and_its_padded_twin_has_none() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     for (variant, lines) in [(Variant::Plain, 1), (Variant::Padded, 0)] {
@@ -272,7 +260,7 @@ fn a_falsely_shared_line_has_rows_of_both_threads_and_its_padded_twin_has_none()
 
 #[test]
 fn what_was_recorded_is_counted_in_executions_and_not_in_samples() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -291,7 +279,7 @@ fn what_was_recorded_is_counted_in_executions_and_not_in_samples() {
 
 #[test]
 fn it_needs_no_rights() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     if !kernel::is_root() {
@@ -325,7 +313,7 @@ fn it_needs_no_rights() {
 
 #[test]
 fn what_cannot_be_emulated_is_refused_with_advice() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -390,7 +378,7 @@ const ENDLESS: &str = "
 
 #[test]
 fn a_signal_or_the_duration_ends_it_with_a_report() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -419,7 +407,7 @@ fn is_running(word: &str) -> bool {
 
 #[test]
 fn the_program_ends_when_the_tool_is_killed_or_runs_on_unobserved() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     // Each line is new, so that the ring is soon full.
@@ -447,7 +435,7 @@ fn the_program_ends_when_the_tool_is_killed_or_runs_on_unobserved() {
 
 #[test]
 fn children_are_counted_and_the_way_the_program_ended_is_said() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     let source = "
@@ -480,7 +468,7 @@ fn children_are_counted_and_the_way_the_program_ended_is_said() {
 
 #[test]
 fn a_library_that_is_loaded_later_is_mapped_as_code() {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");

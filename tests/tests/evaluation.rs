@@ -3,14 +3,12 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use cohtrace_tests::{
     evaluation::{Build, Input, Kernel, PUBLISHED_LOAD_RISE, named, reduction},
-    live::skipped,
+    live::{has_emulator, take_turn},
     tool::{cohtrace, run},
 };
 use serde_json::Value;
@@ -25,18 +23,6 @@ const RUNS: usize = 3;
 /// By so much of the messages, percent, the paper's filter may save more than ours. Where both hint the same loads of the
 /// kernel they still differ in loads of the C library that ran once or twice, by a few messages up or down.
 const SAME: f64 = 0.2;
-
-/// Whether there is an emulator to run in; says so loudly where not.
-fn is_ready() -> bool {
-    let found = Command::new("qemu-x86_64")
-        .arg("--version")
-        .output()
-        .is_ok();
-    if !found {
-        skipped("no qemu-x86_64 (apt install qemu-user)");
-    }
-    found
-}
 
 /// What hints that were found on train change on ref, percent.
 #[derive(Clone, Copy, Debug)]
@@ -80,11 +66,9 @@ impl Compared {
 
 /// Recordings take turns, so that threads of one do not hold back those of another.
 fn record(kernel: &Kernel, directory: &Path, input: Input) -> PathBuf {
-    static TURN: Mutex<()> = Mutex::new(());
     let program = kernel.build(&Build::PLAIN).expect("it builds");
     let session = directory.join(input.name()).with_extension("coh");
-    // A test that failed in its turn left nothing that the next could trip over.
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = take_turn();
     let mut command = cohtrace(["record", "--quiet", "--force", "--source", "emulate"]);
     command.arg("--output").arg(&session).arg("--");
     command.arg(program).arg(input.name());
@@ -147,7 +131,7 @@ fn medians(runs: &[Compared]) -> Compared {
 }
 
 fn check(name: &str) {
-    if !is_ready() {
+    if !has_emulator() {
         return;
     }
     let kernel = named(name).expect("it is a kernel");
