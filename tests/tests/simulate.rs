@@ -11,7 +11,7 @@ use std::{
 use cohtrace::{
     access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
     event::{Batch, Context, ContextKind, Mapping, Tally},
-    hint::file::{Evidence, Expected, FORMAT, HintFile, HintedCode, LoadClass, LoadHint, VERSION},
+    hint::file::{HintFile, HintedCode, LoadClass, LoadHint},
     session::{Meta, SessionWriter, WriterOptions},
 };
 use cohtrace_tests::{
@@ -274,33 +274,21 @@ fn hints_of_a_training_session_are_found_in_another_one_of_the_same_build_and_of
 /// Hints for these instructions of the program.
 fn hints(program: &Program, build_id: &str, loads: &[(&str, u64, LoadClass)]) -> HintFile {
     let hint = |(id, offset, class): &(&str, u64, LoadClass)| LoadHint {
-        id: (*id).to_owned(),
-        kind: "fetch-for-ownership".to_owned(),
-        load: HintedCode {
-            module: Some(program.path.display().to_string()),
-            build_id: Some(build_id.to_owned()),
-            offset: Some(format!("{offset:#x}")),
-            ip: format!("{offset:#x}"),
-            ..HintedCode::default()
-        },
         class: *class,
-        stores: Vec::new(),
-        object: None,
-        field: None,
-        expected: Expected::default(),
-        x86: String::new(),
-        aarch64: String::new(),
-        text: String::new(),
+        ..LoadHint::new(
+            (*id).to_owned(),
+            HintedCode {
+                module: Some(program.path.display().to_string()),
+                build_id: Some(build_id.to_owned()),
+                offset: Some(format!("{offset:#x}")),
+                ip: format!("{offset:#x}"),
+                ..HintedCode::default()
+            },
+        )
     };
     HintFile {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        tool_version: "0.1.0".to_owned(),
-        session: None,
-        evidence: Evidence::default(),
         hints: loads.iter().map(hint).collect(),
-        left: Vec::new(),
-        caveats: Vec::new(),
+        ..HintFile::default()
     }
 }
 

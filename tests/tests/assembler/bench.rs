@@ -6,9 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use cohtrace::hint::file::{
-    Evidence, Expected, FORMAT, HintFile, HintedCode, LoadClass, LoadHint, VERSION,
-};
+use cohtrace::hint::file::{HintFile, HintedCode, LoadClass, LoadHint};
 use cohtrace_tests::tool;
 
 /// A load in a function that is inlined three times.
@@ -142,27 +140,12 @@ impl Bench {
 /// A file of these hints, `H1`, ..
 pub fn hint_file(hints: &[HintedCode]) -> HintFile {
     let hint = |(number, load): (usize, &HintedCode)| LoadHint {
-        id: format!("H{}", number + 1),
-        kind: "fetch-for-ownership".to_owned(),
-        load: load.clone(),
         class: LoadClass::Integer,
-        stores: Vec::new(),
-        object: None,
-        field: None,
-        expected: Expected::default(),
-        x86: "prefetchw".to_owned(),
-        aarch64: "prfm pstl1keep".to_owned(),
-        text: String::new(),
+        ..LoadHint::new(format!("H{}", number + 1), load.clone())
     };
     HintFile {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        tool_version: "0.1.0".to_owned(),
-        session: None,
-        evidence: Evidence::default(),
         hints: hints.iter().enumerate().map(hint).collect(),
-        left: Vec::new(),
-        caveats: Vec::new(),
+        ..HintFile::default()
     }
 }
 

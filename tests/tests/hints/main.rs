@@ -6,8 +6,7 @@ mod forms;
 use std::{fs, path::Path, process::Command};
 
 use cohtrace::hint::file::{
-    Evidence, Expected, FORMAT, FollowingStore, HintFile, HintedCode, LoadClass, LoadHint,
-    StoreKind, VERSION,
+    Evidence, Expected, FollowingStore, HintFile, HintedCode, LoadClass, LoadHint, StoreKind,
 };
 use cohtrace_tests::{
     live::GRACE,
@@ -17,9 +16,6 @@ use cohtrace_tests::{
 /// A hints file of these hints.
 pub fn file(hints: Vec<LoadHint>) -> HintFile {
     HintFile {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        tool_version: "0.1.0".to_owned(),
         session: Some("made-up.coh".to_owned()),
         evidence: Evidence {
             sources: vec!["emulate".to_owned()],
@@ -30,8 +26,8 @@ pub fn file(hints: Vec<LoadHint>) -> HintFile {
             ..Evidence::default()
         },
         hints,
-        left: Vec::new(),
         caveats: vec!["The run was short.".to_owned()],
+        ..HintFile::default()
     }
 }
 
@@ -43,13 +39,8 @@ pub fn hint(id: usize, load: HintedCode) -> LoadHint {
         kind: StoreKind::Plain,
     };
     LoadHint {
-        id: format!("H{id}"),
-        kind: "fetch-for-ownership".to_owned(),
-        load,
         class: LoadClass::Integer,
         stores: vec![store],
-        object: None,
-        field: None,
         expected: Expected {
             executions: 1000,
             requests: 900,
@@ -61,9 +52,8 @@ pub fn hint(id: usize, load: HintedCode) -> LoadHint {
             readers_hurt: 1,
             ..Expected::default()
         },
-        x86: "prefetchw".to_owned(),
-        aarch64: "prfm pstl1keep".to_owned(),
         text: "Fetch it for ownership.".to_owned(),
+        ..LoadHint::new(format!("H{id}"), load)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     coherence::Protocol,
     finding::{Chosen, Filter, HintedLoad, LeftAlone, LoadThresholds, choose},
     hint::{
-        file::{Evidence, Expected, FORMAT, FollowingStore, HintFile, LeftLoad, LoadHint, VERSION},
+        file::{Evidence, Expected, FollowingStore, HintFile, LeftLoad, LoadHint},
         load,
     },
     names::{Names as _, Resolver},
@@ -115,10 +115,6 @@ fn write(
     let left = chosen.left.iter().take(MOST_LEFT);
     let left: Vec<LeftLoad> = left.map(|left| left_alone(left, &code)).collect();
     HintFile {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        session: None,
         evidence: Evidence {
             line_bytes: options.line_size.bytes(),
             exclusive_on_first_read: options.protocol.exclusive_on_first_read,
@@ -132,6 +128,7 @@ fn write(
         hints,
         left,
         caveats: names.caveats(),
+        ..HintFile::default()
     }
 }
 
@@ -149,17 +146,13 @@ fn hint(id: String, hinted: &HintedLoad, code: &CodeReader<'_>) -> LoadHint {
     let text = load::advice(&named, stores.first(), &expected);
     let (object, field) = code.object(load);
     LoadHint {
-        id,
-        kind: load::FETCH_FOR_OWNERSHIP.to_owned(),
-        load: named,
         class: code.class(load.instruction),
         stores,
         object,
         field,
         expected,
-        x86: load::X86.to_owned(),
-        aarch64: load::AARCH64.to_owned(),
         text,
+        ..LoadHint::new(id, named)
     }
 }
 

@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::load::{AARCH64, FETCH_FOR_OWNERSHIP, X86};
+
 /// Value of [`HintFile::format`]: tells our file from any other JSON.
 pub const FORMAT: &str = "cohtrace hints";
 /// Version that this build writes, and the newest that it reads.
@@ -63,7 +65,7 @@ pub struct Evidence {
 pub struct LoadHint {
     /// `H1`, ..: number in the file.
     pub id: String,
-    /// Always [`FETCH_FOR_OWNERSHIP`](super::load::FETCH_FOR_OWNERSHIP).
+    /// Always [`FETCH_FOR_OWNERSHIP`].
     pub kind: String,
     /// The load.
     pub load: HintedCode,
@@ -223,6 +225,41 @@ pub enum HintFileError {
     },
 }
 
+impl LoadHint {
+    /// A hint for a load of which nothing else is known yet; set the public fields.
+    pub fn new(id: String, load: HintedCode) -> LoadHint {
+        LoadHint {
+            id,
+            kind: FETCH_FOR_OWNERSHIP.to_owned(),
+            load,
+            class: LoadClass::Unknown,
+            stores: Vec::new(),
+            object: None,
+            field: None,
+            expected: Expected::default(),
+            x86: X86.to_owned(),
+            aarch64: AARCH64.to_owned(),
+            text: String::new(),
+        }
+    }
+}
+
+impl Default for HintFile {
+    /// A file by this version of which nothing else is known yet; set the public fields.
+    fn default() -> HintFile {
+        HintFile {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            session: None,
+            evidence: Evidence::default(),
+            hints: Vec::new(),
+            left: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+}
+
 impl HintFile {
     /// Reads a file's text.
     pub fn parse(text: &str) -> Result<HintFile, HintFileError> {
@@ -258,10 +295,13 @@ mod tests {
     use super::*;
 
     fn file() -> HintFile {
+        let load = HintedCode {
+            ip: "0x401136".to_owned(),
+            line: Some(7),
+            operand: Some("8(%rdi)".to_owned()),
+            ..HintedCode::default()
+        };
         HintFile {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            tool_version: "0.1.0".to_owned(),
             session: Some("a.coh".to_owned()),
             evidence: Evidence {
                 sources: vec!["emulate".to_owned()],
@@ -270,33 +310,20 @@ mod tests {
                 ..Evidence::default()
             },
             hints: vec![LoadHint {
-                id: "H1".to_owned(),
-                kind: super::super::load::FETCH_FOR_OWNERSHIP.to_owned(),
-                load: HintedCode {
-                    ip: "0x401136".to_owned(),
-                    line: Some(7),
-                    operand: Some("8(%rdi)".to_owned()),
-                    ..HintedCode::default()
-                },
                 class: LoadClass::FloatingPoint,
                 stores: vec![FollowingStore {
                     code: HintedCode::default(),
                     count: 9,
                     kind: StoreKind::CompareAndSwap,
                 }],
-                object: None,
-                field: None,
                 expected: Expected {
                     saved: 20,
                     lost: 2,
                     ..Expected::default()
                 },
-                x86: super::super::load::X86.to_owned(),
-                aarch64: super::super::load::AARCH64.to_owned(),
-                text: String::new(),
+                ..LoadHint::new("H1".to_owned(), load)
             }],
-            left: Vec::new(),
-            caveats: Vec::new(),
+            ..HintFile::default()
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     Edits, FileEdits, LineEdit, Omitted, Sources, memory, omitted_text, render_clang_tidy,
     render_diff,
 };
-use crate::hint::file::{Expected, HintedCode, LoadClass, LoadHint};
+use crate::hint::file::{HintedCode, LoadClass, LoadHint};
 
 /// Files of `/src`, which is the current directory.
 struct Here;
@@ -108,22 +108,18 @@ fn what_is_left_out_is_printable() {
 /// A load at the column of `inverse` below.
 fn hint(object: Option<&str>, field: Option<&str>) -> LoadHint {
     LoadHint {
-        id: "H1".to_owned(),
-        kind: "fetch-for-ownership".to_owned(),
-        load: HintedCode {
-            file: Some("/src/a.c".to_owned()),
-            line: Some(2),
-            column: Some(14),
-            ..HintedCode::default()
-        },
         class: LoadClass::Integer,
-        stores: Vec::new(),
         object: object.map(str::to_owned),
         field: field.map(str::to_owned),
-        expected: Expected::default(),
-        x86: "prefetchw".to_owned(),
-        aarch64: "prfm pstl1keep".to_owned(),
-        text: String::new(),
+        ..LoadHint::new(
+            "H1".to_owned(),
+            HintedCode {
+                file: Some("/src/a.c".to_owned()),
+                line: Some(2),
+                column: Some(14),
+                ..HintedCode::default()
+            },
+        )
     }
 }
 

@@ -5,9 +5,7 @@ mod properties;
 mod telling;
 
 use super::{Rewritten, rewrite};
-use crate::hint::file::{
-    Evidence, Expected, FORMAT, HintFile, HintedCode, LeftLoad, LoadClass, LoadHint, VERSION,
-};
+use crate::hint::file::{Expected, HintFile, HintedCode, LeftLoad, LoadClass, LoadHint};
 
 /// A load at `/src/t.c` or another file, by line, column (0 for none) and instruction ("" for none).
 pub(super) fn load(file: &str, line: u32, column: u32, instruction: &str) -> HintedCode {
@@ -34,17 +32,8 @@ pub(super) fn load(file: &str, line: u32, column: u32, instruction: &str) -> Hin
 /// A file of hints `H1`, .. and of loads to leave.
 pub(super) fn file(hints: Vec<HintedCode>, left: Vec<HintedCode>) -> HintFile {
     let hint = |(number, load): (usize, HintedCode)| LoadHint {
-        id: format!("H{}", number + 1),
-        kind: crate::hint::load::FETCH_FOR_OWNERSHIP.to_owned(),
-        load,
         class: LoadClass::Integer,
-        stores: Vec::new(),
-        object: None,
-        field: None,
-        expected: Expected::default(),
-        x86: crate::hint::load::X86.to_owned(),
-        aarch64: crate::hint::load::AARCH64.to_owned(),
-        text: String::new(),
+        ..LoadHint::new(format!("H{}", number + 1), load)
     };
     let left_load = |load: HintedCode| LeftLoad {
         load,
@@ -54,14 +43,9 @@ pub(super) fn file(hints: Vec<HintedCode>, left: Vec<HintedCode>) -> HintFile {
         text: String::new(),
     };
     HintFile {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        tool_version: "0.1.0".to_owned(),
-        session: None,
-        evidence: Evidence::default(),
         hints: hints.into_iter().enumerate().map(hint).collect(),
         left: left.into_iter().map(left_load).collect(),
-        caveats: Vec::new(),
+        ..HintFile::default()
     }
 }
 
