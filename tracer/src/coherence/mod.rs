@@ -72,6 +72,6 @@ pub use directory::Directory;
 pub use lines::{Line, Lines};
 pub use multiprocessor::{ModelError, Multiprocessor, Served, SystemModel};
 pub use outcome::{Found, Intent, Outcome, Protocol, Request, State};
-pub use ownership_filter::OwnershipFilter;
+pub use ownership_filter::{LastRead, OwnershipFilter};
 pub use request_log::{RequestRow, followed_by_ownership, sort_by_line};
 pub use transactions::{Transaction, Transactions};

@@ -3,11 +3,25 @@
 use super::Request;
 use crate::access::Cpu;
 
-/// The last request for a line: a load's, and whose.
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    cpu: Cpu,
-    load: u32,
+/// The last request for a line, when it was a load's that has a number: whose, and the number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastRead(Option<(Cpu, u32)>);
+
+impl LastRead {
+    /// Takes the line's next request. Gives the number of the load that it follows, if it is for ownership and by the
+    /// same processor.
+    pub fn observe(&mut self, cpu: Cpu, load: Option<u32>, request: Request) -> Option<u32> {
+        match request {
+            Request::ReadShar => {
+                self.0 = load.map(|load| (cpu, load));
+                None
+            }
+            Request::ReadPriv => {
+                let (reader, load) = self.0.take()?;
+                (reader == cpu).then_some(load)
+            }
+        }
+    }
 }
 
 /// Finds loads whose request is followed, as the very next request for the line, by one for ownership by the same
@@ -15,7 +29,7 @@ struct Last {
 #[derive(Clone, Debug, Default)]
 pub struct OwnershipFilter {
     /// By number of the line.
-    last: Vec<Option<Last>>,
+    last: Vec<LastRead>,
 }
 
 impl OwnershipFilter {
@@ -30,19 +44,9 @@ impl OwnershipFilter {
     ) -> Option<u32> {
         let line = line as usize;
         if line >= self.last.len() {
-            self.last.resize(line + 1, None);
+            self.last.resize(line + 1, LastRead::default());
         }
-        match request {
-            Request::ReadShar => {
-                let load = instruction;
-                self.last[line] = Some(Last { cpu, load });
-                None
-            }
-            Request::ReadPriv => {
-                let last = self.last[line].take()?;
-                (last.cpu == cpu).then_some(last.load)
-            }
-        }
+        self.last[line].observe(cpu, Some(instruction), request)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::{LoadTotals, load::Counted};
 use crate::{
-    access::{Access, Cpu, LineKey, Op},
+    access::{Access, LineKey, Op},
     analysis::Instruction,
-    coherence::{Directory, Intent, Outcome, Protocol, Request, State},
+    coherence::{Directory, Intent, LastRead, Outcome, Protocol, Request, State},
 };
 
 /// One access, as far as it touches the line.
@@ -40,8 +40,7 @@ struct Shadow {
 #[derive(Clone, Debug)]
 pub(super) struct LineState {
     directory: Directory,
-    /// The line's last request, when it was a load's READ_SHAR.
-    read: Option<(Cpu, u32)>,
+    read: LastRead,
     shadows: Vec<Shadow>,
 }
 
@@ -64,7 +63,7 @@ impl LineState {
     pub(super) fn new(protocol: Protocol) -> LineState {
         LineState {
             directory: Directory::under(protocol),
-            read: None,
+            read: LastRead::default(),
             shadows: Vec::new(),
         }
     }
@@ -160,15 +159,12 @@ impl LineState {
         if step.serves_a_load() {
             world.totals.load_transactions += messages;
         }
-        if let Some((cpu, read)) = self.read.take()
-            && cpu == step.access.cpu
-            && request == Request::ReadPriv
-        {
+        let read = self.read.observe(step.access.cpu, step.number, request);
+        if let Some(read) = read {
             world.loads[read as usize].followed_by(step);
         }
         if let Some(number) = step.number {
             world.loads[number as usize].request(step, outcome.found);
-            self.read = (request == Request::ReadShar).then_some((step.access.cpu, number));
         }
     }
 
