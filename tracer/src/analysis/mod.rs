@@ -34,6 +34,8 @@ mod window_accesses;
 mod window_order;
 
 #[cfg(test)]
+pub(crate) mod emulated_fixture;
+#[cfg(test)]
 pub(crate) mod site_fixture;
 #[cfg(test)]
 pub(crate) mod watched_fixture;

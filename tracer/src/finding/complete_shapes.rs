@@ -2,8 +2,8 @@
 
 use super::{Confidence, Judgement, Reason, Standing, Thresholds, Verdict};
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
-    analysis::AnalysisOptions,
+    access::{Access, Cpu, Measured, Op},
+    analysis::{AnalysisOptions, emulated_fixture::emulated},
     event::Batch,
     pipeline::Pipeline,
     spill::{Budget, SpillOptions},
@@ -26,21 +26,17 @@ impl Stream {
         self.now_ns += 1 + u64::from(tid) * 700_000;
         self.accesses.push(Access {
             time_ns: self.now_ns,
-            addr: BASE + at,
-            ip: 0x40_1000 + at * 16 + u64::from(op.index()),
-            cost_ns: 0,
-            pid: Pid(1),
-            tid: Tid(tid),
-            cpu: Cpu(tid),
-            size: 8,
-            op,
-            basis: Basis::Emulated,
             locked: op == Rmw,
-            kernel: false,
             measured: Measured {
                 repeats,
                 ..Measured::default()
             },
+            ..emulated(
+                tid,
+                0x40_1000 + at * 16 + u64::from(op.index()),
+                op,
+                BASE + at,
+            )
         });
     }
 

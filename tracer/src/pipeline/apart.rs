@@ -106,30 +106,18 @@ fn observe<'a>(lines: &mut Lines, blocks: &Receiver<Block<'a>>, through: &Sender
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        access::{Cpu, Measured, Op, Pid, Tid},
-        finding::Thresholds,
-    };
+    use crate::{access::Op, analysis::emulated_fixture::emulated, finding::Thresholds};
 
     /// Four threads, some lines of several and some of one, some accesses across two lines.
     fn accesses(count: usize) -> Vec<Access> {
         let access = |n: u64| {
             let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let tid = (mixed >> 60) as u32 % 4;
+            let (ip, op) = (mixed >> 32, (mixed >> 20) as usize);
+            let addr = 0x10_0000 + (mixed >> 40) % 4096 + u64::from(tid) * 2048;
             Access {
                 time_ns: n,
-                addr: 0x10_0000 + (mixed >> 40) % 4096 + u64::from(tid) * 2048,
-                ip: 0x40_1000 + (mixed >> 32) % 16,
-                cost_ns: 0,
-                pid: Pid(1),
-                tid: Tid(tid),
-                cpu: Cpu(tid),
-                size: 8,
-                op: Op::ALL[(mixed >> 20) as usize % Op::ALL.len()],
-                basis: Basis::Emulated,
-                locked: false,
-                kernel: false,
-                measured: Measured::default(),
+                ..emulated(tid, 0x40_1000 + ip % 16, Op::ALL[op % Op::ALL.len()], addr)
             }
         };
         (0..count as u64).map(access).collect()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::access::{Basis, Cpu, Measured, Pid, Tid};
+pub(super) use crate::analysis::emulated_fixture::emulated as access;
 
 /// Loads.
 const P: u64 = 0x401000;
@@ -7,24 +7,6 @@ const R: u64 = 0x402000;
 /// A store.
 const Q: u64 = 0x403000;
 const LINE: u64 = 0x1000;
-
-pub(super) fn access(cpu: u32, ip: u64, op: Op, addr: u64) -> Access {
-    Access {
-        time_ns: 1,
-        addr,
-        ip,
-        cost_ns: 0,
-        pid: Pid(1),
-        tid: Tid(cpu),
-        cpu: Cpu(cpu),
-        size: 8,
-        op,
-        basis: Basis::Emulated,
-        locked: false,
-        kernel: false,
-        measured: Measured::default(),
-    }
-}
 
 pub(super) fn instruction(ip: u64) -> Instruction {
     Instruction {

@@ -4,27 +4,18 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    access::{LineSize, Measured, Pid},
+    access::LineSize,
+    analysis::emulated_fixture,
     coherence::{RequestRow, followed_by_ownership, sort_by_line},
 };
 
 const SPACE: SpaceId = SpaceId(0);
 
+/// All on one CPU: threads are the processors.
 fn emulated(tid: u32, ip: u64, addr: u64, op: Op) -> Access {
     Access {
-        time_ns: 0,
-        addr,
-        ip,
-        cost_ns: 0,
-        pid: Pid(1),
-        tid: Tid(tid),
         cpu: Cpu(0),
-        size: 8,
-        op,
-        basis: Basis::Emulated,
-        locked: false,
-        kernel: false,
-        measured: Measured::default(),
+        ..emulated_fixture::emulated(tid, ip, op, addr)
     }
 }
 

@@ -4,8 +4,8 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Place, SpaceId, Tid},
-    analysis::{LoadOptions, LoadTable},
+    access::{Access, Op, Place, SpaceId},
+    analysis::{LoadOptions, LoadTable, emulated_fixture::emulated},
 };
 
 /// Loads.
@@ -16,21 +16,7 @@ const Q: u64 = 0x403000;
 
 /// An access to one of the lines 0, 1, ..
 fn access(cpu: u32, ip: u64, op: Op, line: u64) -> Access {
-    Access {
-        time_ns: 1,
-        addr: 0x1000 + 64 * line,
-        ip,
-        cost_ns: 0,
-        pid: Pid(1),
-        tid: Tid(cpu),
-        cpu: Cpu(cpu),
-        size: 8,
-        op,
-        basis: Basis::Emulated,
-        locked: false,
-        kernel: false,
-        measured: Measured::default(),
-    }
+    emulated(cpu, ip, op, 0x1000 + 64 * line)
 }
 
 fn reads(cpu: u32, ip: u64) -> Access {

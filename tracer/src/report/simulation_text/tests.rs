@@ -4,8 +4,8 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Place, SpaceId, Tid},
-    analysis::{Hinted, Simulation},
+    access::{Access, Op, Place, SpaceId},
+    analysis::{Hinted, Simulation, emulated_fixture::emulated},
     coherence::SystemModel,
     names::{Language, ObjectKind},
     report::{
@@ -15,21 +15,7 @@ use crate::{
 };
 
 fn access(tid: u32, ip: u64, op: Op) -> Access {
-    Access {
-        time_ns: 0,
-        addr: LINE,
-        ip,
-        cost_ns: 0,
-        pid: Pid(1),
-        tid: Tid(tid),
-        cpu: Cpu(0),
-        size: 8,
-        op,
-        basis: Basis::Emulated,
-        locked: false,
-        kernel: false,
-        measured: Measured::default(),
-    }
+    emulated(tid, ip, op, LINE)
 }
 
 /// Threads in turn add to a counter; its load is a floating-point one when `hinted` is of the last scenario alone.
