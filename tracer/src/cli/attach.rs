@@ -86,10 +86,7 @@ fn progress_line(
     let tally = &pipeline.tally;
     let mut parts = vec![
         format!("{:.1} s", elapsed.as_secs_f64()),
-        match cost_unit {
-            CostUnit::Transactions => format!("{} executions", tally.samples),
-            _ => format!("{} samples", tally.samples),
-        },
+        format!("{} {}", tally.samples, cost_words::counted(cost_unit)),
     ];
     if tally.lost_total() > 0 {
         parts.push(format!("{} lost", tally.lost_total()));

@@ -24,6 +24,7 @@ use crate::{
     finding::Thresholds,
     machine::Virtualization,
     pipeline::Pipeline,
+    report::cost_words,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
     source::Target,
 };
@@ -126,42 +127,30 @@ impl Recording {
         self.writer.finish(self.meta)
     }
 
-    /// An emulator takes no samples: it tells each execution, many of one instruction in one row.
+    /// What is counted, and what it is kept as: many executions of one instruction are one row.
+    fn words(&self) -> (&'static str, &'static str) {
+        let kept = match self.unit {
+            CostUnit::Transactions => "rows",
+            CostUnit::SampledTime | CostUnit::LatencyCycles => "accesses",
+        };
+        (cost_words::counted(self.unit), kept)
+    }
+
     fn counts(&self) -> String {
-        let Recording {
-            samples,
-            accesses,
-            lost,
-            unit,
-            ..
-        } = self;
-        match unit {
-            CostUnit::Transactions => {
-                format!("{samples} executions ({accesses} rows, {lost} executions lost)")
-            }
-            _ => format!("{samples} samples ({accesses} accesses, {lost} samples lost)"),
-        }
+        let (counted, kept) = self.words();
+        let (samples, accesses, lost) = (self.samples, self.accesses, self.lost);
+        format!("{samples} {counted} ({accesses} {kept}, {lost} {counted} lost)")
     }
 
     fn progress_line(&self, elapsed: Duration) -> String {
-        let Recording {
-            samples,
-            accesses,
-            lost,
-            unit,
-            ..
-        } = self;
-        let lost = if *lost > 0 {
-            format!("  {lost} lost")
-        } else {
-            String::new()
+        let (counted, kept) = self.words();
+        let lost = match self.lost {
+            0 => String::new(),
+            lost => format!("  {lost} lost"),
         };
         let seconds = elapsed.as_secs_f64();
-        let counts = match unit {
-            CostUnit::Transactions => format!("{samples} executions  {accesses} rows"),
-            _ => format!("{samples} samples  {accesses} accesses"),
-        };
-        format!("recording  {seconds:.1} s  {counts}{lost}")
+        let (samples, accesses) = (self.samples, self.accesses);
+        format!("recording  {seconds:.1} s  {samples} {counted}  {accesses} {kept}{lost}")
     }
 }
 

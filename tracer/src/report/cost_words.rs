@@ -11,6 +11,14 @@ pub fn of(unit: CostUnit) -> &'static str {
     }
 }
 
+/// What a run counts. An emulator takes no samples: it tells each execution.
+pub fn counted(unit: CostUnit) -> &'static str {
+    match unit {
+        CostUnit::SampledTime | CostUnit::LatencyCycles => "samples",
+        CostUnit::Transactions => "executions",
+    }
+}
+
 /// Whether a finding of this cost is made of stores whose latency nobody measured.
 pub(super) fn is_unmeasured(unit: CostUnit, share: f64) -> bool {
     unit == CostUnit::LatencyCycles && share == 0.0

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     access::{ByteSet, CostUnit},
+    analysis::HandOffs,
     finding::{Confidence, Fact, Judgement, Reason, Shown, Verdict},
 };
 
@@ -127,18 +128,22 @@ fn ordered(judgement: &Judgement) -> Option<String> {
             "times"
         ),
     );
-    let hand_offs = &order.hand_offs;
-    if hand_offs.total() > 0 {
-        text.push_str(&format!(
-            ": {} moved it to another processor after a store there; {} of these brought a value that the taker \
-             used before it lost the line again, {} did not",
-            grouped(hand_offs.total()),
-            grouped(hand_offs.truly),
-            grouped(hand_offs.falsely)
-        ));
-    }
-    text.push('.');
+    text.push_str(&handed_off(&order.hand_offs, "processor"));
     Some(text)
+}
+
+/// The end of a sentence on a line's requests: what came of them.
+fn handed_off(hand_offs: &HandOffs, to: &str) -> String {
+    if hand_offs.total() == 0 {
+        return ".".to_owned();
+    }
+    format!(
+        ": {} moved it to another {to} after a store there; {} of these brought a value that the taker used before it \
+         lost the line again, {} did not.",
+        grouped(hand_offs.total()),
+        grouped(hand_offs.truly),
+        grouped(hand_offs.falsely)
+    )
 }
 
 /// What the windows on the line saw.
@@ -151,17 +156,7 @@ fn watched(judgement: &Judgement) -> Option<String> {
         grouped(counts.accesses),
         grouped(counts.stores)
     );
-    let hand_offs = &counts.hand_offs;
-    if hand_offs.total() > 0 {
-        text.push_str(&format!(
-            ": {} moved it to another CPU after a store there; {} of these brought a value that the taker \
-             used before it lost the line again, {} did not",
-            grouped(hand_offs.total()),
-            grouped(hand_offs.truly),
-            grouped(hand_offs.falsely)
-        ));
-    }
-    text.push('.');
+    text.push_str(&handed_off(&counts.hand_offs, "CPU"));
     if watched.verdict.shown == Shown::Apart {
         text.push_str(
             " Most windows met one thread alone: the traps slow each of them down while it has the line to \
