@@ -12,9 +12,11 @@
 --   stores          of those, stores and read-modify-writes               report: the same of op store and rmw
 --   samples         samples with an access to it; of emulated runs, executions
 --   stalled         accesses that a sample found waiting, or a PMU with a latency   report: findings[].cost.samples
---   cost_ns         sampled time that was spent waiting for it, ns; cycles where meta.json's cost_unit says so
+--   cost_ns         sampled time that was spent waiting for it, ns; cycles where meta.json's cost_unit says so;
+--                   as sampled: a report moves the cost of loads of lines that windows saw no store on to the access
+--                   that they name `instead`
 --   trapped         accesses in watch windows                             report: sum of accesses[].trapped
---   common_bytes    bytes that one thread stores and another touches      report: the same of accesses[]
+--   common_bytes    bytes that one thread stores and another touches      report: the same of accesses[] without `within`
 --   private_bytes   bytes that one thread stores and no other touches
 --   slices          time slices in which several threads touch it and one of them stores
 --   false_slices    of those, slices without a common stored byte
@@ -35,11 +37,11 @@ WITH touches AS (
     GROUP BY line
     HAVING count(DISTINCT tid) > 1 AND bool_or(op IN (1, 2))
 ), trapped AS (
-    SELECT line, tid, start, bytes, stores, count(*) AS accesses FROM steps GROUP BY ALL
+    SELECT line, tid, start, bytes, stores, somewhere, count(*) AS accesses FROM steps GROUP BY ALL
 ), ranges AS (
     SELECT line, tid, start, bytes, stores FROM touches SEMI JOIN sampled USING (line)
     UNION
-    SELECT line, tid, start, bytes, stores FROM trapped SEMI JOIN sampled USING (line)
+    SELECT line, tid, start, bytes, stores FROM trapped SEMI JOIN sampled USING (line) WHERE NOT somewhere
 ), each_byte AS (
     SELECT line, byte, bool_or(stores) AS stored, count(DISTINCT tid) AS threads
     FROM (SELECT line, tid, stores, unnest(range(start, start + bytes)) AS byte FROM ranges)
@@ -71,7 +73,9 @@ WITH touches AS (
         GROUP BY line, slice)
     GROUP BY line
 )
-SELECT line, mapping, (SELECT count(DISTINCT tid) FROM ranges WHERE ranges.line = sampled.line) AS threads,
+SELECT line, mapping,
+    (SELECT count(DISTINCT tid) FROM (SELECT line, tid FROM ranges UNION SELECT line, tid FROM trapped) AS seen
+        WHERE seen.line = sampled.line) AS threads,
     sampled.accesses, sampled.stores, samples, stalled, cost_ns,
     coalesce((SELECT sum(accesses) FROM trapped WHERE trapped.line = sampled.line), 0)::BIGINT AS trapped,
     common_bytes, private_bytes, coalesce(slices, 0) AS slices, coalesce(false_slices, 0) AS false_slices, byte_map

@@ -16,7 +16,7 @@
 --              how many
 --              `executions` is how many executions a row stands for: 1, but for emulated runs
 --   steps      accesses of watch windows in their order (window_seq, seq), with what the coherence protocol makes of
---              each; plain columns, so that `COPY steps TO 'steps.parquet'` gives them to any engine
+--              each; those `somewhere` touch some of their `bytes`, which of them is not known; plain columns, so that `COPY steps TO 'steps.parquet'` gives them to any engine
 --
 -- Exact, but for two things that a report does: it forgets the mappings of a process whose first thread ended before
 -- anything else was seen of it, and it places by its physical address, where that was recorded, what no mapping covers.
@@ -43,10 +43,12 @@ SET VARIABLE windows = (
         0::UBIGINT AS addr1, 0::UINTEGER AS pid1, 0::UTINYINT AS len1, 0::UBIGINT AS addr2, 0::UINTEGER AS pid2,
         0::UTINYINT AS len2, 0::UBIGINT AS addr3, 0::UINTEGER AS pid3, 0::UTINYINT AS len3 WHERE false')
     FROM glob('windows/*.parquet'));
--- A row of an emulated run stands for several executions; older sessions have no such column. Every other row is one.
+-- A row of an emulated run stands for several executions, and one of a watch window may lie somewhere within some bytes;
+-- older sessions have no such columns. Every other row is one, of the bytes that it says.
 CREATE OR REPLACE TEMP VIEW accesses AS
-SELECT *, (1 + coalesce(repeats, 0))::BIGINT AS executions FROM (
-    FROM 'accesses/*.parquet' UNION ALL BY NAME SELECT NULL::UINTEGER AS repeats WHERE false);
+SELECT *, (1 + coalesce(repeats, 0))::BIGINT AS executions, greatest(size, coalesce(within, 0), 1) AS reach FROM (
+    FROM 'accesses/*.parquet' UNION ALL BY NAME
+    SELECT NULL::UINTEGER AS repeats, NULL::UTINYINT AS within WHERE false);
 CREATE OR REPLACE TEMP VIEW mappings AS FROM query(getvariable('mappings'));
 CREATE OR REPLACE TEMP VIEW tasks AS FROM query(getvariable('tasks'));
 CREATE OR REPLACE TEMP VIEW windows AS FROM query(getvariable('windows'));
@@ -197,18 +199,18 @@ WITH inside AS (
         SELECT *, position::HUGEINT + word.addr - addr AS word_at
         FROM words
         WHERE (everyone OR word.pid = pid)
-            AND addr < word.addr::HUGEINT + word.len AND word.addr < addr::HUGEINT + greatest(size, 1))
+            AND addr < word.addr::HUGEINT + word.len AND word.addr < addr::HUGEINT + reach)
     QUALIFY row_number() OVER (PARTITION BY window_seq ORDER BY seq, word.nth) = 1
 ), ordered AS (
     SELECT window_seq, seq, time_ns, cpu, pid, tid, ip, kernel, space, op, op IN (1, 2) AS stores, object, position,
         line_at, object || ':' || format('{:#x}', line_at::UBIGINT) AS line, mapping,
+        within IS NOT NULL AS somewhere,
         greatest(position, line_at) - line_at AS start,
-        least(position::HUGEINT + greatest(size, 1), line_at + getvariable('line_bytes'))
-            - greatest(position, line_at) AS bytes,
+        least(position::HUGEINT + reach, line_at + getvariable('line_bytes')) - greatest(position, line_at) AS bytes,
         sum(stores::INTEGER) OVER (PARTITION BY window_seq ORDER BY seq) AS opened
     FROM inside JOIN watched USING (window_seq, object)
     WHERE op IN (0, 1, 2)
-        AND position < line_at + getvariable('line_bytes') AND position::HUGEINT + greatest(size, 1) > line_at
+        AND position < line_at + getvariable('line_bytes') AND position::HUGEINT + reach > line_at
 ), held AS (
     SELECT *,
         opened - stores::INTEGER AS stores_before,
@@ -230,7 +232,7 @@ WITH inside AS (
 )
 SELECT window_seq, seq, time_ns, cpu, pid, tid, format('{:#x}', ip) AS ip, kernel, space, op, stores, line, mapping,
     format('{:#x}', position) AS target, format('{:#x}', line_at::UBIGINT) AS line_start, start::INTEGER AS start,
-    bytes::INTEGER AS bytes, request,
+    bytes::INTEGER AS bytes, somewhere, request,
     stores_before = 0 AS cold,
     CASE WHEN request IS NOT NULL AND owned AND NOT holds THEN 1 ELSE 0 END AS recall_priv,
     (CASE WHEN request = 'READ_PRIV' AND NOT owned THEN holders - holds::INTEGER ELSE 0 END)::INTEGER AS recall_shar

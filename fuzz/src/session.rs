@@ -15,11 +15,12 @@ use cohtrace::{
 };
 
 /// The files of a session of one segment.
-pub const FILES: [&str; 7] = [
+pub const FILES: [&str; 8] = [
     "meta.json",
     "mappings/part-00000.parquet",
     "tasks/part-00000.parquet",
     "local_storage/part-00000.parquet",
+    "memory/part-00000.parquet",
     "windows/part-00000.parquet",
     "allocations/part-00000.parquet",
     "accesses/part-00000.parquet",
@@ -128,6 +129,7 @@ fn batch() -> Batch {
             repeats: (n % 7) as u32,
             ..Measured::default()
         },
+        ..Access::BLANK
     };
     let context = |kind| Context { time_ns: 900, kind };
     let mapping = Mapping {
@@ -184,6 +186,11 @@ fn batch() -> Batch {
                 tp: Some(0x7000_0080),
             }),
             context(ContextKind::LocalStorage { pid, tid, block }),
+            context(ContextKind::Memory {
+                pid: None,
+                start: 1 << 63,
+                bytes: [0x90, 0xc3].into(),
+            }),
             context(ContextKind::Exit {
                 pid: Pid(9),
                 tid: Tid(9),

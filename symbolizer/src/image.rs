@@ -37,6 +37,7 @@ pub(crate) struct Segment {
     pub(crate) memory_size: u64,
     pub(crate) alignment: u64,
     pub(crate) executable: bool,
+    pub(crate) writable: bool,
 }
 
 impl Segment {
@@ -103,6 +104,7 @@ impl Image {
                 memory_size: program.p_memsz(ENDIAN),
                 alignment: program.p_align(ENDIAN),
                 executable: program.p_flags(ENDIAN).contains(elf::PF_X),
+                writable: program.p_flags(ENDIAN).contains(elf::PF_W),
             };
             match program.p_type(ENDIAN) {
                 elf::PT_LOAD if segments.len() < MOST_SEGMENTS => segments.push(segment),
@@ -257,6 +259,12 @@ impl Image {
             .min()
             .unwrap_or(0);
         start..self.segments.iter().map(ends).max().unwrap_or(0)
+    }
+
+    /// The loaded pieces that a program may write to.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = Range<u64>> {
+        let writable = self.segments.iter().filter(|segment| segment.writable);
+        writable.map(|segment| segment.address..segment.address.saturating_add(segment.memory_size))
     }
 
     /// Bytes of the file for the addresses `start..end`, if one segment holds them all.

@@ -58,7 +58,7 @@ mod thread_local;
 mod types;
 mod unwind;
 
-pub use access::{Accessed, Coverage, Operand, Storage, Untraced};
+pub use access::{Accessed, Coverage, Operand, Prototyped, Prototypes, Reached, Storage, Untraced};
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
@@ -71,6 +71,7 @@ pub use object::Object;
 pub use process::{Data, Homeless, Mapped, Mapping, OpenModule, Process, module_mapping};
 pub use thread_local::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
 pub use types::{
-    Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Role, TypeKind, TypeRef, TypeTree,
+    Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Pointer, Role, TypeKind, TypeRef,
+    TypeTree,
 };
 pub use unwind::{FrameRow, Saved};

@@ -12,6 +12,8 @@ pub enum Missing {
     NoSymbols,
     /// There are symbols or debug info, but none for this address.
     NotCovered,
+    /// There is debug info, and a symbol for this address, but no debug info.
+    Undescribed,
     /// A debug file was found, but it belongs to another build.
     BuildIdMismatch,
     /// A debug file was found by `.gnu_debuglink`, but its checksum is another one.
@@ -46,6 +48,9 @@ impl fmt::Display for Missing {
                 "no symbols: the file is stripped; use the unstripped file or install the -dbgsym package"
             }
             Missing::NotCovered => "no symbol or debug info covers this address",
+            Missing::Undescribed => {
+                "no debug info of this part of the file, which has some of others: it was compiled without -g, or is of assembly or the linker's own"
+            }
             Missing::BuildIdMismatch => {
                 "the debug file found is of another build (build-id differs): install the one of this version"
             }
@@ -75,6 +80,16 @@ impl fmt::Display for Missing {
             }
             Missing::TooDeep => "types are nested too deeply to follow",
         })
+    }
+}
+
+impl Missing {
+    /// The reason, of something that a symbol covers.
+    pub(crate) fn of_symbol(self) -> Missing {
+        match self {
+            Missing::NotCovered => Missing::Undescribed,
+            other => other,
+        }
     }
 }
 

@@ -128,6 +128,11 @@ impl Module {
         self.image.memory()
     }
 
+    /// The svmas of the pieces that hold variables which change, `.bss` included.
+    pub fn writable(&self) -> impl Iterator<Item = std::ops::Range<u64>> {
+        self.image.writable()
+    }
+
     /// Name of the section at an address and the offset in it: what is left to say of a stripped file.
     pub fn section(&self, svma: u64) -> Option<(&str, u64)> {
         let section = self
@@ -166,6 +171,11 @@ impl Module {
             .map(|span| self.named(&span, Bounds::Label))
     }
 
+    /// Whether its code is of x86-64: `e_machine` of the ELF header (gABI, figure 4-3).
+    pub fn is_x86_64(&self) -> bool {
+        self.image.data().get(18..20) == Some(&object::elf::EM_X86_64.0.to_le_bytes()[..])
+    }
+
     /// The bytes of the file for `start..end`; absent unless all of them are in the file.
     pub fn code(&self, start: u64, end: u64) -> Option<&[u8]> {
         self.image.bytes_at(start, end)
@@ -192,6 +202,10 @@ impl Module {
             Ok(info) => info.frames(svma),
             Err(missing) => (Vec::new(), Some(missing)),
         };
+        let missing = missing.map(|missing| match &symbol {
+            Ok(_) => missing.of_symbol(),
+            Err(_) => missing,
+        });
         Code {
             symbol,
             offset_in_symbol,

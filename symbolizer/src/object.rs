@@ -10,7 +10,7 @@ use crate::{
     missing::Missing,
     spans::{Span, Spans},
     symbols::SymbolName,
-    types::{FieldPath, Layout, TypeRef, TypeTree},
+    types::{FieldPath, Layout, Pointer, TypeRef, TypeTree},
 };
 
 /// Variables before an address that are tried when no symbol says which one covers it.
@@ -69,6 +69,11 @@ impl Module {
     /// The member at `offset` of an object of type `ty`, for an access of `size` bytes.
     pub fn field(&self, ty: TypeRef, offset: u64, size: u64) -> Result<FieldPath, Missing> {
         self.debug_info()?.view().field(ty.0, offset, size)
+    }
+
+    /// The pointer at `offset` of an object of type `ty`; `None` where something else is there.
+    pub fn pointer(&self, ty: TypeRef, offset: u64) -> Option<Pointer> {
+        self.debug_info().ok()?.view().pointer(ty.0, offset)
     }
 
     /// Size, alignment and members of a type.
@@ -134,7 +139,7 @@ impl Module {
             line: None,
             language: Language::of_symbol(&raw),
             linkage_name: Some(raw),
-            missing: Some(missing),
+            missing: Some(missing.of_symbol()),
         }
     }
 

@@ -19,6 +19,24 @@ pub enum Variant {
     Unpaired,
     /// The same source with each read-modify-write as a load, an addition and a store.
     Split,
+    /// The same source with `mfence` as its barrier.
+    Mfence,
+    /// The same source with an `xchg` with private memory as its barrier.
+    Xchg,
+    /// The same source with the shared memory as the barrier's own operand.
+    Operand,
+    /// The same source with private memory in the place of what is shared.
+    Private,
+    /// The same source without a pause in its loops that wait.
+    Unpaused,
+    /// The same source with work in its loops that wait.
+    Busy,
+    /// The same source with a store to what is only read.
+    Stored,
+    /// The same source with a pointer that stays in its register.
+    Kept,
+    /// The same source where both threads use one part.
+    Common,
 }
 
 impl Variant {
@@ -29,6 +47,15 @@ impl Variant {
             Variant::Padded => "padded",
             Variant::Unpaired => "unpaired",
             Variant::Split => "split",
+            Variant::Mfence => "mfence",
+            Variant::Xchg => "xchg",
+            Variant::Operand => "operand",
+            Variant::Private => "private",
+            Variant::Unpaused => "unpaused",
+            Variant::Busy => "busy",
+            Variant::Stored => "stored",
+            Variant::Kept => "kept",
+            Variant::Common => "common",
         }
     }
 }
@@ -47,7 +74,7 @@ pub struct Answer {
     /// Whether symbols and debug information are removed.
     #[serde(default)]
     pub strip: bool,
-    /// Whether the code that runs is known by name only, so that no line may be told.
+    /// Whether the code that runs is known by name only (a compiler made it at run time, or a library is without debug information), so that no line may be told.
     #[serde(default)]
     pub no_lines: bool,
     /// Arguments the tool needs besides the usual ones.
@@ -61,9 +88,14 @@ pub struct Answer {
     pub processes: usize,
     /// All that must be found, and nothing else may.
     pub findings: Vec<ExpectedFinding>,
+    /// Why there may be findings besides, where there may.
+    pub other_findings_because: Option<String>,
     /// Globals whose line is shared too rarely to be a finding. Says why `findings` is empty.
     #[serde(default)]
     pub insignificant: Vec<String>,
+    /// Globals that are not even listed as insignificant.
+    #[serde(default)]
+    pub not_listed: Vec<String>,
     /// Read-then-write pairs that must be listed; no other pair may have a hint. Other pairs without one are free.
     #[serde(default)]
     pub pairs: Vec<ExpectedPair>,
@@ -90,6 +122,12 @@ pub struct ExpectedFinding {
     pub kind: String,
     /// What lies on the line.
     pub object: ExpectedObject,
+    /// Least share of the time, 0..1, that CPUs were seen waiting for it.
+    #[serde(default)]
+    pub least_stalled: f64,
+    /// Parts of the sentences that say why.
+    #[serde(default)]
+    pub says: Vec<String>,
     /// Who touches what, where.
     pub fields: Vec<ExpectedField>,
 }
@@ -102,6 +140,8 @@ pub struct ExpectedObject {
     pub kind: String,
     /// Variable, where one name is right.
     pub name: Option<String>,
+    /// How the source comes to memory without a name: `recs[3]`.
+    pub called: Option<String>,
     /// Type, where one name is right; `struct counters` and `counters` are the same.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
@@ -125,6 +165,21 @@ pub struct ExpectedField {
     pub line: String,
     /// Name of a thread that does it.
     pub thread: Option<String>,
+    /// Where the CPU stood for much of its cost, where that matters.
+    pub wait: Option<ExpectedWait>,
+}
+
+/// Where a CPU stands while it waits for an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExpectedWait {
+    /// At the instruction itself, always.
+    Instruction,
+    /// At a full barrier behind it, for most of it.
+    Barrier,
+    /// In a loop that reads it again and again, for a tenth of it at least: the rest may be the last read, which
+    /// waits for the line.
+    Spin,
 }
 
 /// A load that is followed by a store to its line.

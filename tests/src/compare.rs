@@ -18,7 +18,7 @@ use place::{is_at_line, is_compiled, is_in_function};
 use words::{describe, describe_expected, describe_field};
 
 use crate::{
-    answer::{Answer, ExpectedCode, ExpectedField, ExpectedFinding},
+    answer::{Answer, ExpectedCode, ExpectedField, ExpectedFinding, ExpectedWait},
     naming::{same_field, same_name, without_keyword},
     report::{Access, Finding, Report},
     workload::Workload,
@@ -77,6 +77,15 @@ pub fn differences(
             watch.unresolved, watch.hits
         )));
     }
+    // All workloads are compiled with -g.
+    let denied = format!("/{}: no debug info: ", workload.name);
+    if !answer.strip
+        && let Some(caveat) = report.caveats.iter().find(|c| c.contains(&denied))
+    {
+        differences.push(Difference::wrong(format!(
+            "the program has debug info, and the report says: {caveat}"
+        )));
+    }
     differences
 }
 
@@ -131,7 +140,15 @@ fn findings(
             )));
         }
     }
-    if differences.is_empty() {
+    for name in &answer.not_listed {
+        if report.insignificant.contains(name) {
+            differences.push(Difference::missed(format!(
+                "{name} is listed among the insignificant lines: {:?}",
+                report.insignificant
+            )));
+        }
+    }
+    if differences.is_empty() && answer.other_findings_because.is_none() {
         for got in left {
             differences.push(Difference::wrong(format!(
                 "found, not expected (a false positive):\n{}",
@@ -170,6 +187,12 @@ fn mismatches(
             got.object_name
         ));
     }
+    if expected.object.called.is_some() && got.object_called != expected.object.called {
+        reasons.push(format!(
+            "the source comes to it by {:?}, not by {:?}",
+            got.object_called, expected.object.called
+        ));
+    }
     if let Some(type_name) = &expected.object.type_name
         && got
             .object_type
@@ -180,6 +203,17 @@ fn mismatches(
             "its type is {:?}, not {type_name}",
             got.object_type
         ));
+    }
+    if got.stalled_share < expected.least_stalled {
+        reasons.push(format!(
+            "CPUs waited for it {} of the time, not {} at least",
+            got.stalled_share, expected.least_stalled
+        ));
+    }
+    for part in &expected.says {
+        if !got.facts.iter().any(|fact| fact.contains(part)) {
+            reasons.push(format!("nothing says \"{part}\": {:?}", got.facts));
+        }
     }
     let processes: BTreeSet<u64> = got
         .accesses
@@ -222,10 +256,15 @@ fn is_expected(
     base: u64,
     stripped: Option<&FunctionRanges>,
 ) -> bool {
-    let path_right = field
-        .field
-        .as_ref()
-        .is_none_or(|want| same_field(got.field.as_deref(), want, finding.object_name.as_deref()));
+    let path_right = field.field.as_ref().is_none_or(|want| {
+        // A key may name the part alone of memory that has no name.
+        let called = (finding.object_called.as_deref()).filter(|_| !want.starts_with(['.', '[']));
+        same_field(
+            got.field.as_deref(),
+            want,
+            finding.object_name.as_deref().or(called),
+        )
+    });
     let offset_right = field
         .offset
         .is_none_or(|offset| got.offset == base + offset);
@@ -238,7 +277,18 @@ fn is_expected(
         None if answer.no_lines => is_compiled(&got.code, &field.function),
         None => is_at_line(workload, &ExpectedCode::from(field), &got.code),
     };
-    path_right && offset_right && thread_right && code_right && got.op == field.op
+    let wait_right = field.wait.is_none_or(|wait| waits_as(got, wait));
+    path_right && offset_right && thread_right && code_right && wait_right && got.op == field.op
+}
+
+/// Whether the CPU stood where it should while it waited for the access.
+fn waits_as(got: &Access, wait: ExpectedWait) -> bool {
+    let (at_barrier, spinning) = got.waits;
+    match wait {
+        ExpectedWait::Instruction => at_barrier + spinning == 0.0,
+        ExpectedWait::Barrier => at_barrier > 0.5 * got.cost_share,
+        ExpectedWait::Spin => spinning > 0.1 * got.cost_share,
+    }
 }
 
 #[cfg(test)]

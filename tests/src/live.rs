@@ -17,7 +17,7 @@ use crate::{
     breakpoint,
     compare::{FunctionRanges, differences},
     disassembly, kernel,
-    report::Report,
+    report::{Access, Finding, Report},
     tool::{self, Ended, cohtrace},
     workload::{self, Program, Workload, target_directory, turn},
 };
@@ -128,6 +128,46 @@ pub fn check(name: &str, variant: Variant) {
     look(name, variant, Windows::WherePossible);
 }
 
+/// Runs the tool on a workload whose threads spin in the kernel for a lock that it keeps in memory of its own, and panics
+/// unless that is found, with the lock's code as the one that spins.
+pub fn check_kernel_spin(name: &str, variant: Variant) {
+    let Some(_turn) = ready() else { return };
+    for look in 1..=LOOKS {
+        match observe_kernel_spin(name, variant) {
+            Ok(()) => return,
+            Err(error) if look == LOOKS => panic!("{error:#}"),
+            Err(error) => say(&format!("{name}: look {look} of {LOOKS} missed: {error:#}")),
+        }
+    }
+}
+
+/// What one such run comes to.
+pub fn observe_kernel_spin(name: &str, variant: Variant) -> anyhow::Result<()> {
+    let subject = Subject::new(name, variant)?;
+    let ended = subject.attach()?;
+    subject.judge(&ended)?;
+    let report = Report::parse(&ended.stdout)?;
+    // The lock is a `struct rw_semaphore`; who waits for it is in one of these.
+    let spins = |access: &Access| {
+        let symbol = access.code.symbol.as_deref().unwrap_or("");
+        access.waits.1 > 0.0 && (symbol.starts_with("rwsem_") || symbol.starts_with("osq_"))
+    };
+    let is_lock = |finding: &Finding| {
+        let said = |fact: &String| fact.contains("Threads spin for it ");
+        finding.object_kind == "kernel"
+            && finding.accesses.iter().any(spins)
+            && finding.facts.iter().any(said)
+    };
+    if !report.findings.iter().any(is_lock) {
+        bail!(
+            "no lock of the kernel is found that threads spin for\n{:#?}\nrun: {}",
+            report.findings,
+            report.json["run"]
+        );
+    }
+    Ok(())
+}
+
 /// Looks at a workload as often as its answer allows.
 fn look(name: &str, variant: Variant, windows: Windows) {
     let looks = match Subject::new(name, variant) {
@@ -196,19 +236,7 @@ pub enum Windows {
 /// What one run of the tool on a workload comes to: `Err` explains the difference from the answer.
 pub fn observe(name: &str, variant: Variant, windows: Windows) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
-    let seconds = subject.answer.seconds;
-    // The program outlives the look at it.
-    let run_ms = seconds * 1000 + 500;
-    let mut command = cohtrace(["attach", "--json", "--duration", &seconds.to_string()]);
-    command
-        .args(&subject.answer.tool_arguments)
-        .arg("--")
-        .arg(&subject.program.path)
-        .arg(run_ms.to_string());
-    let ended = tool::run(&mut command, Duration::from_millis(run_ms) + GRACE);
-    if ended.code() != 0 {
-        bail!("cohtrace exits with {}\n{}", ended.code(), ended.said());
-    }
+    let ended = subject.attach()?;
     subject.judge(&ended)?;
     if windows == Windows::Required && !subject.answer.findings.is_empty() {
         let report = Report::parse(&ended.stdout)?;
@@ -246,6 +274,23 @@ impl Subject {
         let mut command = Command::new(&self.program.path);
         command.arg(ms.to_string());
         command
+    }
+
+    /// Runs the tool on the program, which outlives the look at it.
+    fn attach(&self) -> anyhow::Result<Ended> {
+        let seconds = self.answer.seconds;
+        let run_ms = seconds * 1000 + 500;
+        let mut command = cohtrace(["attach", "--json", "--duration", &seconds.to_string()]);
+        command
+            .args(&self.answer.tool_arguments)
+            .arg("--")
+            .arg(&self.program.path)
+            .arg(run_ms.to_string());
+        let ended = tool::run(&mut command, Duration::from_millis(run_ms) + GRACE);
+        if ended.code() != 0 {
+            bail!("cohtrace exits with {}\n{}", ended.code(), ended.said());
+        }
+        Ok(ended)
     }
 
     /// Compares what the tool printed with the answer. The report is kept in the target directory.

@@ -47,6 +47,8 @@ pub struct Finding {
     pub object_kind: String,
     /// Variable.
     pub object_name: Option<String>,
+    /// How the source comes to it.
+    pub object_called: Option<String>,
     /// Its type.
     pub object_type: Option<String>,
     /// `confirmed` by watch windows, or only `sampled`.
@@ -55,6 +57,10 @@ pub struct Finding {
     pub confirmed_after_s: Option<f64>,
     /// How often the line was seen to move from one CPU to another; `None` where nobody watched.
     pub handoffs: Option<Handoffs>,
+    /// Share of the time, 0..1, that CPUs were seen waiting for it.
+    pub stalled_share: f64,
+    /// Sentences that say why.
+    pub facts: Vec<String>,
     /// Who touches it.
     pub accesses: Vec<Access>,
 }
@@ -81,6 +87,10 @@ pub struct Access {
     pub count: u64,
     /// Of those, trapped in watch windows instead of sampled. `None` where the report does not tell.
     pub trapped: Option<u64>,
+    /// Share of the time, 0..1.
+    pub cost_share: f64,
+    /// Of that, at a full barrier behind it, and in loops that read it.
+    pub waits: (f64, f64),
     /// Who did it.
     pub threads: Vec<Thread>,
     /// Where it is done.
@@ -164,6 +174,7 @@ fn finding(json: &Value) -> anyhow::Result<Finding> {
         line_key: required(&json["line"], "key").context("line")?,
         object_kind: required(object, "kind").context("object")?,
         object_name: text(object, "name"),
+        object_called: text(object, "called"),
         object_type: text(object, "type"),
         confidence: required(json, "confidence")?,
         confirmed_after_s: json["confirmed_after_s"].as_f64(),
@@ -173,6 +184,10 @@ fn finding(json: &Value) -> anyhow::Result<Finding> {
                 observed,
                 per_s: json["handoffs"]["per_s"].as_f64(),
             }),
+        stalled_share: share(&json["cost"], "stalled_share"),
+        facts: (json["facts"].as_array().into_iter().flatten())
+            .map(text_of)
+            .collect(),
         accesses: list(json, "accesses")?
             .iter()
             .enumerate()
@@ -187,6 +202,11 @@ fn access(json: &Value) -> anyhow::Result<Access> {
         field: text(json, "field"),
         op: required(json, "op")?,
         count: json["count"].as_u64().context("count is not a number")?,
+        cost_share: share(json, "cost_share"),
+        waits: (
+            share(json, "at_barrier_share"),
+            share(json, "spinning_share"),
+        ),
         threads: list(json, "threads")?
             .iter()
             .map(|thread| {
@@ -201,6 +221,11 @@ fn access(json: &Value) -> anyhow::Result<Access> {
         trapped: json["trapped"].as_u64(),
         code: Code::read(&json["code"]),
     })
+}
+
+/// Of the time; nothing where the report does not tell.
+fn share(json: &Value, key: &str) -> f64 {
+    json[key].as_f64().unwrap_or(0.0)
 }
 
 fn list<'a>(json: &'a Value, key: &str) -> anyhow::Result<&'a Vec<Value>> {
@@ -349,7 +374,7 @@ pub(crate) mod tests {
         assert!(refused("\"0x12d8\"", "4824").contains("hex"));
         assert!(refused("\"tid\": 9", "\"tid\": 8").contains("1 thread"));
         assert!(refused("false-sharing", "true-sharing").contains("pad"));
-        assert!(refused("\"sampled\"", "\"confirmed\"").contains("watch is null"));
+        assert!(refused("\"sampled\"", "\"confirmed\"").contains("neither watched"));
         assert!(refused("\"sampled\"", "\"likely\"").contains("likely"));
     }
 
@@ -370,6 +395,6 @@ pub(crate) mod tests {
         assert!(refused("\"count\": 590, \"global_count\": 300", never).contains("never seen"));
         assert!(refused("0.983", "1.1").contains("than always"));
         let unwatched = refused("\"watch\": {", "\"watch\": null, \"was\": {");
-        assert!(unwatched.contains("did not watch"), "{unwatched}");
+        assert!(unwatched.contains("neither watched"), "{unwatched}");
     }
 }

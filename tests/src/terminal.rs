@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Write as _},
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     process::{Command, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
@@ -18,6 +18,7 @@ use crate::usage::{Finished, Measured};
 #[derive(Debug)]
 pub struct OnTerminal {
     program: Measured,
+    keyboard: File,
     shown: Receiver<(Instant, Vec<u8>)>,
     text: String,
 }
@@ -26,6 +27,7 @@ impl OnTerminal {
     /// Starts a command with its three streams on a new terminal, which is nobody's controlling terminal.
     pub fn start(command: &mut Command) -> anyhow::Result<OnTerminal> {
         let (mut ours, theirs) = pair().context("opening a pseudo terminal")?;
+        let keyboard = ours.try_clone()?;
         command
             .stdin(theirs.try_clone()?)
             .stdout(theirs.try_clone()?)
@@ -51,6 +53,7 @@ impl OnTerminal {
         });
         Ok(OnTerminal {
             program,
+            keyboard,
             shown,
             text: String::new(),
         })
@@ -77,6 +80,11 @@ impl OnTerminal {
                 }
             }
         }
+    }
+
+    /// Types on its keyboard; `\x03` is Ctrl-C.
+    pub fn types(&mut self, keys: &str) -> anyhow::Result<()> {
+        (self.keyboard.write_all(keys.as_bytes())).context("typing on the terminal")
     }
 
     /// Process id.
@@ -136,6 +144,13 @@ mod tests {
     fn the_program_sees_a_terminal_on_all_streams() {
         let mut running = shell("test -t 0 && test -t 1 && test -t 2 && echo all three; sleep 60");
         running.shows("all three", LIMIT).unwrap();
+    }
+
+    #[test]
+    fn the_program_reads_what_is_typed() {
+        let mut running = shell("read word; echo got $word; sleep 60");
+        running.types("this\n").unwrap();
+        running.shows("got this", LIMIT).unwrap();
     }
 
     #[test]

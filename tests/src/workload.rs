@@ -33,13 +33,20 @@ pub struct Program {
     pub path: PathBuf,
     /// The same code with symbols; `path` itself unless the variant is stripped.
     pub with_symbols: PathBuf,
-    /// The shared library it opens, if any.
+    /// The shared library it opens, if any; a copy with its lines where the program's own is without.
     pub library: Option<PathBuf>,
 }
 
 /// Where the sources are.
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads")
+}
+
+/// The command that makes a copy of a file without some of its symbols.
+fn strip(what: &str, from: &Path, to: &Path) -> Command {
+    let mut strip = Command::new("strip");
+    strip.arg(what).arg("-o").arg(to).arg(from);
+    strip
 }
 
 /// Every workload, by name.
@@ -101,24 +108,24 @@ impl Workload {
         } else {
             path.clone()
         };
-        let library = answer
-            .library_flags
-            .as_ref()
-            .map(|_| path.with_extension("so"));
+        let opened = path.with_extension("so");
+        let with_lines = if answer.no_lines {
+            path.with_extension("described")
+        } else {
+            opened.clone()
+        };
+        let library = answer.library_flags.as_ref().map(|_| with_lines);
         let mut steps = vec![self.compiler(&answer.flags, &with_symbols)?];
         if let (Some(flags), Some(library)) = (&answer.library_flags, &library) {
             let mut compiler = self.compiler(&[&answer.flags[..], flags].concat(), library)?;
             compiler.args(["-shared", "-fPIC"]);
             steps.push(compiler);
+            if *library != opened {
+                steps.push(strip("--strip-debug", library, &opened));
+            }
         }
         if answer.strip {
-            let mut strip = Command::new("strip");
-            strip
-                .arg("--strip-all")
-                .arg("-o")
-                .arg(&path)
-                .arg(&with_symbols);
-            steps.push(strip);
+            steps.push(strip("--strip-all", &with_symbols, &path));
         }
 
         let recipe = format!("{steps:?}\n{}\n{}", self.text, stage_text()?);

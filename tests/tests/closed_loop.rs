@@ -5,6 +5,7 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use cohtrace::{
@@ -16,11 +17,13 @@ use cohtrace::{
 use cohtrace_tests::{
     disassembly::{Prefetched, prefetches},
     evaluation::{Build, Input, Kernel, named},
-    live::{GRACE, has_emulator, take_turn},
+    live::{has_emulator, take_turn},
     tool::{Ended, cohtrace, run},
 };
 use serde_json::Value;
 
+/// For one command: what compares recordings of millions of accesses takes its time on a busy machine.
+const LIMIT: Duration = Duration::from_mins(4);
 /// Recordings of each build in a round, one build after the other. Threads of two runs meet at other times; the median of
 /// three is not that of a run which the machine disturbed.
 const RUNS: usize = 3;
@@ -73,7 +76,7 @@ impl Bench {
 
     fn tool(&self, arguments: &[&str], paths: &[&Path]) -> Ended {
         let mut command = cohtrace(arguments);
-        run(command.args(paths).current_dir(self.at("")), GRACE)
+        run(command.args(paths).current_dir(self.at("")), LIMIT)
     }
 
     /// Records a run of a build, which must find its result right.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::{Batch, Tally},
     session::{Meta, SessionWriter, WriterOptions},
 };
@@ -46,7 +46,7 @@ fn write(path: &Path, apart: u64, cost_unit: &str) {
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         }
     });
     let batch = Batch {

@@ -1,5 +1,8 @@
 //! However a run ends, it ends soon and with a full report.
 
+#[path = "ending/started.rs"]
+mod started;
+
 use std::time::Duration;
 
 use cohtrace_tests::{

@@ -1,4 +1,5 @@
-//! The exit code is a contract: 0 ran, 1 findings under `--check`, 2 could not run and says why.
+//! The exit code is a contract: 0 ran, 1 findings under `--check`, 2 could not run and says why, 3 could not tell
+//! under `--check`.
 
 use std::{
     fs,
@@ -44,6 +45,22 @@ fn check_with_a_finding_exits_with_1() {
 fn check_without_a_finding_exits_with_0() {
     let Some(_turn) = ready() else { return };
     check_run("two_counters", Variant::Padded).expect_code(0);
+}
+
+#[test]
+fn check_of_too_few_samples_exits_with_3() {
+    let Some(_turn) = ready() else { return };
+    let mut idle = cohtrace([
+        "attach",
+        "--json",
+        "--check",
+        "--duration",
+        "1",
+        "--",
+        "sleep",
+        "2",
+    ]);
+    run(&mut idle, GRACE).expect_code(3);
 }
 
 #[test]

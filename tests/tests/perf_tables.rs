@@ -157,6 +157,7 @@ fn access(n: usize, word: Option<u64>) -> Access {
             }),
             repeats: 0,
         },
+        ..Access::BLANK
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::{Batch, Context, ContextKind, Mapping, Tally},
     hint::file::{HintFile, HintedCode, LoadClass, LoadHint},
     session::{Meta, SessionWriter, WriterOptions},
@@ -113,7 +113,7 @@ fn access(tid: u32, ip: u64, addr: u64, op: Op, basis: Basis) -> Access {
         basis,
         locked: false,
         kernel: false,
-        measured: Measured::default(),
+        ..Access::BLANK
     }
 }
 

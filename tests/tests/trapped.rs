@@ -44,11 +44,13 @@ impl Text for Code<'_> {
             FunctionText {
                 start: self.arena.code,
                 bytes: first.to_vec(),
+                starts: None,
             }
         } else {
             FunctionText {
                 start: helper,
                 bytes: second.to_vec(),
+                starts: None,
             }
         })
     }
@@ -108,15 +110,20 @@ impl Program {
         watches: &[Watch],
         bare: bool,
     ) -> Result<Vec<Trapped>, Unresolved> {
-        let words: Vec<WatchedWord> = (0..)
-            .zip(watches)
-            .filter(|(number, _)| stop.hits >> number & 1 != 0)
-            .map(|(_, watch)| WatchedWord {
-                pid: Pid(1),
-                addr: self.arena.data + watch.offset,
-                len: watch.len,
-            })
-            .collect();
+        let chosen = |wanted: &dyn Fn(u32, &Watch) -> bool| -> Vec<WatchedWord> {
+            (0..)
+                .zip(watches)
+                .filter(|(number, watch)| wanted(*number, watch))
+                .map(|(_, watch)| WatchedWord {
+                    pid: Pid(1),
+                    addr: self.arena.data + watch.offset,
+                    len: watch.len,
+                })
+                .collect()
+        };
+        let words = chosen(&|number, _| stop.hits >> number & 1 != 0);
+        // Of one that traps stores alone, nothing is known.
+        let alone = chosen(&|number, watch| stop.hits >> number & 1 == 0 && watch.loads);
         let registers = Registers {
             gpr: stop.gpr,
             ip: stop.ip,
@@ -126,6 +133,8 @@ impl Program {
         let hit = Hit {
             stopped: Stopped::After(&registers),
             words: &words,
+            alone: &alone,
+            packed: false,
             stack_top: Some(stop.stack_top),
             kernel: false,
         };
@@ -142,9 +151,12 @@ impl Program {
     /// `3 Store 8 +0x10`: offset of the instruction, direction, bytes, offset in the data.
     fn line(&self, t: &Trapped) -> String {
         let locked = if t.locked { " locked" } else { "" };
-        let exact = if t.exact { "" } else { " inexact" };
+        let within = match t.within {
+            0 => String::new(),
+            within => format!(" in {within}"),
+        };
         let (ip, addr) = (t.ip - self.arena.code, t.addr.wrapping_sub(self.arena.data));
-        format!("{ip} {:?} {} {addr:+}{locked}{exact}", t.op, t.size)
+        format!("{ip} {:?} {} {addr:+}{locked}{within}", t.op, t.size)
     }
 }
 
@@ -187,9 +199,15 @@ fn loads_and_stores_of_every_size_and_alignment() {
         );
     }
     // mov (%rdi),%rdi
+    assert_eq!(told(b"\x48\x8b\x3f\x90", &[both(0, 8)]), ["0 Load 8 +0"]);
+    // mov 4(%rdi),%edi: the word does not tell which half, the halves do
+    let half = b"\x8b\x7f\x04\x90";
+    assert_eq!(told(half, &[both(0, 8)]), ["0 Load 4 +0 in 8"]);
+    assert_eq!(told(half, &[both(0, 4), both(4, 4)]), ["0 Load 4 +4"]);
+    // mov %rdi,%rax; mov 4(%rax),%eax
     assert_eq!(
-        told(b"\x48\x8b\x3f\x90", &[both(0, 8)]),
-        ["0 Load 8 +0 inexact"]
+        told(b"\x48\x89\xf8\x8b\x40\x04\x90", &[both(0, 8)]),
+        ["3 Load 4 +4"]
     );
     // lock cmpxchg16b (%rdi); lock cmpxchg %rbx,(%rdi)
     assert_eq!(
@@ -255,7 +273,7 @@ fn calls_jumps_and_returns() {
     let call = b"\xe8\xfb\x07\x00\x00\x90";
     assert_eq!(
         told(call, &[both(STACK - 8, 8)]),
-        ["0 Store 8 +6136", "0 Load 8 +6136 inexact"]
+        ["0 Store 8 +6136", "0 Load 8 +6136"]
     );
     // call *0xf00(%rdi)
     let slot = [both(SLOT, 8)];
@@ -299,8 +317,8 @@ impl Dice {
 }
 
 /// Instructions to make programs of. They leave rdi, rsi and rsp as they find them; an `X` byte is replaced
-/// by a random offset below 128.
-const MENU: [&[u8]; 32] = [
+/// by a random offset below 128, a `Y` byte by one of aligned data.
+const MENU: [&[u8]; 36] = [
     b"\x48\x8b\x47X",                                     // mov X(%rdi),%rax
     b"\x48\x89\x47X",                                     // mov %rax,X(%rdi)
     b"\x8b\x5fX",                                         // mov X(%rdi),%ebx
@@ -316,24 +334,34 @@ const MENU: [&[u8]; 32] = [
     b"\x48\x39\x5fX\x74\x03\x90\x90\x90",                 // cmp %rbx,X(%rdi); je over three nops
     b"\x48\x85\x5fX\x75\x01\x90",                         // test %rbx,X(%rdi); jne over a nop
     b"\x48\x89\xf8\x48\x8b\x40X",                         // mov %rdi,%rax; mov X(%rax),%rax
-    b"\x57\x48\x8b\x7fX\x5f",                             // push %rdi; mov X(%rdi),%rdi; pop %rdi
-    b"\x53\x5b",                                          // push %rbx; pop %rbx
-    b"\xff\x77X\x8f\x47X",                                // pushq X(%rdi); popq X(%rdi)
-    b"\x57\x56\x48\xa5\x5e\x5f",                          // movsq between pushes and pops
+    b"\x57\x48\x8b\x7fY\x5f",                             // push %rdi; mov Y(%rdi),%rdi; pop %rdi
+    b"\x57\x8b\x7fY\x5f",                                 // push %rdi; mov Y(%rdi),%edi; pop %rdi
+    b"\x57\x0f\xb6\x7fX\x5f", // push %rdi; movzbl X(%rdi),%edi; pop %rdi
+    b"\x48\x8d\x57Y\xf0\x0f\xc1\x12", // lea Y(%rdi),%rdx; lock xadd %edx,(%rdx)
+    b"\x57\x48\x8d\x7fY\x87\x3f\x5f", // push %rdi; lea Y(%rdi),%rdi; xchg %edi,(%rdi); pop %rdi
+    b"\x53\x5b",              // push %rbx; pop %rbx
+    b"\xff\x77X\x8f\x47X",    // pushq X(%rdi); popq X(%rdi)
+    b"\x57\x56\x48\xa5\x5e\x5f", // movsq between pushes and pops
     b"\x57\xb9\x09\x00\x00\x00\x48\x8d\x7fX\xf3\xaa\x5f", // rep stosb of nine bytes
-    b"\x57\x56\xb9\x03\x00\x00\x00\xf3\x48\xa5\x5e\x5f",  // rep movsq of three
-    b"\xff\x97\x00\x0f\x00\x00",                          // call *SLOT(%rdi)
-    b"\x48\x83\xc0\x08",                                  // add $8,%rax
-    b"\x48\x31\xc9",                                      // xor %rcx,%rcx
-    b"\x48\x8d\x57X",                                     // lea X(%rdi),%rdx
-    b"\x48\x01\x1c\x0f",                                  // add %rbx,(%rdi,%rcx)
-    b"\xc8\x10\x00\x00\xc9",                              // enter $16,$0; leave
-    b"\x9c\x9d",                                          // pushf; popf
-    b"\x48\x0f\x44\x5fX",                                 // cmove X(%rdi),%rbx
-    b"\x0f\x94\x47X",                                     // sete X(%rdi)
-    b"\x0f\x18\x4fX",                                     // prefetcht0 X(%rdi)
-    b"\x48\xc7\xc1\x08\x00\x00\x00",                      // mov $8,%rcx
+    b"\x57\x56\xb9\x03\x00\x00\x00\xf3\x48\xa5\x5e\x5f", // rep movsq of three
+    b"\xff\x97\x00\x0f\x00\x00", // call *SLOT(%rdi)
+    b"\x48\x83\xc0\x08",      // add $8,%rax
+    b"\x48\x31\xc9",          // xor %rcx,%rcx
+    b"\x48\x8d\x57X",         // lea X(%rdi),%rdx
+    b"\x48\x01\x1c\x0f",      // add %rbx,(%rdi,%rcx)
+    b"\xc8\x10\x00\x00\xc9",  // enter $16,$0; leave
+    b"\x9c\x9d",              // pushf; popf
+    b"\x48\x0f\x44\x5fX",     // cmove X(%rdi),%rbx
+    b"\x0f\x94\x47X",         // sete X(%rdi)
+    b"\x0f\x18\x4fX",         // prefetcht0 X(%rdi)
+    b"\x48\xc7\xc1\x08\x00\x00\x00", // mov $8,%rcx
 ];
+
+/// Whether one access may be the other, which is known better.
+fn holds(wide: &Trapped, known: &Trapped) -> bool {
+    let end = |t: &Trapped| t.addr + u64::from(t.size.max(u16::from(t.within)));
+    wide.op == known.op && wide.addr <= known.addr && end(known) <= end(wide)
+}
 
 fn random_program(dice: &mut Dice) -> Program {
     // rcx is an index from the first instruction on.
@@ -342,8 +370,12 @@ fn random_program(dice: &mut Dice) -> Program {
         let item = MENU[dice.below(MENU.len() as u64) as usize];
         let at = code.len();
         code.extend_from_slice(item);
-        for byte in code[at..].iter_mut().filter(|byte| **byte == b'X') {
-            *byte = dice.below(112) as u8;
+        for byte in &mut code[at..] {
+            match *byte {
+                b'X' => *byte = dice.below(112) as u8,
+                b'Y' => *byte = dice.below(14) as u8 * 8,
+                _ => {}
+            }
         }
     }
     Program::new(&code)
@@ -385,30 +417,45 @@ fn random_programs_are_told_as_single_steps_tell_them() {
             };
             let accesses = found.as_ref().unwrap_or_else(|_| panic!("{}", what()));
             hits += 1;
-            exact += usize::from(accesses.iter().all(|t| t.exact));
+            exact += usize::from(accesses.iter().all(|t| t.within == 0));
             for t in accesses {
-                let by_return = ip == program.arena.code + HELPER && !t.exact;
+                // Of the load by a `ret`, the call is told.
+                let by_return = ip == program.arena.code + HELPER;
                 assert!(t.ip == ip || by_return, "{}", what());
+            }
+            // What is told touches every word that was hit, and if it is exact no other.
+            for (number, watch) in watches.iter().enumerate() {
+                let hit = stop.hits >> number & 1 != 0;
+                let addr = program.arena.data + watch.offset;
+                let mut told = accesses.iter().filter(|t| hit || t.within == 0);
+                let touched = told.any(|t| {
+                    let bytes = u64::from(t.size.max(u16::from(t.within)));
+                    t.addr < addr + u64::from(watch.len) && addr < t.addr + bytes
+                });
+                assert!(touched == hit || !watch.loads, "{}", what());
             }
             let watches_loads = (0..)
                 .zip(&watches)
                 .any(|(number, watch)| stop.hits >> number & 1 != 0 && watch.loads);
             let stores = |t: &&Trapped| t.op.stores() || watches_loads;
             assert!(accesses.iter().any(|t| stores(&t)), "{}", what());
-            // The same stop at a word that nothing touches has no certain access.
+            // The same stop at a word that nothing touches can only be of an access whose address is lost.
             let elsewhere: Vec<Watch> = watches.iter().map(|_| both(5000, 8)).collect();
             if let Ok(wrong) = program.resolve(stop, &elsewhere, false) {
-                assert!(wrong.iter().all(|t| !t.exact), "{} {wrong:x?}", what());
+                assert!(wrong.iter().all(|t| t.ip == ip), "{} {wrong:x?}", what());
             }
             if let Ok(bare) = program.resolve(stop, &watches, true) {
+                let told = accesses.iter().all(|t| bare.iter().any(|b| holds(b, t)));
                 same += usize::from(bare == *accesses);
-                wrong += usize::from(bare != *accesses);
+                wrong += usize::from(!told);
             }
         }
     }
-    println!("{hits} hits, {exact} exact; without function bounds {same} the same, {wrong} not");
+    println!("{hits} hits, {exact} exact; without function bounds {same} the same, {wrong} wrong");
     assert!(hits > 500, "{hits}");
     assert!(exact * 10 > hits * 8, "{exact} of {hits}");
-    assert!(same * 10 > hits * 9, "{same} of {hits}");
-    assert!(wrong * 100 < hits, "{wrong} of {hits}");
+    assert!(exact < hits, "{exact} of {hits}");
+    assert!(same * 10 > hits * 8, "{same} of {hits}");
+    // Loads that overwrote an address that was not aligned, and that only the code before them tells.
+    assert!(wrong * 50 < hits, "{wrong} of {hits}");
 }

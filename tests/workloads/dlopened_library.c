@@ -35,24 +35,14 @@ uintptr_t transmit(const int *stop) {
 
 #else
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+#include "stage/library.h"
 
 static void *call(void *function) { return (void *)((uintptr_t(*)(const int *))function)(&curtain.down); }
 
 int main(int argc, char **argv) {
-    char path[4096];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 4);
-    if (len < 0)
+    void *library = open_library();
+    if (library == NULL)
         return 3;
-    memcpy(path + len, ".so", 4);
-    void *library = dlopen(path, RTLD_NOW);
-    if (library == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 3;
-    }
     struct traffic *traffic = dlsym(library, "traffic");
     pthread_t receiver = start("receive", call, dlsym(library, "receive"));
     pthread_t sender = start("send", call, dlsym(library, "transmit"));

@@ -30,10 +30,8 @@ static struct {
 
 static inline int settled(void) { return !__atomic_load_n(&mover.moved, __ATOMIC_RELAXED); }
 
-static struct page *map(void) {
-    void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // @mmap
-    return page == MAP_FAILED ? NULL : page;
-}
+// At two lines of the source, so that the pages are two things to whoever knows where they were mapped.
+#define PAGE mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 
 // Which of the two counters is a thread's own.
 static unsigned long *own(struct page *page, uintptr_t is_right) { return is_right ? &page->right : &page->left; }
@@ -53,9 +51,10 @@ __attribute__((noinline)) static void *count(void *is_right) {
 }
 
 int main(int argc, char **argv) {
-    first = map();
-    second = map(); // While the first is there, so that it lies elsewhere.
-    if (first == NULL || second == NULL || pthread_barrier_init(&mover.move, NULL, 3) != 0)
+    first = PAGE; // @first_mmap
+    // While the first is there, so that it lies elsewhere.
+    second = PAGE; // @second_mmap
+    if (first == MAP_FAILED || second == MAP_FAILED || pthread_barrier_init(&mover.move, NULL, 3) != 0)
         return 3;
     int together = same_line(&first->left, &first->right) && same_line(&second->left, &second->right);
     pthread_t left = start("left", count, (void *)0);

@@ -41,10 +41,7 @@ uintptr_t count_misses(struct per_thread *counts, const int *stop) {
 
 #else
 
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+#include "stage/library.h"
 
 static struct per_thread *(*lend_of)(void);
 static uintptr_t (*hits_of)(struct per_thread *, const int *);
@@ -78,16 +75,9 @@ static int find_library(void) {
     misses_of = count_misses;
     return 1;
 #else
-    char path[4096];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 4);
-    if (len < 0)
+    void *library = open_library();
+    if (library == NULL)
         return 0;
-    memcpy(path + len, ".so", 4);
-    void *library = dlopen(path, RTLD_NOW);
-    if (library == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 0;
-    }
     lend_of = (struct per_thread * (*)(void)) dlsym(library, "lend");
     hits_of = (uintptr_t(*)(struct per_thread *, const int *))dlsym(library, "count_hits");
     misses_of = (uintptr_t(*)(struct per_thread *, const int *))dlsym(library, "count_misses");

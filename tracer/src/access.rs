@@ -127,8 +127,61 @@ pub struct Access {
     pub locked: bool,
     /// Executed in kernel mode.
     pub kernel: bool,
+    /// Bytes from `addr` on in which the access lies, somewhere, where its own address could not be told; 0 where
+    /// `addr` is its first byte. Such an access may be of any of these bytes, so it proves nothing about one of them.
+    pub within: u8,
+    /// Of a stalled access: what the CPU did while it waited.
+    pub wait: Wait,
+    /// Of a stalled access: the access of the same sample, counted from 1 in their order, that the CPU waited for
+    /// if nobody ever stores to this one's line; 0 where there is none.
+    pub instead: u8,
     /// What the hardware recorded besides; nothing for sources without a PMU.
     pub measured: Measured,
+}
+
+impl Access {
+    /// A load of nothing by nobody, for literals that say only what differs from it: `..Access::BLANK`.
+    pub const BLANK: Access = Access {
+        time_ns: 0,
+        addr: 0,
+        ip: 0,
+        cost_ns: 0,
+        pid: Pid(0),
+        tid: Tid(0),
+        cpu: Cpu(0),
+        size: 0,
+        op: Op::Load,
+        basis: Basis::Stalled,
+        locked: false,
+        kernel: false,
+        within: 0,
+        wait: Wait::AtInstruction,
+        instead: 0,
+        measured: Measured::NOTHING,
+    };
+}
+
+/// Where the CPU stood while it waited for an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Wait {
+    /// At the accessing instruction itself.
+    #[default]
+    AtInstruction,
+    /// At a full barrier after it (`mfence`, a locked instruction on another line), until its store was visible to
+    /// all.
+    AtBarrier,
+    /// In a loop that reads it again and again until another thread stores to it.
+    InSpinLoop,
+}
+
+impl Wait {
+    /// All, in the order of their [`index`](Wait::index).
+    pub const ALL: [Wait; 3] = [Wait::AtInstruction, Wait::AtBarrier, Wait::InSpinLoop];
+
+    /// Its place in [`Wait::ALL`]: two bits, for packed forms in memory.
+    pub fn index(self) -> u8 {
+        self as u8
+    }
 }
 
 /// What a source records of an access besides where it was.
@@ -143,6 +196,16 @@ pub struct Measured {
     /// Further executions that this one stands for: of the same instruction on the same bytes by the same thread,
     /// before any other processor asked for the line. The directory protocol asks for nothing in any of them.
     pub repeats: u32,
+}
+
+impl Measured {
+    /// Nothing was recorded.
+    pub const NOTHING: Measured = Measured {
+        source: None,
+        latency_cycles: None,
+        phys_addr: None,
+        repeats: 0,
+    };
 }
 
 /// What [`Access::cost_ns`] counts; one for a run.
@@ -355,6 +418,7 @@ mod tests {
         let ops = Op::ALL.map(|op| usize::from(op.index()));
         let bases = Basis::ALL.map(|basis| usize::from(basis.index()));
         assert_eq!((ops, bases), ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]));
+        assert_eq!(Wait::ALL.map(Wait::index), [0, 1, 2]);
     }
 
     #[test]

@@ -126,6 +126,16 @@ pub enum ContextKind {
         /// The block.
         block: LocalBlock,
     },
+    /// What memory held when it was looked at, for names: code of the kernel, which is in no file, and pointers of
+    /// programs.
+    Memory {
+        /// Whose; none of the kernel's own.
+        pid: Option<Pid>,
+        /// First address.
+        start: u64,
+        /// The bytes there.
+        bytes: Arc<[u8]>,
+    },
 }
 
 /// A thread's copy of a module's thread-local variables.
@@ -275,11 +285,13 @@ pub enum Unresolved {
     NoCoveringAccess,
     /// The record has no data address, or 0 for one.
     NoDataAddress,
+    /// The CPU stood at a full barrier, and no store before it is known to be to memory that others use.
+    FullBarrier,
 }
 
 impl Unresolved {
     /// All reasons, in report order.
-    pub const ALL: [Unresolved; 12] = [
+    pub const ALL: [Unresolved; 13] = [
         Unresolved::NoMemoryOperand,
         Unresolved::NoMapping,
         Unresolved::NoModule,
@@ -292,6 +304,7 @@ impl Unresolved {
         Unresolved::Code32Bit,
         Unresolved::NoCoveringAccess,
         Unresolved::NoDataAddress,
+        Unresolved::FullBarrier,
     ];
 
     /// Stable name in JSON and sessions.
@@ -309,6 +322,7 @@ impl Unresolved {
             Unresolved::Code32Bit => "code_32_bit",
             Unresolved::NoCoveringAccess => "no_covering_access",
             Unresolved::NoDataAddress => "no_data_address",
+            Unresolved::FullBarrier => "full_barrier",
         }
     }
 

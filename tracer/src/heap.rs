@@ -21,13 +21,14 @@
 //!   left    ▓▓▓▓▓▓▓▓        ▓▓▓▓▓▓▓▓   from and to of each
 //! ```
 
+mod chunk;
 mod object;
 mod space;
 
 use rustc_hash::FxHashMap;
 
-pub use self::object::HeapObject;
 use self::space::{SpaceHeap, Trust};
+pub use self::{chunk::Chunk, object::HeapObject};
 use crate::{
     access::SpaceId,
     event::{Allocation, AllocationKind},

@@ -8,10 +8,13 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::{Access, Basis, LineKey, LineSize, Place, SpaceId},
     analysis::{
-        AnalysisOptions, LineTable, OrderBounds, OrderedLines, Totals, WatchBounds, WatchedLines,
+        AnalysisOptions, LineTable, OrderBounds, OrderedLines, Totals, Transfers, WatchBounds,
+        WatchedLines,
     },
     event::{Allocation, Batch, Context, ContextKind, Due, Tally, WatchTally, Window},
-    finding::{JudgedPair, Judgement, Orders, Shown, Thresholds, judge_pairs, shown},
+    finding::{
+        Judged, JudgedPair, Judgement, Moved, Orders, Shown, Thresholds, judge_pairs, shown,
+    },
     heap::HeapIndex,
     space::AddressSpaces,
     spill::{SortedLines, SpillError, SpillOptions},
@@ -34,6 +37,7 @@ pub struct Pipeline {
     pub heap: HeapIndex,
     lines: Lines,
     watched: WatchedLines,
+    transfers: Transfers,
     ordered: OrderedLines,
     /// Of the access that is taken, by line.
     costs: Vec<u32>,
@@ -67,6 +71,7 @@ impl Pipeline {
             heap: HeapIndex::default(),
             lines,
             watched: WatchedLines::new(options.line_size, WatchBounds::default()),
+            transfers: Transfers::new(options.line_size),
             ordered: OrderedLines::new(options.line_size, OrderBounds::default()),
             costs: Vec::new(),
             shown: FxHashMap::default(),
@@ -114,7 +119,7 @@ impl Pipeline {
 
     fn take_access(&mut self, access: &Access) -> Option<(SpaceId, Place)> {
         let (space, place) = self.spaces.place_of(access);
-        if matches!(place, Place::Private { .. }) {
+        if matches!(place, Place::Private { .. } | Place::Shared { .. }) {
             self.heap.touch(space, access.addr);
         }
         self.costs.clear();
@@ -128,7 +133,10 @@ impl Pipeline {
                 let sent = self.costs.iter().copied().map(u64::from).sum();
                 self.tally.sampled_ns = self.tally.sampled_ns.saturating_add(sent);
             }
-            Basis::Stalled | Basis::Decoded | Basis::Sampled | Basis::Harvested => {}
+            Basis::Stalled | Basis::Decoded | Basis::Harvested => {
+                self.transfers.observe(access, place, space);
+            }
+            Basis::Sampled => {}
         }
         Some((space, place))
     }
@@ -156,7 +164,8 @@ impl Pipeline {
         let spaces = &mut self.spaces;
         let line = (self.watched).close(window, |word| spaces.place(word.pid, word.addr).1);
         if let Some(watched) = line.and_then(|line| self.watched.get(line)) {
-            let now = shown(watched, &self.thresholds.watch).shown;
+            let groups = watched.groups();
+            let now = shown(watched, &groups, &self.thresholds.watch).shown;
             let known = self.shown.entry(watched.key());
             let known = known.or_insert((now, window.end_ns));
             if known.0 != now {
@@ -169,6 +178,7 @@ impl Pipeline {
     /// not sort, nothing.
     pub fn finish(&mut self) -> Result<(), SpillError> {
         let line_size = self.line_size();
+        let moved = self.moved();
         let lines = Lines::Table(LineTable::new(AnalysisOptions::default()));
         self.lines = match std::mem::replace(&mut self.lines, lines) {
             Lines::Sorting(sorting) => Lines::Judged(JudgedLines::of(
@@ -176,6 +186,7 @@ impl Pipeline {
                 line_size,
                 &Orders {
                     watched: &self.watched,
+                    moved: &moved,
                     ordered: &self.ordered,
                 },
                 self.tally.sampled_ns,
@@ -191,15 +202,26 @@ impl Pipeline {
         matches!(&self.lines, Lines::Sorting(sorting) if sorting.has_failed())
     }
 
-    /// Judges what was seen so far; ranked by cost. May be asked at any time.
+    /// Judges what was seen so far, line by line; ranked by cost. May be asked at any time.
     pub fn judge(&self) -> Vec<Judgement> {
+        self.judged(false).judgements
+    }
+
+    /// Judges what was seen so far, with all that it takes to judge lines together that belong together.
+    pub fn judge_all(&self) -> Judged {
+        self.judged(true)
+    }
+
+    fn judged(&self, with_members: bool) -> Judged {
         let sampled_ns = self.tally.sampled_ns;
         let orders = Orders {
             watched: &self.watched,
+            moved: &self.moved(),
             ordered: &self.ordered,
         };
-        let mut judgements = (self.lines).judge(&orders, sampled_ns, &self.thresholds);
-        for judgement in &mut judgements {
+        let thresholds = &self.thresholds;
+        let mut judged = (self.lines).judge(&orders, sampled_ns, thresholds, with_members);
+        for judgement in &mut judged.judgements {
             if let Some(watched) = &mut judgement.watched {
                 watched.since_ns = self
                     .shown
@@ -207,7 +229,23 @@ impl Pipeline {
                     .map(|(_, since_ns)| *since_ns);
             }
         }
-        judgements
+        judged
+    }
+
+    /// What windows have shown of lines that loads only seemed to wait for.
+    fn moved(&self) -> Moved {
+        Moved::new(
+            &self.transfers,
+            &self.watched,
+            self.line_size(),
+            self.tally.sampled_ns,
+            &self.thresholds,
+        )
+    }
+
+    /// Cost of loads of memory that nobody was seen to store to, nanoseconds: what the CPU waited for there is not known.
+    pub fn undecided_ns(&self) -> u64 {
+        self.moved().undecided_ns()
     }
 
     /// Read-then-write pairs of the watched lines and of those whose order is complete, those with a hint first.
@@ -215,6 +253,7 @@ impl Pipeline {
         let sampled = |key| self.lines.sampled(key);
         let orders = Orders {
             watched: &self.watched,
+            moved: &Moved::default(),
             ordered: &self.ordered,
         };
         judge_pairs(&orders, sampled, &self.thresholds.pairs)
@@ -262,7 +301,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        access::{Cpu, Measured, Op, Pid, Tid},
+        access::{Cpu, Op, Pid, Tid},
         event::{Breadth, WatchedWord, WindowEnd},
     };
 
@@ -282,7 +321,7 @@ mod tests {
             basis,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         }
     }
 

@@ -3,10 +3,13 @@
 //! Built by applying [`Context`] events in time order, by the source (to find code) and again by the
 //! analysis (to find lines): both see the same events and so number spaces alike.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod known_memory;
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
+use self::known_memory::KnownMemory;
 use crate::{
     access::{Access, Pid, Place, SpaceId, Tid},
     event::{Allocation, Context, ContextKind, Due, LocalBlock, Mapping},
@@ -80,6 +83,8 @@ struct Space {
     pid: Pid,
     // Shared with the parent until either changes: most forked children exec at once.
     mappings: Arc<Mappings>,
+    /// What was read of its memory.
+    memory: KnownMemory,
     /// An access was resolved in it, so its names may be asked for after its end.
     used: bool,
     /// Its process ended or became another program.
@@ -200,6 +205,8 @@ pub struct AddressSpaces {
     current: FxHashMap<Pid, SpaceId>,
     threads: FxHashMap<Tid, ThreadState>,
     recent: Recent,
+    /// What was read of the kernel's memory.
+    kernel: KnownMemory,
 }
 
 impl AddressSpaces {
@@ -207,7 +214,9 @@ impl AddressSpaces {
     pub fn apply(&mut self, context: &Context) {
         if !matches!(
             context.kind,
-            ContextKind::Thread { .. } | ContextKind::LocalStorage { .. }
+            ContextKind::Thread { .. }
+                | ContextKind::LocalStorage { .. }
+                | ContextKind::Memory { .. }
         ) {
             self.recent.clear();
         }
@@ -280,6 +289,13 @@ impl AddressSpaces {
                 thread.pid = *pid;
                 thread.add_block(*block);
             }
+            ContextKind::Memory { pid, start, bytes } => match pid {
+                Some(pid) => {
+                    let id = self.space(*pid);
+                    self.spaces[id.0 as usize].memory.insert(*start, bytes);
+                }
+                None => self.kernel.insert(*start, bytes),
+            },
         }
     }
 
@@ -322,6 +338,7 @@ impl AddressSpaces {
         self.spaces.push(Space {
             pid,
             mappings,
+            memory: KnownMemory::default(),
             used: false,
             left: false,
         });
@@ -336,6 +353,7 @@ impl AddressSpaces {
             space.left = true;
             if !space.used {
                 space.mappings = Arc::default();
+                space.memory = KnownMemory::default();
             }
         }
     }
@@ -396,6 +414,21 @@ impl AddressSpaces {
             .flat_map(|s| s.mappings.0.values())
     }
 
+    /// The first mapping of each file's code in a space, by address. Two data segments may share a page of the file, so only
+    /// the code's mapping tells where the file is loaded.
+    pub fn code(&self, space: SpaceId) -> Vec<&Arc<Mapping>> {
+        let mut found: Vec<&Arc<Mapping>> = Vec::new();
+        for mapping in self.mappings(space) {
+            let file = |known: &&Arc<Mapping>| {
+                (known.dev, known.inode, &known.name) == (mapping.dev, mapping.inode, &mapping.name)
+            };
+            if mapping.is_file() && mapping.executable && !found.iter().any(file) {
+                found.push(mapping);
+            }
+        }
+        found
+    }
+
     /// The process of a space.
     pub fn pid(&self, space: SpaceId) -> Option<Pid> {
         self.spaces.get(space.0 as usize).map(|s| s.pid)
@@ -428,6 +461,22 @@ impl AddressSpaces {
             let addr = space.mappings.address(place)?;
             Some((SpaceId(id as u32), addr))
         })
+    }
+
+    /// What was read of a space's memory in stretches that start in a range of addresses.
+    pub fn memory(
+        &self,
+        space: SpaceId,
+        addresses: Range<u64>,
+    ) -> impl Iterator<Item = (u64, &Arc<[u8]>)> {
+        let space = self.spaces.get(space.0 as usize);
+        let known = space.into_iter();
+        known.flat_map(move |space| space.memory.starting_in(addresses.clone()))
+    }
+
+    /// The stretch of the kernel's memory around an address that was read, and where it starts.
+    pub fn kernel_memory(&self, address: u64) -> Option<(u64, &Arc<[u8]>)> {
+        self.kernel.around(address)
     }
 
     /// What is known of a thread.

@@ -1,6 +1,6 @@
 //! How many accesses got a name.
 
-use super::{Accessed, Untraced};
+use super::Untraced;
 
 /// Counts of named accesses, and of each reason why others were not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,10 +12,10 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Counts one answer of [`crate::Module::access`].
-    pub fn count(&mut self, answer: Result<&Accessed, Untraced>) {
+    /// Counts one answer of [`crate::Module::access`] or [`crate::Prototyped::access`].
+    pub fn count(&mut self, answer: Result<(), Untraced>) {
         match answer {
-            Ok(_) => self.named += 1,
+            Ok(()) => self.named += 1,
             Err(reason) => {
                 let place = Untraced::ALL.iter().position(|known| *known == reason);
                 if let Some(count) = place.and_then(|place| self.untraced.get_mut(place)) {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::{
     flow::UNNAMED,
-    types::{Kind, Types},
+    types::{Kind, Name, Types},
     value::{Address, Root, TypeId, Value},
 };
 use crate::{
-    dwarf::View,
+    dwarf::{Die, View},
     locals::{Base, Locals, Place, Register},
     machine_code::{Instruction, Memory, REGISTERS},
     spans::{Span, Spans},
@@ -19,6 +19,54 @@ const MOST_FACTS: usize = 1 << 20;
 
 /// Variables looked at for the reason why an operand has no name.
 const MOST_POINTERS: usize = 64;
+
+/// A pointer of the source that no register holds as it is, for `start..end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unplaced {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// What it points to, if that has a type.
+    pub(super) target: Option<TypeId>,
+}
+
+/// The pointers that debug info has no place for, or one that is not followed: the compiler has something else from
+/// which they could be computed.
+pub(super) fn unplaced(view: &View<'_>, types: &mut Types, locals: &Locals) -> Vec<Unplaced> {
+    let mut has_home = vec![false; locals.variables.len()];
+    let type_of = |variable: u32| locals.variables.get(variable as usize)?.ty;
+    let mut ranges: Vec<(u64, u64, Option<Die>)> = Vec::new();
+    for home in &locals.homes {
+        if let Some(has_home) = has_home.get_mut(home.variable as usize) {
+            *has_home = true;
+        }
+        let is_computed = match home.place {
+            Place::Complex | Place::EntryValue => true,
+            Place::Value { offset, .. } => offset != 0,
+            _ => false,
+        };
+        if is_computed {
+            ranges.push((home.start, home.end, type_of(home.variable)));
+        }
+    }
+    let without = has_home
+        .iter()
+        .enumerate()
+        .filter(|(_, has_home)| !**has_home);
+    ranges.extend(without.map(|(variable, _)| (0, u64::MAX, type_of(variable as u32))));
+    let dropped = locals.dropped.iter();
+    ranges.extend(dropped.map(|ty| (0, u64::MAX, Some(*ty))));
+    let mut found = Vec::new();
+    for (start, end, ty) in ranges {
+        let Some(Ok((_, entry))) = ty.map(|ty| view.peel(ty)) else {
+            continue;
+        };
+        if entry.tag == gimli::DW_TAG_pointer_type {
+            let target = entry.ty.and_then(|target| types.of(view, target));
+            found.push(Unplaced { start, end, target });
+        }
+    }
+    found
+}
 
 /// A register holds what a variable tells, for `start..end`.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +147,7 @@ impl Facts {
                 continue;
             };
             let Some(ty) = local.ty else { continue };
-            let name = local.name.as_deref().unwrap_or(UNNAMED);
+            let name = Name::local(local.name.as_deref().unwrap_or(UNNAMED));
             let fact = |register, value| Fact {
                 start,
                 end,
@@ -119,8 +167,12 @@ impl Facts {
                     offset,
                 } => {
                     if let Value::Address(address) = types.value_at(view, ty, part, name, 0) {
-                        let value = Value::Address(address.moved(offset.wrapping_neg()));
                         let derived = offset != 0;
+                        let mut address = address.moved(offset.wrapping_neg());
+                        if let Root::Pointer(target) = &mut address.root {
+                            target.aside = derived;
+                        }
+                        let value = Value::Address(address);
                         facts.add(Fact {
                             derived,
                             ..fact(register, value)

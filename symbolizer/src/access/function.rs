@@ -1,20 +1,21 @@
 //! One function, followed once: for each memory operand the objects it may stand for.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use super::{
     Accessed, Operand, Storage, Untraced,
-    facts::Facts,
+    facts::{Facts, Unplaced, unplaced},
     flow::Flow,
     globals::Linked,
+    parts::Part,
     state::State,
-    types::Types,
+    types::{Kind, Scope, Types},
     value::{Address, Root, Value, common},
 };
 use crate::{
-    FieldKind, FieldPath, Function, Module, TypeRef,
-    dwarf::View,
-    image::Image,
+    FieldKind, FieldPath, Function, Language, Module, TypeRef,
+    dwarf::{Die, View},
+    locals::Locals,
     machine_code::{Blocks, Index, Instruction, Memory, decode, table_of},
 };
 
@@ -46,6 +47,8 @@ pub(super) struct Followed {
     places: Box<[Place]>,
     /// First bytes of the instructions.
     addresses: Box<[u64]>,
+    /// Pointers that no register holds.
+    unplaced: Box<[Unplaced]>,
 }
 
 impl Followed {
@@ -63,7 +66,7 @@ impl Followed {
         if size > LONGEST {
             return Err(Untraced::TooLarge);
         }
-        if !is_x86(module.image()) {
+        if !module.is_x86_64() {
             return Err(Untraced::Undecodable);
         }
         let locals = module.locals(svma)?;
@@ -87,7 +90,7 @@ impl Followed {
             table_of(&instructions, jump, read, holds)
         };
         let blocks = Blocks::new(&instructions, table);
-        let mut types = Types::default();
+        let mut types = Types::new(units_of(&view, svma, &locals));
         let mut leads = vec![false; instructions.len()];
         for block in &blocks.0 {
             leads[block.first] = true;
@@ -95,8 +98,11 @@ impl Followed {
         let facts = Facts::new(&view, &mut types, &locals, &instructions, |index| {
             leads.get(index).copied().unwrap_or(false)
         });
+        let unplaced = unplaced(&view, &mut types, &locals);
         let flow = Flow::new(module, view, linked, &locals, types, facts);
-        Followed::gather(flow, &instructions, &blocks)
+        let mut followed = Followed::gather(flow, &instructions, &blocks)?;
+        followed.unplaced = unplaced.into();
+        Ok(followed)
     }
 
     /// Runs the flow and notes what each operand is.
@@ -131,6 +137,7 @@ impl Followed {
                 .iter()
                 .map(|instruction| instruction.address)
                 .collect(),
+            unplaced: Box::default(),
         })
     }
 
@@ -168,14 +175,46 @@ impl Followed {
     fn answer(&self, view: &View<'_>, place: &Place) -> Result<Accessed, Untraced> {
         let found = place.found.as_ref().map_err(|reason| *reason)?;
         let mut problem = Untraced::Computed;
+        let mut concluded: Option<Accessed> = None;
         for (number, candidate) in found.iter().enumerate() {
             match self.name(view, *candidate, &place.memory) {
+                Ok(accessed) if accessed.concluded && self.may_be_unplaced(place, candidate) => {
+                    problem = Untraced::OutsideType;
+                }
+                Ok(accessed) if accessed.concluded => {
+                    let other = concluded.get_or_insert_with(|| accessed.clone());
+                    if other.ty != accessed.ty {
+                        problem = Untraced::Conflict;
+                    }
+                }
                 Ok(accessed) => return Ok(accessed),
                 Err(reason) if number == 0 => problem = reason,
                 Err(_) => {}
             }
         }
-        Err(problem)
+        // Only if nothing is told.
+        concluded
+            .filter(|_| problem != Untraced::Conflict)
+            .ok_or(problem)
+    }
+
+    /// Whether a pointer that no register holds, to something else, may be meant by an operand.
+    fn may_be_unplaced(&self, place: &Place, candidate: &Candidate) -> bool {
+        let Root::Pointer(known) = candidate.address.root else {
+            return false;
+        };
+        let size = u64::from(place.memory.size);
+        self.unplaced
+            .iter()
+            .filter(|pointer| (pointer.start..pointer.end).contains(&place.instruction))
+            .filter(|pointer| pointer.target != Some(known.ty))
+            .any(|pointer| {
+                let target = pointer.target.and_then(|target| self.types.get(target));
+                target.is_none_or(|ty| {
+                    ty.kind != Kind::Scalar
+                        || ty.size.is_none_or(|other| other == 1 || other == size)
+                })
+            })
     }
 
     fn name(
@@ -188,13 +227,9 @@ impl Followed {
             return Err(Untraced::Computed);
         };
         let ty = self.types.get(target.ty).ok_or(Untraced::Untyped)?;
-        let mut part = self.types.part(
-            view,
-            target.ty,
-            candidate.address,
-            memory.size,
-            !target.reference,
-        )?;
+        let mut part = self
+            .types
+            .part(view, target, candidate.address, memory.size)?;
         // With both, what both are multiples of.
         let elements = ty.size.filter(|_| candidate.address.elements).unwrap_or(0);
         let stride = Some(common(candidate.address.stride, elements)).filter(|&stride| stride != 0);
@@ -211,22 +246,45 @@ impl Followed {
                 ty: None,
             };
         }
+        let mut ty = (ty.die, ty.name.to_string(), ty.language);
+        if let Some(value) = counted_value(view, ty.0, &mut part) {
+            ty.1 = view.type_name(Some(value));
+            ty.0 = value;
+        }
+        let (ty, type_name, language) = ty;
+        let expression = self.types.expression(target, &part.field.path, part.outer);
+        let whole = self.types.expression(target, "", part.outer);
+        let object = match language {
+            // It dereferences by itself where members are named.
+            Some(Language::Rust) => whole.trim_start_matches('*').to_owned(),
+            _ => whole,
+        };
         Ok(Accessed {
-            expression: self.types.expression(target, &part),
-            ty: TypeRef(ty.die),
-            type_name: ty.name.to_string(),
+            expression,
+            object,
+            everywhere: self.types.scope(target.name) == Scope::Program,
+            ty: TypeRef(ty),
+            type_name,
             offset: part.offset,
             size: u64::from(memory.size),
             stride,
             field: part.field,
             storage: candidate.storage,
+            concluded: part.concluded,
         })
     }
 }
 
-/// Whether the code is x86-64, the only one that is read: `e_machine` of the ELF header (gABI, figure 4-3).
-fn is_x86(image: &Image) -> bool {
-    image.data().get(18..20) == Some(&object::elf::EM_X86_64.0.to_le_bytes()[..])
+/// The units that describe a function, and whose types its variables have.
+fn units_of(view: &View<'_>, svma: u64, locals: &Locals) -> Box<[u32]> {
+    let function = view
+        .function_at(svma)
+        .map(|(function, _)| view.chain(function));
+    let chain = function.unwrap_or_default().into_iter();
+    let variables = locals.variables.iter().filter_map(|local| local.ty);
+    let all = chain.map(|(die, _)| die).chain(variables);
+    let units: BTreeSet<u32> = all.map(|die| die.unit).collect();
+    units.into_iter().collect()
 }
 
 /// The objects that an operand may stand for: as the flow has it, then as debug info tells of its registers.
@@ -280,8 +338,45 @@ fn candidates(
         }
         (true, Some(reason)) => Err(reason),
         (true, None) => Err(Untraced::Computed),
-        _ => Ok(found.into()),
+        _ => {
+            largest_first(flow, &mut found);
+            Ok(found.into())
+        }
     }
+}
+
+/// Makes a part of what a counted pointer points to one of the value there, if it is; gives the value's type.
+fn counted_value(view: &View<'_>, ty: Die, part: &mut Part) -> Option<Die> {
+    let (label, offset, value) = view.counted(view.peel(ty).ok()?.0)?;
+    let inside = part.offset.checked_sub(offset)?;
+    let field = &mut part.field;
+    let start = field.member_offset.checked_sub(offset)?;
+    // Of several members, each is named in full.
+    let mut path = String::with_capacity(field.path.len());
+    for word in field.path.split_inclusive(' ') {
+        path.push_str(word.strip_prefix(&*label).unwrap_or(word));
+    }
+    field.path = path;
+    field.member_offset = start;
+    part.offset = inside;
+    Some(value)
+}
+
+/// Puts the largest of the objects that hold the first one before it: an inlined function has names for the part that
+/// it was given, and those around it for the whole.
+fn largest_first(flow: &mut Flow<'_>, found: &mut [Candidate]) {
+    let mut best = 0;
+    for other in 1..found.len() {
+        let (inner, outer) = (found[best].address, found[other].address);
+        if let (Root::Pointer(part), Root::Pointer(whole)) = (inner.root, outer.root)
+            && part.ty != whole.ty
+            && let distance = outer.offset.wrapping_sub(inner.offset)
+            && flow.types.holds(&flow.view, whole.ty, distance, part.ty)
+        {
+            best = other;
+        }
+    }
+    found[..=best].rotate_right(1);
 }
 
 /// An address as a place in an object of the source.

@@ -35,17 +35,24 @@ impl Flow<'_> {
         if is_bytes(&self.types, name.ty) && !is_bytes(&self.types, target.ty) {
             return known;
         }
-        let size = size_of(&self.types, target.ty) as i64;
-        if is_bytes(&self.types, target.ty)
-            || !(0..size.max(1)).contains(&address.offset)
-            || self.types.holds(&self.view, target.ty, distance, name.ty)
-            || self
-                .types
-                .holds(&self.view, name.ty, distance.wrapping_neg(), target.ty)
+        if is_bytes(&self.types, target.ty) {
+            return told;
+        }
+        // Of an object and a part of it, the object says more: what is inlined has names for the part only.
+        if self
+            .types
+            .holds(&self.view, name.ty, distance.wrapping_neg(), target.ty)
         {
             return told;
         }
-        Value::Unknown(Untraced::Conflict)
+        if self.types.holds(&self.view, target.ty, distance, name.ty) {
+            return known;
+        }
+        let size = size_of(&self.types, target.ty) as i64;
+        if (0..size.max(1)).contains(&address.offset) {
+            return Value::Unknown(Untraced::Conflict);
+        }
+        told
     }
 
     /// What holds on both of two paths. Whether the first state changed.
@@ -77,13 +84,7 @@ impl Flow<'_> {
             (address @ Value::Address(_), Value::Constant(0..=4095))
             | (Value::Constant(0..=4095), address @ Value::Address(_)) => address,
             (Value::Unknown(reason), _) | (_, Value::Unknown(reason)) => Value::Unknown(reason),
-            (a, b) => match (a.parts(), b.parts()) {
-                (Some(a), Some(b)) => {
-                    let distance = a.1.abs_diff(b.1);
-                    Value::integer(common(common(a.0, b.0), distance), a.1)
-                }
-                _ => Value::Unknown(Untraced::Conflict),
-            },
+            (a, b) => Value::either_integer(a, b).unwrap_or(Value::Unknown(Untraced::Conflict)),
         }
     }
 
@@ -102,8 +103,10 @@ impl Flow<'_> {
         match (a.root, b.root) {
             (Root::Pointer(first), Root::Pointer(second)) => {
                 if first.ty == second.ty && first.reference == second.reference {
+                    let aside = first.aside || second.aside;
+                    let first = Target { aside, ..first };
                     if first.name == second.name {
-                        return same(&self.types, a.root);
+                        return same(&self.types, Root::Pointer(first));
                     }
                     let name = self.types.anonymous(first.ty);
                     return same(&self.types, Root::Pointer(Target { name, ..first }));
@@ -157,6 +160,7 @@ impl Flow<'_> {
             ty,
             name,
             reference: false,
+            aside: first.aside || second.aside,
         };
         Some(Value::Address(Address {
             root: Root::Pointer(target),

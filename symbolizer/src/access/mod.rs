@@ -8,6 +8,7 @@ mod globals;
 mod meet;
 mod objects;
 mod parts;
+mod prototyped;
 mod state;
 mod types;
 mod value;
@@ -23,6 +24,7 @@ use crate::{FieldPath, Module, TypeRef};
 pub use coverage::Coverage;
 use function::Followed;
 use globals::Linked;
+pub use prototyped::{Prototyped, Prototypes, Reached};
 
 /// Functions that are kept followed.
 const MOST_KEPT: usize = 256;
@@ -89,6 +91,10 @@ pub enum Operand {
 pub struct Accessed {
     /// As the source would write it: `n->count`, `queue->slots[].head`, `total`, `this->hits`.
     pub expression: String,
+    /// The whole object, in the same way: `*n`, `queue->slots[]`, `recs[3]`.
+    pub object: String,
+    /// Every function of the program may call it so: the expression begins with a variable that has a fixed place.
+    pub everywhere: bool,
     /// The type of the whole object: of what the pointer points to, or of the variable itself.
     pub ty: TypeRef,
     /// Its name.
@@ -104,6 +110,9 @@ pub struct Accessed {
     pub field: FieldPath,
     /// What kind of memory holds the object.
     pub storage: Storage,
+    /// The constant offset is that of another object than the first that the pointer points to, and nothing says that it
+    /// points to several: there is only nothing else in the debug info that could be meant.
+    pub concluded: bool,
 }
 
 /// Where the object of an [`Accessed`] lies, as far as the code says.

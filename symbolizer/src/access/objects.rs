@@ -4,6 +4,7 @@ use super::{
     flow::{Flow, UNNAMED},
     globals::segment_size,
     state::State,
+    types::{Name, Scope},
     value::{Address, Root, Target},
 };
 use crate::Untraced;
@@ -20,7 +21,9 @@ impl Flow<'_> {
         let (variable, within) = self.facts.variable_at(address.offset, at, frame)?;
         let local = self.locals.variables.get(variable as usize)?;
         let name = local.name.as_deref().unwrap_or(UNNAMED);
-        let target = self.types.object(&self.view, local.ty?, name)?;
+        let target = self
+            .types
+            .object(&self.view, local.ty?, Name::local(name))?;
         Some(Address {
             root: Root::Pointer(target),
             offset: within as i64,
@@ -72,7 +75,15 @@ impl Flow<'_> {
             self.module.object(at)
         };
         let found = object.ok().and_then(|object| {
-            let target = self.types.object(&self.view, object.ty?.0, &object.name)?;
+            let name = Name {
+                text: &object.name,
+                scope: if thread_local {
+                    Scope::Function
+                } else {
+                    Scope::Program
+                },
+            };
+            let target = self.types.object(&self.view, object.ty?.0, name)?;
             Some((target, object.address))
         });
         let found = found.ok_or(Untraced::Untyped);

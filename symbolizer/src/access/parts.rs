@@ -8,7 +8,7 @@ use crate::{
     FieldKind, FieldPath, Untraced,
     dwarf::{Die, View},
     missing::Missing,
-    types::Shape,
+    types::{Shape, Side},
 };
 
 /// Deepest nesting of arrays in structures that is searched for the one that is indexed.
@@ -22,6 +22,19 @@ pub(super) struct Part {
     pub(super) field: FieldPath,
     /// Which of the objects that the pointer may walk over.
     pub(super) outer: Outer,
+    /// That the pointer points to an array is concluded from nothing else being there to point to.
+    pub(super) concluded: bool,
+}
+
+/// Whether what a pointer points to may be one of several.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elements<'u> {
+    /// It may: it is no reference, nor the object itself.
+    pub(super) walks: bool,
+    /// The function does go from one to the next.
+    pub(super) walked: bool,
+    /// The units that describe the function.
+    pub(super) units: &'u [u32],
 }
 
 /// Which object of those that a pointer points into.
@@ -32,15 +45,13 @@ pub(super) enum Outer {
     Unknown,
 }
 
-/// The part at an address's offset. `walks`: what is pointed to may be one of several; `walked`: the function
-/// does go from one to the next.
+/// The part at an address's offset.
 pub(super) fn part_of(
     view: &View<'_>,
     ty: &Type,
     address: Address,
     size: u32,
-    walks: bool,
-    walked: bool,
+    elements: Elements<'_>,
 ) -> Result<Part, Untraced> {
     if ty.kind == Kind::Undefined {
         return Err(Untraced::DeclarationOnly);
@@ -52,20 +63,34 @@ pub(super) fn part_of(
         return Err(Untraced::Untyped);
     }
     let mut outer = Outer::First;
+    let mut concluded = false;
     let mut offset = address.offset;
     let stride = address.stride;
     if before_array(view, ty.die, address) {
         offset = offset.wrapping_add_unsigned(stride);
     }
-    if let (Some(whole), true) = (whole, walks) {
+    if let (Some(whole), true) = (whole, elements.walks) {
         let span = whole as i64;
         if address.elements {
             outer = Outer::Unknown;
             offset = offset.rem_euclid(span);
         } else if !(0..span).contains(&offset) {
-            // A larger type that starts with this one looks like the next element: only what is known to be
-            // one of several has a next one.
-            if stride != 0 || !(is_scalar || walked) {
+            // A larger type that starts with this one looks like the next element.
+            if !(is_scalar || elements.walked) {
+                let side = match u64::try_from(offset) {
+                    Ok(_) => Side::After,
+                    Err(_) => Side::Before {
+                        distance: offset.unsigned_abs(),
+                        size: u64::from(size),
+                    },
+                };
+                if !view.has_like_beside(ty.die, elements.units, side) {
+                    return Err(Untraced::OutsideType);
+                }
+                concluded = true;
+            }
+            // From before the start of an array a register may lead anywhere.
+            if stride != 0 && offset < 0 {
                 return Err(Untraced::OutsideType);
             }
             outer = Outer::At(offset.div_euclid(span));
@@ -87,6 +112,11 @@ pub(super) fn part_of(
     if field.kind == FieldKind::Padding {
         return Err(Untraced::OutsideType);
     }
+    // Of whole members nothing is left over: else something else may be meant.
+    let is_whole = (field.member_offset, field.member_size) == (offset, u64::from(size));
+    if concluded && (!is_whole || field.path.is_empty()) {
+        return Err(Untraced::OutsideType);
+    }
     if let Some(flags) = flags {
         let several = field.kind != FieldKind::Member || field.ty.is_none();
         field.path = without_indexes(&field.path, |group| {
@@ -97,6 +127,7 @@ pub(super) fn part_of(
         offset,
         field,
         outer,
+        concluded,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    parts::{Outer, Part, part_of},
+    parts::{Elements, Outer, Part, part_of},
     value::{Address, NameId, Root, Target, TypeId, Value, common},
 };
 use crate::{
@@ -39,37 +39,76 @@ pub(super) enum Kind {
     Undefined,
 }
 
+/// Where a name means the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Scope {
+    /// In one function, or in a part of it.
+    #[default]
+    Function,
+    /// In all functions: it begins with a variable that has a fixed place.
+    Program,
+}
+
+/// How the source calls something.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'n> {
+    pub(super) text: &'n str,
+    pub(super) scope: Scope,
+}
+
+impl<'n> Name<'n> {
+    pub(super) fn local(text: &'n str) -> Name<'n> {
+        let scope = Scope::Function;
+        Name { text, scope }
+    }
+}
+
 /// All of them.
 #[derive(Default)]
 pub(super) struct Types {
     pub(super) list: Vec<Type>,
     by_die: HashMap<Die, Option<TypeId>>,
     by_name: HashMap<(Arc<str>, Option<u64>), TypeId>,
-    names: Vec<Arc<str>>,
-    by_text: HashMap<Arc<str>, NameId>,
+    names: Vec<(Arc<str>, Scope)>,
+    by_text: HashMap<(Arc<str>, Scope), NameId>,
     loads: HashMap<Address, Value>,
     held: HashMap<(TypeId, u64, TypeId), bool>,
     /// Types of which the function's pointers walk over elements.
     walked: std::collections::HashSet<TypeId>,
+    /// The units that describe the function.
+    units: Box<[u32]>,
 }
 
 impl Types {
+    /// Of a function that these units describe.
+    pub(super) fn new(units: Box<[u32]>) -> Types {
+        Types {
+            units,
+            ..Types::default()
+        }
+    }
+
     pub(super) fn get(&self, id: TypeId) -> Option<&Type> {
         self.list.get(id.0 as usize)
     }
 
     pub(super) fn name(&self, id: NameId) -> &str {
-        self.names.get(id.0 as usize).map_or("?", |name| name)
+        self.names.get(id.0 as usize).map_or("?", |(name, _)| name)
     }
 
-    pub(super) fn intern(&mut self, text: &str) -> NameId {
-        if let Some(found) = self.by_text.get(text) {
+    pub(super) fn scope(&self, id: NameId) -> Scope {
+        let name = self.names.get(id.0 as usize);
+        name.map_or(Scope::Function, |(_, scope)| *scope)
+    }
+
+    fn intern(&mut self, name: Name<'_>) -> NameId {
+        let key = (Arc::from(name.text), name.scope);
+        if let Some(found) = self.by_text.get(&key) {
             return *found;
         }
         let id = NameId(self.names.len() as u32);
-        let text: Arc<str> = text.into();
-        self.names.push(Arc::clone(&text));
-        self.by_text.insert(text, id);
+        self.names.push(key.clone());
+        self.by_text.insert(key, id);
         id
     }
 
@@ -78,7 +117,7 @@ impl Types {
         let name = self
             .get(ty)
             .map_or_else(String::new, |ty| ty.name.to_string());
-        self.intern(&format!("({name} *)"))
+        self.intern(Name::local(&format!("({name} *)")))
     }
 
     /// As far away as an integer says: that many bytes, and some multiple of others.
@@ -184,16 +223,17 @@ impl Types {
     }
 
     /// A whole object that a name stands for.
-    pub(super) fn object(&mut self, view: &View<'_>, ty: Die, name: &str) -> Option<Target> {
+    pub(super) fn object(&mut self, view: &View<'_>, ty: Die, name: Name<'_>) -> Option<Target> {
         Some(Target {
             ty: self.of(view, ty)?,
             name: self.intern(name),
             reference: true,
+            aside: false,
         })
     }
 
     /// What a variable or member of a type holds, if it is as wide as an address.
-    pub(super) fn value(&mut self, view: &View<'_>, ty: Die, name: &str) -> Value {
+    pub(super) fn value(&mut self, view: &View<'_>, ty: Die, name: Name<'_>) -> Value {
         self.value_at(view, ty, 0, name, 0)
     }
 
@@ -203,7 +243,7 @@ impl Types {
         view: &View<'_>,
         ty: Die,
         offset: u64,
-        name: &str,
+        name: Name<'_>,
         depth: usize,
     ) -> Value {
         let Ok((peeled, entry)) = view.peel(ty) else {
@@ -219,7 +259,7 @@ impl Types {
                 let Some(ty) = target else {
                     return Value::Unknown(Untraced::Untyped);
                 };
-                let name = if name.len() > LONGEST_NAME || self.names.len() > MOST_KEPT {
+                let name = if name.text.len() > LONGEST_NAME || self.names.len() > MOST_KEPT {
                     self.anonymous(ty)
                 } else {
                     self.intern(name)
@@ -228,6 +268,7 @@ impl Types {
                     ty,
                     name,
                     reference: entry.tag != gimli::DW_TAG_pointer_type,
+                    aside: false,
                 };
                 Value::Address(Address::new(Root::Pointer(target), 0))
             }
@@ -241,12 +282,22 @@ impl Types {
                 if let Some(pointer) = view.owned_pointer(peeled, offset) {
                     return self.value_at(view, pointer, 0, name, depth + 1);
                 }
+                // What a wrapper holds, which has no name of its own.
+                if let Ok(members) = view.members(peeled)
+                    && let Ok(Some(only)) = view.wrapped(&entry, &members)
+                    && only.offset() == offset
+                {
+                    return self.value_at(view, only.ty, 0, name, depth + 1);
+                }
                 match view.field(peeled, offset, 8) {
                     Ok(field) => self.leaf(
                         view,
                         &field,
                         offset,
-                        &format!("{name}{}", field.path),
+                        Name {
+                            text: &format!("{}{}", name.text, field.path),
+                            ..name
+                        },
                         depth,
                     ),
                     Err(_) => Value::Unknown(Untraced::Untyped),
@@ -262,7 +313,7 @@ impl Types {
         view: &View<'_>,
         field: &FieldPath,
         offset: u64,
-        name: &str,
+        name: Name<'_>,
         depth: usize,
     ) -> Value {
         match field.ty {
@@ -291,10 +342,11 @@ impl Types {
         let Root::Pointer(target) = address.root else {
             return Value::COMPUTED;
         };
-        let value = match self.part(view, target.ty, address, 8, !target.reference) {
+        let value = match self.part(view, target, address, 8) {
             Ok(part) => {
-                let name = self.expression(target, &part);
-                self.leaf(view, &part.field, part.offset, &name, 0)
+                let text = &*self.expression(target, &part.field.path, part.outer);
+                let scope = self.scope(target.name);
+                self.leaf(view, &part.field, part.offset, Name { text, scope }, 0)
             }
             Err(reason) => Value::Unknown(reason),
         };
@@ -308,19 +360,23 @@ impl Types {
     pub(super) fn part(
         &self,
         view: &View<'_>,
-        ty: TypeId,
+        target: Target,
         address: Address,
         size: u32,
-        walks: bool,
     ) -> Result<Part, Untraced> {
-        let found = self.get(ty).ok_or(Untraced::Untyped)?;
-        part_of(view, found, address, size, walks, self.is_walked(ty))
+        let found = self.get(target.ty).ok_or(Untraced::Untyped)?;
+        let walked = self.is_walked(target.ty);
+        let elements = Elements {
+            walks: !target.reference && (walked || !target.aside),
+            walked,
+            units: &self.units,
+        };
+        part_of(view, found, address, size, elements)
     }
 
     /// As the source writes the access.
-    pub(super) fn expression(&self, target: Target, part: &Part) -> String {
+    pub(super) fn expression(&self, target: Target, path: &str, outer: Outer) -> String {
         let name = self.name(target.name);
-        let path = &part.field.path;
         if target.reference {
             return format!("{name}{path}");
         }
@@ -332,7 +388,7 @@ impl Types {
         let is_rust = self
             .get(target.ty)
             .is_some_and(|ty| ty.language == Some(Language::Rust));
-        match (part.outer, path.as_bytes().first()) {
+        match (outer, path.as_bytes().first()) {
             (Outer::Unknown, _) => format!("{plain}[]{path}"),
             (Outer::At(index), _) => format!("{plain}[{index}]{path}"),
             (Outer::First, Some(b'.' | b'[')) if is_rust => format!("{plain}{path}"),

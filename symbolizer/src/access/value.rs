@@ -68,6 +68,22 @@ impl Value {
             offset.wrapping_mul(by as i64),
         ))
     }
+
+    /// What a multiplication by a constant gives: of what is not known, a multiple of the constant.
+    pub(super) fn multiplied(self, by: u64) -> Value {
+        match self.scaled(by) {
+            Some(value) => value,
+            None if by > 1 => Value::integer(by, 0),
+            None => Value::COMPUTED,
+        }
+    }
+
+    /// One of two integers; `None` where one of them is no integer.
+    pub(super) fn either_integer(a: Value, b: Value) -> Option<Value> {
+        let (a, b) = (a.parts()?, b.parts()?);
+        let distance = a.1.abs_diff(b.1);
+        Some(Value::integer(common(common(a.0, b.0), distance), a.1))
+    }
 }
 
 /// A place: an object and where in it.
@@ -120,6 +136,9 @@ pub(super) struct Target {
     pub(super) name: NameId,
     /// A reference, or the object itself: written without a star.
     pub(super) reference: bool,
+    /// The compiler computes the pointer from another, of which nothing else is told: only what it points to itself is
+    /// known, unless the function walks over elements of that type.
+    pub(super) aside: bool,
 }
 
 /// The greatest common divisor; of 0 and `n`, `n`.

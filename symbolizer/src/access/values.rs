@@ -4,6 +4,7 @@ use super::{
     flow::Flow,
     globals::Word,
     state::State,
+    types::Name,
     value::{Address, Root, Value, common},
 };
 use crate::{
@@ -33,7 +34,8 @@ impl Flow<'_> {
         let symbol = self.module.function(target).and_then(|found| found.symbol);
         let name = symbol.map_or_else(|| "?".into(), |symbol| crate::demangle(&symbol));
         let name = name.split('(').next().unwrap_or("?");
-        self.types.value(&self.view, ty, &format!("{name}()"))
+        let name = format!("{name}()");
+        self.types.value(&self.view, ty, Name::local(&name))
     }
 
     pub(super) fn result_of(&mut self, target: u64) -> Value {
@@ -56,7 +58,7 @@ impl Flow<'_> {
         if !is_structure || self.view.size(peeled).ok()?? <= 16 {
             return None;
         }
-        let target = self.types.object(&self.view, ty, "(result)")?;
+        let target = self.types.object(&self.view, ty, Name::local("(result)"))?;
         Some(Value::Address(Address::new(Root::Pointer(target), 0)))
     }
 
@@ -104,11 +106,7 @@ impl Flow<'_> {
                 .register(from)
                 .scaled(1 << count)
                 .unwrap_or(Value::integer(1 << count, 0)),
-            Source::Multiply(from, factor) => match state.register(from).scaled(factor) {
-                Some(value) => value,
-                None if factor > 1 => Value::integer(factor, 0),
-                None => Value::COMPUTED,
-            },
+            Source::Multiply(from, factor) => state.register(from).multiplied(factor),
             Source::And(from, mask) => match state.register(from) {
                 Value::Address(_) | Value::Unknown(_) if mask >> 32 != 0 => Value::COMPUTED,
                 _ => Value::integer(1 << mask.trailing_zeros().min(62), 0),
@@ -208,7 +206,7 @@ impl Flow<'_> {
     /// The place of a memory operand.
     pub(super) fn address(&self, state: &State, memory: &Memory) -> Result<Address, Untraced> {
         match memory.segment {
-            Segment::Other => return Err(Untraced::Computed),
+            Segment::Processor | Segment::Other => return Err(Untraced::Computed),
             Segment::Thread => {
                 let flat = Memory {
                     segment: Segment::Flat,

@@ -36,6 +36,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) is_external: bool,
     /// A C function type with a parameter list, be it empty.
     pub(crate) is_prototyped: bool,
+    /// Of a base type: a complex number, which is two of half its size.
+    pub(crate) is_complex: bool,
     pub(crate) alignment: Option<u64>,
     /// Elements of an array dimension.
     pub(crate) count: Option<u64>,
@@ -103,6 +105,9 @@ impl<'a> View<'a> {
             gimli::DW_AT_declaration => entry.is_declaration = value == AttributeValue::Flag(true),
             gimli::DW_AT_external => entry.is_external = value == AttributeValue::Flag(true),
             gimli::DW_AT_prototyped => entry.is_prototyped = value == AttributeValue::Flag(true),
+            gimli::DW_AT_encoding => {
+                entry.is_complex = value == AttributeValue::Encoding(gimli::DW_ATE_complex_float);
+            }
             gimli::DW_AT_alignment => entry.alignment = number(),
             gimli::DW_AT_count => entry.count = number(),
             // An upper bound of -1 is how `[0]` is written, with all 64 bits; 0xff in one byte is `[256]`.
@@ -192,6 +197,7 @@ impl Entry<'_> {
             is_declaration: false,
             is_external: false,
             is_prototyped: false,
+            is_complex: false,
             alignment: None,
             count: None,
             decl_file: None,

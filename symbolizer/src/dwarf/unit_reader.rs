@@ -21,6 +21,9 @@ use super::{
 };
 use crate::{kept::Kept, language::Language, missing::Missing, spans::Span};
 
+/// `DW_AT_language_name` of DWARF 6, which gcc 15 writes already.
+const LANGUAGE_NAME: gimli::DwAt = gimli::DwAt(0x90);
+
 /// Longest directory name that is kept (Linux: PATH_MAX).
 const LONGEST_PATH: usize = 4096;
 
@@ -317,7 +320,11 @@ impl<'v, 'i> UnitReader<'v, 'i> {
                     AttributeValue::DebugRngListsBase(base),
                 ) => unit.range_lists_base = base,
                 (gimli::DW_AT_language, AttributeValue::Language(code)) => {
-                    unit.language = Some(Language::of_dwarf(code));
+                    unit.language = Language::of_dwarf(code).or(unit.language);
+                }
+                (LANGUAGE_NAME, value) => {
+                    let language = value.udata_value().and_then(Language::of_name);
+                    unit.language = unit.language.or(language);
                 }
                 (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => {
                     unit.line_table = Some(self.line_table(offset, index));

@@ -102,6 +102,8 @@ pub(crate) struct Locals {
     pub(crate) homes: Box<[Home]>,
     /// In the order of `start`.
     pub(crate) pieces: Box<[PieceHome]>,
+    /// Types of pointers of inlined calls that the compiler computed away.
+    pub(crate) dropped: Box<[Die]>,
 }
 
 impl Locals {
@@ -114,6 +116,7 @@ impl Locals {
         size_of_val(&*self.variables)
             + size_of_val(&*self.homes)
             + size_of_val(&*self.pieces)
+            + size_of_val(&*self.dropped)
             + names.map(|name| name.len()).sum::<usize>()
     }
 }

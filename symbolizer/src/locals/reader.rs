@@ -1,6 +1,9 @@
 //! The pass over the entries of one function that finds its variables.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use gimli::{AttributeValue, Expression};
 
@@ -33,6 +36,7 @@ pub(super) fn read(view: &View<'_>, function: Die) -> Result<Locals, Missing> {
         variables: Vec::new(),
         homes: Vec::new(),
         pieces: Vec::new(),
+        calls: Vec::new(),
     };
     // Damage and exhaustion end the pass, not the answer.
     let _ = reader.pass(function);
@@ -40,10 +44,12 @@ pub(super) fn read(view: &View<'_>, function: Die) -> Result<Locals, Missing> {
     reader
         .pieces
         .sort_by_key(|piece| (piece.start, piece.variable, piece.offset));
+    let dropped = reader.dropped();
     Ok(Locals {
         variables: reader.variables.into(),
         homes: reader.homes.into(),
         pieces: reader.pieces.into(),
+        dropped: dropped.into_iter().collect(),
     })
 }
 
@@ -51,6 +57,23 @@ pub(super) fn read(view: &View<'_>, function: Die) -> Result<Locals, Missing> {
 const EVERYWHERE: (u64, u64) = (0, u64::MAX);
 
 type Ranges = Arc<[(u64, u64)]>;
+
+/// A scope that is open.
+struct Scope {
+    /// Tree depth.
+    depth: isize,
+    ranges: Ranges,
+    /// The inlined call that it is in, or is: an index into [`Reader::calls`].
+    call: Option<usize>,
+}
+
+/// A call inlined into the function.
+struct InlinedCall {
+    /// The function that was called.
+    origin: Die,
+    /// Its variables that the call has, by their entries in `origin`.
+    has: HashSet<Die>,
+}
 
 /// The state of the pass.
 struct Reader<'v, 'a> {
@@ -61,6 +84,7 @@ struct Reader<'v, 'a> {
     variables: Vec<Local>,
     homes: Vec<Home>,
     pieces: Vec<PieceHome>,
+    calls: Vec<InlinedCall>,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -68,8 +92,8 @@ impl<'a> Reader<'_, 'a> {
         let unit = self.unit;
         let mut entries = unit.entries_raw(Some(function.unit_offset()))?;
         let base = entries.next_depth();
-        // Tree depth and addresses of each open scope, innermost last.
-        let mut scopes: Vec<(isize, Ranges)> = Vec::new();
+        // Innermost last.
+        let mut scopes: Vec<Scope> = Vec::new();
         // Tree depth of an entry whose content is no part of the function.
         let mut skipped: Option<isize> = None;
         while !entries.is_empty() && (scopes.is_empty() || entries.next_depth() > base) {
@@ -79,7 +103,7 @@ impl<'a> Reader<'_, 'a> {
             let Some(abbreviation) = entries.read_abbreviation()? else {
                 continue;
             };
-            while scopes.len() > 1 && scopes.last().is_some_and(|&(scope, _)| scope >= depth) {
+            while scopes.len() > 1 && scopes.last().is_some_and(|scope| scope.depth >= depth) {
                 scopes.pop();
             }
             if skipped.is_some_and(|entry| entry >= depth) {
@@ -91,6 +115,7 @@ impl<'a> Reader<'_, 'a> {
                 entries.skip_attributes(attributes)?;
             } else if root || is_scope(tag) {
                 let mut range = CodeRange::default();
+                let mut origin = None;
                 for &specification in attributes {
                     let attribute = entries.read_attribute(specification)?;
                     if root
@@ -99,16 +124,34 @@ impl<'a> Reader<'_, 'a> {
                     {
                         self.frame_base = expression::frame_base(unit, expression);
                     }
+                    if attribute.name() == gimli::DW_AT_abstract_origin {
+                        origin = self.view.target(self.index, attribute.value());
+                    }
                     range.observe(attribute.name(), attribute.value());
                 }
-                let around = scopes.last().map(|(_, ranges)| ranges);
+                let around = scopes.last().map(|scope| &scope.ranges);
                 let ranges = self.ranges(&range, around)?;
+                let mut call = scopes.last().and_then(|scope| scope.call);
+                if tag == gimli::DW_TAG_inlined_subroutine
+                    && let Some(origin) = origin
+                    && self.calls.len() < MOST_VARIABLES
+                {
+                    call = Some(self.calls.len());
+                    self.calls.push(InlinedCall {
+                        origin,
+                        has: HashSet::new(),
+                    });
+                }
                 if !abbreviation.has_children() {
                     if root {
                         return Ok(());
                     }
                 } else if scopes.len() < DEEPEST {
-                    scopes.push((depth, ranges));
+                    scopes.push(Scope {
+                        depth,
+                        ranges,
+                        call,
+                    });
                 } else {
                     skipped = Some(depth);
                 }
@@ -119,8 +162,15 @@ impl<'a> Reader<'_, 'a> {
                     variable.observe(attribute.name(), attribute.value());
                 }
                 let own = scopes.len() == 1 && tag == gimli::DW_TAG_formal_parameter;
-                if let Some((_, ranges)) = scopes.last() {
-                    let ranges = Arc::clone(ranges);
+                if let Some(scope) = scopes.last() {
+                    let ranges = Arc::clone(&scope.ranges);
+                    let call = scope.call.and_then(|call| self.calls.get_mut(call));
+                    let origin = variable
+                        .origin
+                        .and_then(|at| self.view.target(self.index, at));
+                    if let (Some(call), Some(origin)) = (call, origin) {
+                        call.has.insert(origin);
+                    }
                     let die = Die {
                         unit: self.index,
                         offset,
@@ -135,6 +185,47 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// The types of those pointers of inlined calls that the calls do not have: clang leaves out what it has computed
+    /// away. Where they would be is not known either: an optimiser gives their accesses to lines around the call.
+    fn dropped(&self) -> BTreeSet<Die> {
+        let mut all: HashMap<Die, Vec<(Die, Die)>> = HashMap::new();
+        let mut found = BTreeSet::new();
+        for call in &self.calls {
+            // Damage and exhaustion end the pass, not the answer.
+            let pointers = all
+                .entry(call.origin)
+                .or_insert_with(|| self.pointers_of(call.origin).unwrap_or_default());
+            let dropped = pointers.iter().filter(|(die, _)| !call.has.contains(die));
+            found.extend(dropped.map(|(_, ty)| *ty));
+        }
+        found
+    }
+
+    /// The variables of a function that are pointers, with their types; those of calls inlined into it are left out.
+    fn pointers_of(&self, function: Die) -> Result<Vec<(Die, Die)>, Missing> {
+        let view = self.view;
+        let mut found = Vec::new();
+        let mut open = vec![(function, 0)];
+        while let Some((scope, depth)) = open.pop() {
+            view.children(scope, |die, entry| {
+                if entry.tag == gimli::DW_TAG_lexical_block && depth < DEEPEST {
+                    open.push((die, depth + 1));
+                } else if is_variable(entry.tag)
+                    && !entry.is_declaration
+                    && found.len() < MOST_VARIABLES
+                    && let Some(ty) = entry.ty
+                    && view
+                        .peel(ty)
+                        .is_ok_and(|(_, entry)| entry.tag == gimli::DW_TAG_pointer_type)
+                {
+                    found.push((die, ty));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
     }
 
     /// The addresses of a scope. One that states none (GCC's blocks without code of their own) has those around it.

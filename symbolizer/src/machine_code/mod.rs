@@ -9,7 +9,7 @@ mod x86_effects;
 mod x86_tests;
 
 pub(crate) use blocks::Blocks;
-pub(crate) use switch::table_of;
+pub(crate) use switch::{Table, table_of};
 pub(crate) use x86::decode;
 
 pub(crate) use crate::locals::Register;
@@ -76,6 +76,8 @@ pub(crate) enum Segment {
     Flat,
     /// The thread's own block.
     Thread,
+    /// The block of the CPU, as kernels use it.
+    Processor,
     /// Something else, not followed.
     Other,
 }

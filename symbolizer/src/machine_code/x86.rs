@@ -121,7 +121,7 @@ fn memory(used: &UsedMemory, string: bool) -> Option<Memory> {
     let segment = match used.segment() {
         _ if narrow => Segment::Other,
         Iced::FS => Segment::Thread,
-        Iced::GS => Segment::Other,
+        Iced::GS => Segment::Processor,
         _ => Segment::Flat,
     };
     Some(Memory {

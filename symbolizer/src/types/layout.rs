@@ -45,6 +45,10 @@ pub struct Member {
     pub ty: TypeRef,
     /// Of a bit-field: first bit from the start of the object, and number of bits.
     pub bits: Option<(u64, u64)>,
+    /// Bytes; as [`Layout::alignment`].
+    pub alignment: Option<u64>,
+    /// It is a member of a base class, of an anonymous member or of a variant, and not declared in the type itself.
+    pub is_inner: bool,
 }
 
 /// The elements of an array; those of all dimensions together.
@@ -88,6 +92,16 @@ impl View<'_> {
             Shape::Structure | Shape::Union => {
                 reader.list_members(die, "", 0, 0, &mut layout.members)?;
                 layout.members.sort_by_key(|member| member.offset);
+                // Counted apart, so that types whose members take long to align still have members.
+                let mut aligner = Reader {
+                    view: self,
+                    steps: 0,
+                };
+                for member in &mut layout.members {
+                    member.alignment = (member.alignment)
+                        .or_else(|| self.stated_alignment(member.ty.0))
+                        .or_else(|| aligner.natural_alignment(member.ty.0, 0));
+                }
             }
         }
         Ok(layout)
@@ -177,6 +191,8 @@ impl Reader<'_, '_> {
                     .and_then(|bits| {
                         Some((base.checked_mul(8)?.checked_add(member.bit_offset)?, bits))
                     }),
+                alignment: member.alignment,
+                is_inner: depth > 0,
             });
         }
         Ok(())
@@ -196,6 +212,14 @@ impl Reader<'_, '_> {
                 .view
                 .size(die)
                 .ok()?
+                .map(|size| {
+                    let of_words = entry.tag == gimli::DW_TAG_ptr_to_member_type;
+                    match size {
+                        _ if entry.is_complex => size / 2,
+                        16 if of_words => 8,
+                        _ => size,
+                    }
+                })
                 .filter(|size| size.is_power_of_two() && *size <= 16),
             Shape::Structure | Shape::Union => {
                 let members = self.view.members(die).ok()?;

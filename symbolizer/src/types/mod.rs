@@ -1,5 +1,6 @@
 //! Types: what a type really is, how large it is, where it is defined.
 
+mod beside;
 mod definitions;
 mod descend;
 mod field;
@@ -7,6 +8,7 @@ mod holes;
 mod layout;
 mod members;
 mod names;
+mod pointer;
 mod tree;
 mod walk;
 mod wrappers;
@@ -16,8 +18,10 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+pub(crate) use beside::Side;
 pub use field::{FieldKind, FieldPath};
 pub use layout::{Element, Layout, Member};
+pub use pointer::Pointer;
 pub use tree::{Hole, Part, Role, TypeKind, TypeTree};
 
 use crate::{
@@ -42,6 +46,10 @@ const MOST_KEPT: usize = 4096;
 pub(crate) struct TypeCache {
     definitions: OnceLock<Definitions>,
     members: Mutex<HashMap<Die, Arc<Members>>>,
+    /// Structures and unions of the units that were asked for.
+    structures: Mutex<HashMap<u32, Arc<[u32]>>>,
+    /// Whether only objects of its kind lie beside one of a type, as a unit tells.
+    beside: Mutex<HashMap<(Die, u32, Side), bool>>,
 }
 
 /// What kind of thing a type is once typedefs and qualifiers are taken off.
@@ -179,6 +187,13 @@ impl<'a> View<'a> {
             gimli::DW_TAG_pointer_type
             | gimli::DW_TAG_reference_type
             | gimli::DW_TAG_rvalue_reference_type => Ok(Some(8)),
+            // An offset; of a function its address and what to add to the object's (Itanium C++ ABI, section 2.3).
+            gimli::DW_TAG_ptr_to_member_type => {
+                let target = entry.ty.and_then(|target| self.entry(target).ok());
+                let is_function =
+                    target.is_some_and(|target| target.tag == gimli::DW_TAG_subroutine_type);
+                Ok(Some(if is_function { 16 } else { 8 }))
+            }
             gimli::DW_TAG_enumeration_type => match entry.ty {
                 Some(underlying) => self.size_at(underlying, depth + 1),
                 None => Ok(None),

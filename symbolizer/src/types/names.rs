@@ -1,4 +1,4 @@
-//! Type names as the source says them: `const struct stats *`, `std::atomic<long>`, `[u64; 8]`.
+//! Type names as the source says them: `const struct stats *`, `std::atomic<long>`, `[u64; 8]`, `[]uint8`.
 
 use super::{DEEPEST, Shape};
 use crate::{
@@ -43,6 +43,10 @@ impl<'a> TypeWriter<'_, 'a> {
         let language = self.view.language_of(die);
         let next = depth + 1;
         match entry.tag {
+            // Go names all its types as its source does: `[]uint8`, `map[string]*main.node`.
+            _ if language == Some(Language::Go) && entry.name.is_some() => {
+                join(&own_name(&entry), &inner)
+            }
             // Rust names its pointers: `*mut T`, `&str`.
             gimli::DW_TAG_pointer_type
             | gimli::DW_TAG_reference_type

@@ -17,6 +17,7 @@ const WRAPPERS: &[&str] = &[
     "atomic_flag",
     "__atomic_flag_base",
     "array",
+    "Arc",
     "Atomic",
     "AtomicBool",
     "AtomicI8",
@@ -39,6 +40,7 @@ const WRAPPERS: &[&str] = &[
     "MaybeUninit",
     "NonNull",
     "Pin",
+    "Rc",
     "SyncUnsafeCell",
     "Unique",
     "UnsafeCell",
@@ -59,6 +61,9 @@ const OPAQUE: &[&str] = &[
     "shared_mutex",
     OWNING_POINTER,
 ];
+
+/// What Rust's counted pointers point to: two counts, and the value that the source knows alone.
+const COUNTED: &[&str] = &["ArcInner", "RcBox", "RcInner"];
 
 /// Written as the pointer in it is: `owner->hits`.
 const OWNING_POINTER: &str = "unique_ptr";
@@ -95,6 +100,18 @@ impl View<'_> {
                 .name
                 .is_some_and(|name| listed(&[OWNING_POINTER], name))
         })
+    }
+
+    /// The value behind a counted pointer to the (peeled) type: its path in there, its place and its type.
+    pub(crate) fn counted(&self, ty: Die) -> Option<(String, u64, Die)> {
+        let entry = self.entry(ty).ok()?;
+        if !entry.name.is_some_and(|name| listed(COUNTED, name)) {
+            return None;
+        }
+        let members = self.members(ty).ok()?;
+        let is_value = |member: &&FieldMember| matches!(&*member.label, ".data" | ".value");
+        let value = members.fields.iter().find(is_value)?;
+        Some((value.label.clone(), value.offset(), value.ty))
     }
 
     /// The one member with bytes in it, if the type is a known wrapper. Rust's alignment markers and C++

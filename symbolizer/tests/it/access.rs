@@ -74,6 +74,48 @@ fn pointers_are_named_as_the_source_writes_them() {
 }
 
 #[test]
+fn an_element_at_a_constant_index_has_its_number_and_the_name_that_all_functions_have_for_it() {
+    for compiler in ["cc", "clang"] {
+        for level in ["-O0", "-O2"] {
+            let Some(built) = build(compiler, "access/rows.c", &["-g", level]) else {
+                continue;
+            };
+            let module = built.module();
+            let answers = |function: &str| -> Vec<_> {
+                let (start, size) = built.symbol(function);
+                (start..start + size)
+                    .flat_map(|svma| [Operand::Load, Operand::Store].map(|operand| (svma, operand)))
+                    .filter_map(|(svma, operand)| module.access(svma, operand).ok())
+                    .map(|accessed| {
+                        let object = accessed.everywhere.then_some(accessed.object);
+                        (accessed.expression, object, accessed.concluded)
+                    })
+                    .collect()
+            };
+            let told = |function: &str, expression: &str, object: Option<&str>| {
+                let expected = (expression.to_owned(), object.map(str::to_owned), true);
+                let answers = answers(function);
+                assert!(
+                    answers.contains(&expected),
+                    "{compiler} {level}: {answers:?}"
+                );
+            };
+            told("third", "recs[3].in", Some("recs[3]"));
+            told("fifth", "from[5].out", None);
+            told("before", "middle[-2].in", None);
+            told("nested", "lanes[2].span.last", Some("lanes[2]"));
+            told("varying", "from[4].ends[]", None);
+            told("member", "pool.lanes[6].span.first", Some("pool.lanes[6]"));
+            let by_index = answers("sum");
+            assert!(
+                by_index.iter().all(|(.., concluded)| !concluded),
+                "{by_index:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_has_no_one_type_gets_no_name() {
     for_each_build(|label, built| {
         for (function, mark, reasons) in [

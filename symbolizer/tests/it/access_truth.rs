@@ -18,15 +18,17 @@ const LEVELS: [&str; 4] = ["0", "1", "2", "3"];
 
 /// The source of each compiler.
 const SOURCES: [(&str, &[&str]); 5] = [
-    ("cc", &["lists.c", "aggregates.c", "loops.c", "threads.c"]),
-    (
-        "clang",
-        &["lists.c", "aggregates.c", "loops.c", "threads.c"],
-    ),
+    ("cc", &C),
+    ("clang", &C),
     ("g++", &["objects.cpp"]),
     ("clang++", &["objects.cpp"]),
-    ("rustc", &["owned.rs"]),
+    ("rustc", &["owned.rs", "shared.rs"]),
 ];
+
+/// The crates of Rust's sources, whose names stand before those of their types.
+const CRATES: [&str; 2] = ["owned::", "shared::"];
+
+const C: [&str; 5] = ["lists.c", "aggregates.c", "loops.c", "threads.c", "rows.c"];
 
 /// What the lines of a source may access, by line.
 struct Truth(BTreeMap<u32, Vec<String>>);
@@ -196,7 +198,8 @@ fn is_among(accessed: &Accessed, marks: &[String]) -> bool {
             // Rust's names have their crate in front.
             let plain = full.split_once("::").map_or("", |(_, rest)| rest);
             (!frame || accessed.storage == Storage::Frame)
-                && (matches(mark, &full) || full.starts_with("owned::") && matches(mark, plain))
+                && (matches(mark, &full)
+                    || CRATES.iter().any(|name| full.starts_with(name)) && matches(mark, plain))
         })
     })
 }
@@ -337,6 +340,33 @@ fn every_answer_is_what_the_source_says() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn what_lies_beside_an_object_is_no_element_where_something_larger_may_be_meant() {
+    for (compiler, name, fewest) in [
+        ("cc", "casts.c", 6),
+        ("clang", "casts.c", 6),
+        ("g++", "casts.cpp", 1),
+        ("clang++", "casts.cpp", 1),
+    ] {
+        for level in LEVELS {
+            let flag = format!("-O{level}");
+            let flags = ["-g", &flag, "-std=gnu++17"];
+            let flags = &flags[..if name.ends_with("pp") { 3 } else { 2 }];
+            let Some(built) = build(compiler, &format!("access/{name}"), flags) else {
+                continue;
+            };
+            let tally = judge(&format!("{compiler} {flag}"), &built, name);
+            assert!(tally.wrong.is_empty(), "{}", tally.wrong.join("\n"));
+            // Some have a variable that says it, the others have nothing.
+            let outside = tally.missing.get(&Untraced::OutsideType);
+            assert!(
+                outside.is_some_and(|&count| count >= fewest),
+                "{compiler} {flag}: {tally}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -545,3 +545,25 @@ fn an_array_of_256_elements_has_them_all() {
         );
     }
 }
+
+#[test]
+fn what_the_file_has_without_debug_info_is_not_what_it_has_none_of_at_all() {
+    for flags in [&["-g"][..], &[]] {
+        let built = build("cc", "data.c", flags).unwrap();
+        // Of the start-up code, which distributions do not compile with -g.
+        let (address, _) = built.symbol("completed");
+        let object = built.module().object(address).unwrap();
+        let reason = if flags.is_empty() {
+            Missing::NoDebugInfo
+        } else {
+            Missing::Undescribed
+        };
+        assert_eq!(
+            (object.ty, object.missing),
+            (None, Some(reason)),
+            "{object:?}"
+        );
+        let (start, _) = built.symbol("_start");
+        assert_eq!(built.module().frames(start).missing, Some(reason));
+    }
+}

@@ -21,6 +21,8 @@ mod hostile_files;
 mod lookup;
 mod memory;
 mod minidebug;
+mod pointers;
+mod prototyped;
 mod self_test;
 mod separate;
 mod shelf;

@@ -103,5 +103,6 @@ fn access(turn: u64, random: &mut Random) -> Access {
             repeats: random.skewed(64) as u32,
             ..Measured::default()
         },
+        ..Access::BLANK
     }
 }

@@ -234,6 +234,7 @@ fn access(number: u64, shape: &Shape, random: &mut Random) -> Access {
             phys_addr: NonZeroU64::new(MEMORY + at),
             repeats: 0,
         },
+        ..Access::BLANK
     }
 }
 

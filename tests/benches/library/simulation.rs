@@ -4,7 +4,7 @@
 use std::{hint::black_box, time::Instant};
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Place, SpaceId, Tid},
     analysis::{Hinted, Simulation},
     coherence::{Intent, Lines, Multiprocessor, SystemModel},
 };
@@ -70,7 +70,7 @@ fn accesses(shape: &Shape) -> Vec<Access> {
             basis: Basis::Emulated,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         }
     };
     (0..ACCESSES).map(access).collect()

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::{Batch, Context, ContextKind, Mapping, Tally},
 };
 
@@ -100,7 +100,7 @@ fn take_sample(time_ns: u64, cpu: u32, random: &mut Random, accesses: &mut Vec<A
             },
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         });
     }
 }

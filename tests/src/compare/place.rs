@@ -31,10 +31,13 @@ pub(super) fn is_at_tag(workload: &Workload, tag: &str, got: &Code) -> bool {
     })
 }
 
-/// Whether the code is the function of a just-in-time compiler that told no lines.
+/// Whether the code is the function of a just-in-time compiler, or of a library, that told no lines.
 pub(super) fn is_compiled(got: &Code, function: &str) -> bool {
     let symbol_right = got.symbol.as_deref() == Some(function);
-    symbol_right && got.module.as_deref() == Some("[jit]") && got.places.is_empty()
+    let module = got.module.as_deref().unwrap_or_default();
+    symbol_right
+        && (module == "[jit]" || Path::new(module).extension() == Some("so".as_ref()))
+        && got.places.is_empty()
 }
 
 /// Whether the access is in the program's own module, inside the function. The address may be the file's own, or

@@ -1,6 +1,7 @@
 //! `cohtrace hints`: a hints file in every form, and programs that are edited by it.
 
 mod compiled;
+mod declared;
 mod forms;
 
 use std::{fs, path::Path, process::Command};

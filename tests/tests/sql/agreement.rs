@@ -45,20 +45,14 @@ fn request_log(session: &Path, answers: &Answers) -> usize {
 
 /// The counts of `cohtrace pairs --json`, in which a pair needs three of them to be listed.
 fn swift_pairs(session: &Path, answers: &Answers) -> usize {
-    let pair = |row: &Row| -> PairCounts {
+    let mut by_sql = PairCounts::new();
+    let listed = |row: &Row| row.number("count") >= 3;
+    for row in answers.rows("swift_pairs").into_iter().filter(listed) {
         let ip = |column: &str| hex(&row.text(column)).expect("an address") & 0xfff;
-        (
-            row.text("line"),
-            ip("load_ip"),
-            ip("store_ip"),
-            row.number("global_count"),
-            row.number("count"),
-        )
-    };
-    let rows = answers.rows("swift_pairs");
-    let mut by_sql: Vec<PairCounts> = rows.iter().map(pair).collect();
-    by_sql.retain(|(.., count)| *count >= 3);
-    by_sql.sort();
+        let sums = by_sql.entry((ip("load_ip"), ip("store_ip"))).or_default();
+        sums.0 += row.number("global_count");
+        sums.1 += row.number("count");
+    }
     assert_eq!(by_sql, replayed::reported_pairs(session));
     by_sql.len()
 }
@@ -127,7 +121,13 @@ fn false_sharing(session: &Path, answers: &Answers, replayed: &replayed::Replaye
     }
     let listed = report["insignificant"].as_array().map_or(0, Vec::len);
     if listed < LISTED {
-        assert_eq!(by_sql.len(), reported.len(), "{by_sql:#?}\n{reported:#?}");
+        let told = replayed::lines_of_several(&report);
+        let missing = |key: &&String| !reported.contains_key(*key) && !told.contains(*key);
+        assert_eq!(
+            by_sql.keys().find(missing),
+            None,
+            "{reported:#?}\n{told:#?}"
+        );
     }
     for judgement in &replayed.judgements {
         let key = judgement.key.to_string();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Tid},
     event::{Batch, Breadth, Context, ContextKind, Mapping, Tally, WatchedWord, Window, WindowEnd},
     session::{Meta, SessionWriter, WriterOptions},
 };
@@ -20,7 +20,10 @@ const SAME_TIME: u64 = 54;
 const SHARED_10: u64 = 0x7000_0000;
 /// The same bytes in process 20.
 const SHARED_20: u64 = 0x9000_1000;
+const SHARED_10_LINE: u64 = SHARED_10 + 0x1000;
 const HEAP: u64 = 0x5000_0000;
+const HEAP_2: u64 = HEAP + 0x100;
+const HEAP_END: u64 = HEAP + 0x1000;
 const KERNEL: u64 = 0xffff_8880_0010_0000;
 
 /// Numbers without pattern, always the same (Marsaglia's xorshift, 64 bits).
@@ -35,12 +38,19 @@ impl Numbers {
     }
 }
 
-/// One access of the thread, whose process is its number down to a multiple of ten, on the CPU of its last digit.
+/// One access of the thread, whose process is its number down to a multiple of ten, on the CPU of its last digit. Each line
+/// has code of its own: a report puts lines together that nothing but their code tells of, and a query does not.
 fn access(time_ns: u64, tid: u32, addr: u64, size: u16, op: Op, basis: Basis) -> Access {
+    let code = match addr / 64 * 64 {
+        SHARED_10_LINE | SHARED_20 => 0,
+        HEAP..HEAP_2 => 0x400,
+        HEAP_2..HEAP_END => 0x800,
+        _ => 0xc00,
+    };
     Access {
         time_ns,
         addr,
-        ip: 0x40_1000 + u64::from(size) * 0x40 + addr % 64 * 4 + op as u64,
+        ip: 0x40_0000 + code + u64::from(size) * 0x40 + addr % 64 * 4 + op as u64,
         cost_ns: if basis == Basis::Stalled {
             1_000_000
         } else {
@@ -54,7 +64,7 @@ fn access(time_ns: u64, tid: u32, addr: u64, size: u16, op: Op, basis: Basis) ->
         basis,
         locked: op == Op::Rmw,
         kernel: addr >= KERNEL,
-        measured: Measured::default(),
+        ..Access::BLANK
     }
 }
 
@@ -122,13 +132,7 @@ fn context(slice: u64, inode: Option<u64>) -> Vec<Context> {
         ],
         12 => vec![exec(at, 30)],
         // From here on, this page of process 10 is nobody else's.
-        20 => vec![map(
-            at + SAME_TIME * MS,
-            10,
-            SHARED_10 + 0x1000,
-            0x1000,
-            None,
-        )],
+        20 => vec![map(at + SAME_TIME * MS, 10, SHARED_10_LINE, 0x1000, None)],
         25 => vec![fork(at, 20, 40)],
         _ => Vec::new(),
     }
@@ -151,7 +155,7 @@ fn samples(slice: u64, numbers: &mut Numbers) -> Vec<Access> {
         let word = numbers.next(2) * 8;
         match n % 6 {
             // The same line of the file, through two addresses: each stores its own word.
-            0 => add(11, SHARED_10 + 0x1000, 8, Op::Rmw, Basis::Stalled),
+            0 => add(11, SHARED_10_LINE, 8, Op::Rmw, Basis::Stalled),
             1 => add(21, SHARED_20 + 8, 8, Op::Rmw, Basis::Stalled),
             // A counter of two threads, beside a word of one.
             2 => {
@@ -200,7 +204,7 @@ fn windows(slice: u64, numbers: &mut Numbers) -> (Vec<Access>, Vec<Window>) {
             len: 8,
         };
         let (words, everyone) = if shared {
-            let words = vec![word(10, SHARED_10 + 0x1000), word(20, SHARED_20 + 8)];
+            let words = vec![word(10, SHARED_10_LINE), word(20, SHARED_20 + 8)];
             (words, number.is_multiple_of(2))
         } else {
             (vec![word(10, HEAP + 0x40), word(10, HEAP + 0x48)], false)
@@ -217,10 +221,10 @@ fn windows(slice: u64, numbers: &mut Numbers) -> (Vec<Access>, Vec<Window>) {
                 _ => Op::Rmw,
             };
             let (tid, addr) = match numbers.next(if shared { 6 } else { 7 }) {
-                0..3 if shared => (11, SHARED_10 + 0x1000),
+                0..3 if shared => (11, SHARED_10_LINE),
                 3..5 if shared => (21, SHARED_20 + 8),
                 // Its memory is another one at times: no access to the watched line.
-                5 if shared => (30, SHARED_10 + 0x1000),
+                5 if shared => (30, SHARED_10_LINE),
                 0 => (13, HEAP + 0x40 + numbers.next(2) * 8),
                 1 => (14, HEAP + 0x44),
                 // A stray, and one that reaches into the line from before.
@@ -230,6 +234,10 @@ fn windows(slice: u64, numbers: &mut Numbers) -> (Vec<Access>, Vec<Window>) {
             };
             let size = if addr.is_multiple_of(8) { 8 } else { 12 };
             let mut trapped = access(time_ns, tid, addr, size, op, Basis::Trapped);
+            // Some overwrote their own address.
+            if addr % 8 == 0 && numbers.next(6) == 0 {
+                (trapped.size, trapped.within) = (4, 8);
+            }
             // A thread that moves takes its line along or not: the protocol is of CPUs.
             trapped.cpu = Cpu((tid + u32::from(numbers.next(5) == 0)) % 10);
             trapped

@@ -45,15 +45,26 @@ pub struct ReportedLine {
     pub private_bytes: u64,
 }
 
-/// Findings and insignificant lines of the report by key, those with a sampled store.
+/// Findings and insignificant lines of the report by key, those with a sampled store. Of several lines that are one thing,
+/// the report has the sums and a query the lines: they are left out.
 pub fn reported_lines(report: &Value) -> BTreeMap<String, ReportedLine> {
     let lists = ["findings", "insignificant"].map(|list| report[list].as_array().expect("a list"));
-    let findings = lists.into_iter().flatten();
+    let alone = |finding: &&Value| finding["lines"].is_null();
+    let findings = lists.into_iter().flatten().filter(alone);
     let lines = findings.map(|finding| {
         let key = finding["line"]["key"].as_str().expect("a key").to_owned();
         (key, reported_line(finding))
     });
     lines.filter(|(_, line)| line.stores > 0).collect()
+}
+
+/// The lines of findings that are of several.
+pub fn lines_of_several(report: &Value) -> BTreeSet<String> {
+    let lists = ["findings", "insignificant"].map(|list| report[list].as_array().expect("a list"));
+    let lines = lists.into_iter().flatten();
+    let worst = lines.filter_map(|finding| finding["lines"]["worst"].as_array());
+    let keys = worst.flatten().map(|line| line["key"].as_str());
+    keys.map(|key| key.expect("a key").to_owned()).collect()
 }
 
 fn reported_line(finding: &Value) -> ReportedLine {
@@ -73,7 +84,13 @@ fn reported_line(finding: &Value) -> ReportedLine {
         let tids = row["threads"].as_array().expect("threads").iter();
         let tids: BTreeSet<u64> = tids.map(|thread| number(&thread["tid"])).collect();
         let first = number(&row["offset"]);
-        for byte in first..first + number(&row["size"]) {
+        // Which bytes it is of is not known.
+        let known = if row["within"].is_null() {
+            number(&row["size"])
+        } else {
+            0
+        };
+        for byte in first..first + known {
             touched.entry(byte).or_default().extend(&tids);
             stored.extend(stores.then_some(byte));
         }
@@ -86,26 +103,22 @@ fn reported_line(finding: &Value) -> ReportedLine {
     line
 }
 
-/// A pair as compared: line, load and store by where they are in their page (the same in file and memory), counts.
-pub type PairCounts = (String, u64, u64, u64, u64);
+/// Pairs as compared, on all lines: load and store by where they are in their page (the same in file and memory), and their
+/// counts.
+pub type PairCounts = BTreeMap<(u64, u64), (u64, u64)>;
 
-/// The pairs of `cohtrace pairs --json`, sorted.
-pub fn reported_pairs(session: &Path) -> Vec<PairCounts> {
+/// The pairs of `cohtrace pairs --json`, which tells of one pair on several lines once.
+pub fn reported_pairs(session: &Path) -> PairCounts {
     let json = json(&["pairs", "--json"], session);
-    let pairs = json["pairs"].as_array().expect("a list");
-    let pair = |pair: &Value| {
+    let mut pairs = PairCounts::new();
+    for pair in json["pairs"].as_array().expect("a list") {
         let ip = |side: &str| hex(pair[side]["code"]["ip"].as_str()?);
+        let ip = |side| ip(side).expect("an address") & 0xfff;
         let count = |name: &str| pair[name].as_u64().expect("a number");
-        (
-            pair["line"]["key"].as_str().expect("a key").to_owned(),
-            ip("load").expect("an address") & 0xfff,
-            ip("store").expect("an address") & 0xfff,
-            count("global_count"),
-            count("count"),
-        )
-    };
-    let mut pairs: Vec<PairCounts> = pairs.iter().map(pair).collect();
-    pairs.sort();
+        let sums = pairs.entry((ip("load"), ip("store"))).or_default();
+        sums.0 += count("global_count");
+        sums.1 += count("count");
+    }
     pairs
 }
 

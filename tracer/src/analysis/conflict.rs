@@ -1,10 +1,12 @@
-//! Who is in whose way, byte by byte: the arithmetic behind false and true sharing.
-//!
-//! Two accesses of different threads conflict when at least one stores; truly when they share a byte,
-//! falsely when they do not. Both kinds may hold for one access.
+//! Who is in whose way, byte by byte, where the order of accesses is not known: the kinds of hand-offs that a random order
+//! would have.
 
 use rustc_hash::FxHashMap;
 
+use super::{
+    Group,
+    lives::{Kinds, Life, Sums},
+};
 use crate::access::{ByteSet, LineSize, Tid};
 
 /// Footprints told apart; the rarest are left out beyond it. 128 of them hold 99 % of any real line,
@@ -21,15 +23,6 @@ pub(super) struct Touch {
     pub(super) accesses: u64,
 }
 
-/// How the conflicting accesses of a window conflict.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Conflicts {
-    /// Share of them, 0..=1, that would still be handed off if every field had a line of its own.
-    pub(super) true_share: f64,
-    /// Share of their conflicting partners, 0..=1, that touch other bytes only.
-    pub(super) false_share: f64,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Footprint {
     offset: u8,
@@ -37,92 +30,54 @@ struct Footprint {
     stores: bool,
 }
 
-/// For one access: the accesses of others that it conflicts with, and the own thread's ones.
-#[derive(Clone, Copy, Default)]
-struct Around {
-    /// Conflicting, on common bytes.
-    same_bytes: f64,
-    /// Conflicting, on other bytes only.
-    other_bytes: f64,
-    /// Any, on common bytes.
-    overlapping: f64,
-    /// Any.
-    all: f64,
-}
-
-impl Around {
-    fn add(&mut self, conflict: bool, overlap: bool, accesses: f64) {
-        self.all += accesses;
-        if overlap {
-            self.overlapping += accesses;
-        }
-        if conflict && overlap {
-            self.same_bytes += accesses;
-        } else if conflict {
-            self.other_bytes += accesses;
-        }
-    }
-}
-
-/// Judges the touches of one window; `None` when none conflict.
+/// Judges some touches of a line; `None` when no thread touches what another stored to. `groups` are bytes that belong
+/// together, as in [`Lives`](super::Lives).
 ///
-/// In a random order, an access of thread t is a hand-off when the newest relevant access before it is
-/// a conflicting one of another thread rather than one of t itself:
+/// In a random order, an access of thread t is a hand-off from a store s of another thread when s is the newest among
+/// the other threads' stores and t's own accesses before it:
 ///
 /// ```text
-///   on the line as it is        h0 = (T + F) / (T + F + own)
-///   with each field on its own  h1 = T / (T + own on the same bytes)
+///   accesses of s / (own accesses + other threads' stores)
 /// ```
 ///
-/// with T and F the conflicting accesses of others on the same and on other bytes. An access is true
-/// by h1 / h0 and false by F / (T + F). The two need not add up to 1: a lock and its data, both
-/// stored by all threads in turn, are truly shared (each would travel on its own as well) and
-/// conflict with one another's bytes all the same.
-///
-/// Totals over all threads less the thread's own part keep 500 threads cheap:
-/// footprints² + Σ (footprints of a thread)².
-pub(super) fn conflicts(touches: &[Touch], line_size: LineSize) -> Option<Conflicts> {
+/// Totals over all threads less the thread's own part keep 500 threads cheap: footprints for each thread's footprint.
+pub(super) fn conflicts(touches: &[Touch], groups: &[Group], line_size: LineSize) -> Option<Kinds> {
     let (footprints, by_thread) = tabulate(touches);
-    let relation = |f: usize, g: usize| {
-        let (a, b) = (&footprints[f], &footprints[g]);
-        let conflict = a.footprint.stores || b.footprint.stores;
-        (conflict, bytes(a, line_size).overlaps(bytes(b, line_size)))
-    };
-    let everyone: Vec<Around> = (0..footprints.len())
-        .map(|f| {
-            let mut around = Around::default();
-            for (g, other) in footprints.iter().enumerate() {
-                let (conflict, overlap) = relation(f, g);
-                around.add(conflict, overlap, other.accesses);
-            }
-            around
-        })
-        .collect();
-    let (mut sum, mut by_true, mut by_false) = (0.0, 0.0, 0.0);
+    let bytes: Vec<u128> = footprints.iter().map(|f| bytes(f, line_size).0).collect();
+    let mut sums = Sums::default();
     for own in &by_thread {
+        let mut others: Vec<f64> = (footprints.iter())
+            .map(|counted| {
+                if counted.footprint.stores {
+                    counted.accesses
+                } else {
+                    0.0
+                }
+            })
+            .collect();
+        let mut all = others.iter().sum::<f64>();
         for &(f, accesses) in own {
-            let mut mine = Around::default();
-            for &(g, others) in own {
-                let (conflict, overlap) = relation(f, g);
-                mine.add(conflict, overlap, others);
+            if footprints[f].footprint.stores {
+                others[f] -= accesses;
+            } else {
+                all += accesses;
             }
-            let same_bytes = everyone[f].same_bytes - mine.same_bytes;
-            let other_bytes = everyone[f].other_bytes - mine.other_bytes;
-            let conflicting = same_bytes + other_bytes;
-            if conflicting <= 0.0 {
-                continue;
+        }
+        for &(f, accesses) in own {
+            for (s, stores) in others
+                .iter()
+                .enumerate()
+                .filter(|(_, stores)| **stores > 0.0)
+            {
+                let life = Life {
+                    touched: bytes[f],
+                    new: bytes[s],
+                };
+                sums.add(life, groups, accesses * stores / all);
             }
-            let as_it_is = conflicting / (conflicting + mine.all);
-            let apart = same_bytes / (same_bytes + mine.overlapping);
-            sum += accesses;
-            by_true += accesses * (apart / as_it_is).min(1.0);
-            by_false += accesses * (other_bytes / conflicting);
         }
     }
-    (sum > 0.0).then(|| Conflicts {
-        true_share: by_true / sum,
-        false_share: by_false / sum,
-    })
+    sums.kinds()
 }
 
 struct Counted {
@@ -205,12 +160,22 @@ mod tests {
         }
     }
 
-    fn check(touches: &[Touch], true_share: f64, false_share: f64) {
-        let found = conflicts(touches, LineSize::B64).unwrap();
+    fn of(touches: &[Touch], stored: &[ByteSet]) -> Kinds {
+        let group = |bytes: &ByteSet| Group {
+            bytes: *bytes,
+            writers: vec![Tid(1)],
+            readers: Vec::new(),
+        };
+        let groups: Vec<Group> = stored.iter().map(group).collect();
+        conflicts(touches, &groups, LineSize::B64).unwrap()
+    }
+
+    fn check(touches: &[Touch], truly: f64, falsely: f64) {
+        let found = of(touches, &[]);
         let near = |a: f64, b: f64| (a - b).abs() < 0.005;
         assert!(
-            near(found.true_share, true_share) && near(found.false_share, false_share),
-            "{found:?} is not ({true_share}, {false_share})"
+            near(found.truly, truly) && near(found.falsely, falsely),
+            "{found:?} is not ({truly}, {falsely})"
         );
     }
 
@@ -224,22 +189,20 @@ mod tests {
 
     #[test]
     fn loads_and_single_threads_do_not_conflict() {
-        assert_eq!(
-            conflicts(&[load(1, 0, 9), load(2, 0, 9)], LineSize::B64),
-            None
-        );
-        assert_eq!(
-            conflicts(&[store(1, 0, 9), load(1, 8, 9)], LineSize::B64),
-            None
-        );
-        assert_eq!(conflicts(&[], LineSize::B64), None);
+        let none = |touches: &[Touch]| assert_eq!(conflicts(touches, &[], LineSize::B64), None);
+        none(&[load(1, 0, 9), load(2, 0, 9)]);
+        none(&[store(1, 0, 9), load(1, 8, 9)]);
+        none(&[]);
     }
 
     #[test]
-    fn a_lock_and_its_data_used_by_all_are_both() {
+    fn a_lock_and_its_data_used_by_all_are_one_thing_where_they_are_one_group() {
         let both = |tid| [store(tid, 0, 40), store(tid, 8, 20)];
-        // Apart, each would still travel: all of it is true; 4 in 9 partners are on other bytes.
-        check(&[both(1), both(2)].concat(), 1.0, 4.0 / 9.0);
+        let touches = [both(1), both(2)].concat();
+        let together = of(&touches, &[ByteSet(0xffff)]);
+        assert_eq!((together.truly, together.falsely), (1.0, 0.0));
+        // 4 in 9 partners are on other bytes.
+        check(&touches, 5.0 / 9.0, 4.0 / 9.0);
     }
 
     #[test]
@@ -250,17 +213,17 @@ mod tests {
             store(3, 8, 50),
             store(4, 8, 50),
         ];
-        // h0 = 3/4, h1 = 1/2; two of three partners are on the other lock.
-        check(&touches, 2.0 / 3.0, 2.0 / 3.0);
+        // Two of three partners are on the other lock.
+        check(&touches, 1.0 / 3.0, 2.0 / 3.0);
     }
 
     #[test]
     fn a_fought_over_lock_stays_visible_beside_many_others() {
         let mut touches = vec![store(1, 0, 50), store(2, 0, 50)];
         touches.extend((3..9).map(|tid| store(tid, (tid - 2) as u8 * 8, 50)));
-        let found = conflicts(&touches, LineSize::B64).unwrap();
-        assert!(found.true_share > 0.1, "{found:?}");
-        assert!(found.false_share > 0.8, "{found:?}");
+        let found = of(&touches, &[]);
+        assert!(found.truly > 0.02, "{found:?}");
+        assert!(found.falsely > 0.8, "{found:?}");
     }
 
     #[test]
@@ -271,8 +234,8 @@ mod tests {
             load(3, 0, 5),
             load(3, 8, 5),
         ];
-        let found = conflicts(&touches, LineSize::B64).unwrap();
-        assert!(found.true_share < 0.05, "{found:?}");
+        let found = of(&touches, &[]);
+        assert!(found.truly < 0.05, "{found:?}");
     }
 
     #[test]
@@ -281,8 +244,11 @@ mod tests {
             size: 32,
             ..load(2, 0, 50)
         };
-        check(&[store(1, 24, 50), wide], 1.0, 0.0);
-        check(&[store(1, 32, 50), wide], 0.0, 1.0);
+        let groups = [ByteSet(0xffff_ffff), ByteSet(0xff << 32)];
+        let found = of(&[store(1, 24, 50), wide], &groups);
+        assert_eq!((found.truly, found.falsely), (1.0, 0.0));
+        let found = of(&[store(1, 32, 50), wide], &groups);
+        assert_eq!((found.truly, found.falsely), (0.0, 1.0));
     }
 
     #[test]
@@ -298,6 +264,6 @@ mod tests {
         let (footprints, by_thread) = tabulate(&touches);
         assert_eq!(footprints.len(), MAX_FOOTPRINTS);
         assert_eq!(by_thread.len(), 4);
-        assert!(conflicts(&touches, LineSize::B64).unwrap().false_share > 0.9);
+        assert!(of(&touches, &[]).falsely > 0.9);
     }
 }

@@ -1,6 +1,6 @@
 //! Accesses of an emulator for tests.
 
-use crate::access::{Access, Basis, Cpu, Measured, Op, Pid, Tid};
+use crate::access::{Access, Basis, Cpu, Op, Pid, Tid};
 
 /// Eight bytes, by the thread of process 1 that is the processor of that number.
 pub(crate) fn emulated(processor: u32, ip: u64, op: Op, addr: u64) -> Access {
@@ -17,6 +17,6 @@ pub(crate) fn emulated(processor: u32, ip: u64, op: Op, addr: u64) -> Access {
         basis: Basis::Emulated,
         locked: false,
         kernel: false,
-        measured: Measured::default(),
+        ..Access::BLANK
     }
 }

@@ -1,5 +1,5 @@
-//! Which byte ranges of a line belong together, by who stores and touches them: the base of layout
-//! advice. Bytes in different groups should not be on one line; bytes of one group may.
+//! Which byte ranges of a line belong together, by who stores and touches them: what tells the kind of its sharing, and
+//! the base of layout advice. Bytes in different groups should not be on one line; bytes of one group may.
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
@@ -21,6 +21,18 @@ const FIELD_SHARE: f64 = 0.01;
 /// them lies sampling noise.
 const SAME_THREADS: f64 = 0.4;
 
+/// A field of one thread, of which others have at most this part of the accesses, and one that others use in at least
+/// [`SHARED`] of them are two things, although their main user is the same: a counter of its own beside a position that
+/// it publishes.
+const PRIVATE: f64 = 0.05;
+
+/// See [`PRIVATE`]. Between the two lies sampling noise.
+const SHARED: f64 = 0.15;
+
+/// A thread with less than this part of the accesses of the busiest one is not named among the users of a group: who
+/// initialises memory, or looks at it once, does not fight for it.
+const RARE_USER: f64 = 0.02;
+
 /// A stored and a never stored field stay together while a store of the one meets an access of another
 /// thread to the other in at most this share of their pairs.
 const CONFLICT_TOLERATED: f64 = 0.1;
@@ -30,13 +42,18 @@ const CONFLICT_TOLERATED: f64 = 0.1;
 pub struct Group {
     /// The bytes that were touched.
     pub bytes: ByteSet,
-    /// Threads that store to any of them, ascending.
+    /// Threads that store to any of them, ascending; not those that hardly ever do.
     pub writers: Vec<Tid>,
-    /// Threads that only read them, ascending.
+    /// Others that read them, ascending; not those that hardly ever do.
     pub readers: Vec<Tid>,
 }
 
 impl Group {
+    /// Whether some thread stores to it.
+    pub fn is_stored(&self) -> bool {
+        !self.writers.is_empty()
+    }
+
     /// The bytes as ranges of offsets in the line, ascending.
     pub fn ranges(&self) -> Vec<Range<u8>> {
         ranges(self.bytes)
@@ -55,7 +72,9 @@ fn ranges(bytes: ByteSet) -> Vec<Range<u8>> {
 /// Groups the bytes of a line by its sites, ordered by first byte. One group: nothing to move apart.
 pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
     let weighed = weighed(sites);
-    let touching: Vec<&SiteCounts> = weighed.iter().filter(|s| s.site.op.touches()).collect();
+    // Accesses whose bytes are not known neither join fields nor part them.
+    let placed = |s: &&SiteCounts| s.site.op.touches() && s.site.within == 0;
+    let touching: Vec<&SiteCounts> = weighed.iter().filter(placed).collect();
     let total: f64 = touching.iter().map(|s| s.accesses() as f64).sum();
     let mut fields: Vec<Usage> = field_bytes(&touching, line_size)
         .into_iter()
@@ -66,9 +85,18 @@ pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
     fields.sort_by(|a, b| {
         (b.accesses().total_cmp(&a.accesses())).then_with(|| a.bytes.0.cmp(&b.bytes.0))
     });
+    // What is only read comes last, and of it first what fits to nothing that is stored to: it founds the group that the
+    // rest of it would rather join.
+    let (stored, read): (Vec<Usage>, Vec<Usage>) =
+        (fields.into_iter()).partition(|field| !field.stores.is_empty());
+    let fits = |field: &Usage| stored.iter().any(|group| group.may_hold(field));
+    let (homeless, fitting): (Vec<Usage>, Vec<Usage>) = read.into_iter().partition(|f| !fits(f));
     let mut merged: Vec<Usage> = Vec::new();
-    for field in fields {
-        match merged.iter_mut().find(|group| group.may_hold(&field)) {
+    for field in stored.into_iter().chain(homeless).chain(fitting) {
+        let fit = |group: &Usage| group.conflict_with(&field);
+        let holds = merged.iter_mut().filter(|group| group.may_hold(&field));
+        // What is only read stays with what is only read, where there is such a group, and is nobody's in particular.
+        match holds.min_by(|a, b| fit(a).total_cmp(&fit(b))) {
             Some(group) => group.add(&field),
             None => merged.push(field),
         }
@@ -167,14 +195,24 @@ impl Usage {
     }
 
     fn may_hold(&self, field: &Usage) -> bool {
+        if self.stores.is_empty() || field.stores.is_empty() {
+            return self.conflict_with(field) <= CONFLICT_TOLERATED;
+        }
+        let others = [by_others(&self.touches), by_others(&field.touches)];
+        let one_is_private =
+            others[0].min(others[1]) <= PRIVATE && others[0].max(others[1]) >= SHARED;
+        !one_is_private
+            && overlap(&self.touches, &field.touches) >= SAME_THREADS
+            && overlap(&self.stores, &field.stores) >= SAME_THREADS
+    }
+
+    /// Part of the pairs of a store of one and an access to the other, 0..=1, that are of different threads; of two
+    /// that are both stored to, or both not, none.
+    fn conflict_with(&self, field: &Usage) -> f64 {
         match (self.stores.is_empty(), field.stores.is_empty()) {
-            (true, true) => true,
-            (false, false) => {
-                overlap(&self.touches, &field.touches) >= SAME_THREADS
-                    && overlap(&self.stores, &field.stores) >= SAME_THREADS
-            }
-            (false, true) => crossing(&self.stores, &field.touches) <= CONFLICT_TOLERATED,
-            (true, false) => crossing(&field.stores, &self.touches) <= CONFLICT_TOLERATED,
+            (true, true) | (false, false) => 0.0,
+            (false, true) => crossing(&self.stores, &field.touches),
+            (true, false) => crossing(&field.stores, &self.touches),
         }
     }
 
@@ -192,17 +230,37 @@ impl Usage {
     }
 
     fn into_group(self) -> Group {
-        let only_reads = |tid: &Tid| !self.stores.contains_key(tid);
+        let writers = frequent(&self.stores, most(&self.stores));
+        let only_reads = |tid: &Tid| !writers.contains(tid);
+        let users = frequent(&self.touches, most(&self.touches));
         Group {
             bytes: self.bytes,
-            readers: self.touches.keys().copied().filter(only_reads).collect(),
-            writers: self.stores.into_keys().collect(),
+            readers: users.into_iter().filter(only_reads).collect(),
+            writers,
         }
     }
 }
 
 fn sum(of: &BTreeMap<Tid, f64>) -> f64 {
     of.values().sum()
+}
+
+fn most(of: &BTreeMap<Tid, f64>) -> f64 {
+    of.values().copied().fold(0.0, f64::max)
+}
+
+/// Part by all threads but the busiest, 0..=1.
+fn by_others(of: &BTreeMap<Tid, f64>) -> f64 {
+    1.0 - most(of) / sum(of)
+}
+
+/// Threads that are not rare beside the busiest one, ascending.
+fn frequent(of: &BTreeMap<Tid, f64>, most: f64) -> Vec<Tid> {
+    let often = |n: &f64| *n >= most * RARE_USER;
+    of.iter()
+        .filter(|(_, n)| often(n))
+        .map(|(tid, _)| *tid)
+        .collect()
 }
 
 /// How alike two distributions over threads are, 0..=1.
@@ -301,7 +359,40 @@ mod tests {
             site(9, 0, 32, Op::Store, 2),
             site(9, 0, 16, Op::Load, 30),
         ];
-        check(&sites, &["[0..8] w [1, 9] r []", "[8..16] w [2, 9] r []"]);
+        check(&sites, &["[0..8] w [1] r [9]", "[8..16] w [2] r [9]"]);
+    }
+
+    #[test]
+    fn a_counter_of_ones_own_and_a_position_for_others_are_two_things() {
+        let sites = [
+            site(1, 0, 8, Op::Rmw, 500),
+            site(1, 8, 8, Op::Store, 500),
+            site(2, 8, 8, Op::Load, 500),
+        ];
+        check(&sites, &["[0..8] w [1] r []", "[8..16] w [1] r [2]"]);
+        // Who uses both has one thing, and so have two that use both.
+        let own = [site(1, 0, 8, Op::Rmw, 500), site(1, 8, 8, Op::Store, 500)];
+        check(&own, &["[0..16] w [1] r []"]);
+        let both = |tid| {
+            [
+                site(tid, 0, 8, Op::Rmw, 500),
+                site(tid, 8, 8, Op::Store, 300),
+            ]
+        };
+        check(&[both(1), both(2)].concat(), &["[0..16] w [1, 2] r []"]);
+    }
+
+    #[test]
+    fn what_is_only_read_stays_with_what_is_only_read() {
+        let sites = [
+            site(1, 8, 8, Op::Store, 500),
+            site(1, 16, 8, Op::Load, 500),
+            site(2, 16, 8, Op::Load, 20),
+            site(1, 24, 8, Op::Load, 200),
+            site(2, 24, 8, Op::Load, 200),
+        ];
+        // Its main user has a group that it would fit into, too.
+        check(&sites, &["[8..16] w [1] r []", "[16..32] w [] r [1, 2]"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Hand-offs of a window, and which of them carried a value that the taker used.
+//! The lives of a line's copies in an order of accesses, and which bytes each was for.
 //!
 //! A copy of the line lives in a CPU's cache from the miss that brought it to the store of another CPU that
 //! takes it away:
@@ -11,55 +11,23 @@
 //! The miss is *essential* when, during the life of the copy, its CPU touches a byte that another stored since
 //! the last essential miss; otherwise only the line moved, and no value that anyone wanted (Dubois,
 //! Skeppstedt, Ricciulli, Ramamurthy, Stenström, "The Detection and Elimination of Useless Misses in
-//! Multiprocessors", ISCA 1993). Essential hand-offs are true sharing, useless ones false sharing. To judge by
+//! Multiprocessors", ISCA 1993). To judge by
 //! the missing access alone (Torrellas, Lam, Hennessy, "False Sharing and Spatial Locality in Multiprocessor
 //! Caches", IEEE Transactions on Computers 43(6), 1994) would call the hand-off of a lock's data false that
 //! is followed by the release of the lock.
 //!
-//! Ours: bytes instead of words; a store is a touch as well, since padding does not part two writers of one
+//! What we keep of a life is what was touched in it and what was new ([`Life`]), so that it can be judged by groups of
+//! bytes as well, when these are known. Ours, besides: bytes instead of words; a store is a touch as well, since padding does not part two writers of one
 //! byte; a value is another's when another *thread* stored it, so that a thread that moves to another CPU hands
 //! nothing to itself; and the first miss of a CPU in a window counts when another thread has stored
 //! before it in the window, and not otherwise, as nobody knows what was before the window.
 
-use super::window_order::Step;
-use crate::{
-    access::{Cpu, LineSize, Tid},
-    analysis::small_map::SmallMap,
+use super::{
+    lives::{Life, Lives},
+    small_map::SmallMap,
+    window_order::Step,
 };
-
-/// Misses by which a line came to a CPU after another thread, on another CPU, had stored to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HandOffs {
-    /// Those that brought a value which the taker used.
-    pub truly: u64,
-    /// Those that brought nothing the taker used before it lost the line again.
-    pub falsely: u64,
-    /// Those whose copy was still held at the window's end, without a use until then: either kind.
-    pub undecided: u64,
-}
-
-impl HandOffs {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.truly + self.falsely + self.undecided
-    }
-
-    /// Those of a known kind.
-    pub fn decided(&self) -> u64 {
-        self.truly + self.falsely
-    }
-
-    /// Part of the decided ones that are true, 0..=1; `None` when none is decided.
-    pub fn true_share(&self) -> Option<f64> {
-        (self.decided() > 0).then(|| self.truly as f64 / self.decided() as f64)
-    }
-
-    pub(super) fn add(&mut self, other: HandOffs) {
-        self.truly += other.truly;
-        self.falsely += other.falsely;
-        self.undecided += other.undecided;
-    }
-}
+use crate::access::{ByteSet, Cpu, Tid};
 
 /// The threads that stored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,18 +56,32 @@ impl Storers {
     }
 }
 
-/// A copy in a cache.
-#[derive(Clone, Copy, Debug, Default)]
-struct Life {
+/// A copy in a cache, as the thread has it that uses it.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
     handed_off: bool,
-    essential: bool,
+    tid: Tid,
+    life: Life,
+}
+
+impl Copied {
+    /// One that was there already.
+    fn at_hand(tid: Tid) -> Copied {
+        Copied {
+            handed_off: false,
+            tid,
+            life: Life::default(),
+        }
+    }
 }
 
 /// What one CPU has and has missed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cache {
     seen: bool,
-    life: Option<Life>,
+    copy: Option<Copied>,
+    /// Bytes that others stored since this CPU lost its copy.
+    missed: u128,
     /// Bytes that others stored and this CPU has not touched since its last essential miss.
     unseen: u128,
     /// Others that stored since this CPU lost its copy.
@@ -127,8 +109,8 @@ pub(super) struct Lifetimes {
     /// What a CPU that has not been here yet has missed: everything.
     stored: u128,
     storers: Storers,
-    /// Of lives that are over.
-    over: HandOffs,
+    /// That are over.
+    lives: Lives,
     /// Stores of these bytes by this thread there change nothing, as long as no other CPU comes.
     settled: Option<(Cpu, Tid, u128)>,
 }
@@ -137,19 +119,12 @@ pub(super) struct Lifetimes {
 const MOST_STORERS: usize = 16;
 
 impl Lifetimes {
-    /// A line that one thread on one CPU had to itself so far, and these bytes of which it stored.
-    pub(super) fn after(cpu: Cpu, tid: Tid, stored: u128) -> Lifetimes {
+    /// A line that one thread on one CPU had to itself so far. What it stored is news to nobody: it set the line up.
+    pub(super) fn after(cpu: Cpu, tid: Tid) -> Lifetimes {
         let mut lifetimes = Lifetimes::default();
         if let Some(cache) = lifetimes.caches.slot(cpu, usize::MAX) {
             cache.seen = true;
-            cache.life = Some(Life::default());
-        }
-        if stored != 0 {
-            lifetimes.stored = stored;
-            lifetimes.storers.add(tid);
-            if let Some(newest) = lifetimes.newest.slot(tid, usize::MAX) {
-                *newest = stored;
-            }
+            cache.copy = Some(Copied::at_hand(tid));
         }
         lifetimes
     }
@@ -173,31 +148,45 @@ impl Lifetimes {
         if !cache.seen {
             *cache = Cache {
                 seen: true,
-                life: None,
+                copy: None,
+                missed: stored,
                 unseen: stored,
                 storers,
             };
         }
+        // A thread that comes from another CPU brings nothing new to itself.
+        let own = (self.newest.iter()).find(|(by, _)| *by == tid);
+        let anothers = !own.map_or(0, |(_, newest)| *newest);
         let mut handed_off = false;
         if next.missed {
             handed_off = cache.storers.include_another_than(tid);
             // One that no store ended: a fetch for ownership took the copy.
-            let before = cache.life.replace(Life {
+            let before = cache.copy.replace(Copied {
                 handed_off,
-                essential: false,
+                tid,
+                life: Life {
+                    touched: 0,
+                    new: cache.missed & anothers,
+                },
             });
-            self.over.end(before);
+            end(&mut self.lives, before);
+            cache.missed = 0;
             cache.storers = Storers::Nobody;
         }
-        let unseen = cache.unseen & bytes;
-        let anothers = |(by, newest): &(Tid, u128)| *by != tid && newest & unseen != 0;
-        if unseen != 0 && self.newest.iter().any(anothers) {
-            cache.unseen = 0;
-            if let Some(life) = &mut cache.life {
-                life.essential = true;
+        let news = cache.unseen & bytes & anothers;
+        if let Some(copy) = &mut cache.copy {
+            if copy.tid != tid {
+                // What was new to the one is not to the other, for which the line did not come.
+                end(&mut self.lives, Some(*copy));
+                *copy = Copied::at_hand(tid);
             }
-        } else {
+            copy.life.touched |= bytes;
+            copy.life.new |= news;
+        }
+        if news == 0 {
             cache.unseen &= !bytes;
+        } else {
+            cache.unseen = 0;
         }
         if next.stores {
             self.store(next);
@@ -221,9 +210,10 @@ impl Lifetimes {
             *newest |= bytes;
         }
         for (_, cache) in self.caches.iter_mut().filter(|(other, _)| **other != cpu) {
+            cache.missed |= bytes;
             cache.unseen |= bytes;
             cache.storers.add(tid);
-            self.over.end(cache.life.take());
+            end(&mut self.lives, cache.copy.take());
         }
         self.settled = match self.settled {
             Some((by, thread, settled)) if (by, thread) == (cpu, tid) => {
@@ -233,15 +223,18 @@ impl Lifetimes {
         };
     }
 
-    /// The hand-offs so far, those whose copy is still held included.
-    pub(super) fn hand_offs(&self) -> HandOffs {
-        let mut found = self.over;
-        let open = self.caches.iter().filter_map(|(_, cache)| cache.life);
-        for life in open.filter(|life| life.handed_off) {
-            found.truly += u64::from(life.essential);
-            found.undecided += u64::from(!life.essential);
+    /// Hand-offs whose copy is gone.
+    pub(super) fn lives(&self) -> &Lives {
+        &self.lives
+    }
+
+    /// Hand-offs whose copy is still held.
+    pub(super) fn held(&self) -> Lives {
+        let mut held = Lives::default();
+        for (_, cache) in self.caches.iter() {
+            end(&mut held, cache.copy);
         }
-        found
+        held
     }
 
     /// CPUs that accessed the line.
@@ -250,43 +243,41 @@ impl Lifetimes {
     }
 }
 
-impl HandOffs {
-    /// Counts a copy that is gone.
-    fn end(&mut self, life: Option<Life>) {
-        if let Some(life) = life.filter(|life| life.handed_off) {
-            self.truly += u64::from(life.essential);
-            self.falsely += u64::from(!life.essential);
-        }
+/// Counts a copy that is gone.
+fn end(lives: &mut Lives, copy: Option<Copied>) {
+    if let Some(copy) = copy.filter(|copy| copy.handed_off) {
+        lives.add(copy.life, 1.0);
     }
 }
 
-/// Counts the hand-offs of one window.
-pub(super) fn hand_offs(steps: &[Step], line_size: LineSize) -> HandOffs {
+/// Follows the copies of one window, if each access touches these bytes.
+pub(super) fn of_window(steps: &[Step], bytes: impl Fn(&Step) -> ByteSet) -> Lifetimes {
     let mut lifetimes = Lifetimes::default();
     for step in steps {
         lifetimes.take(&Use {
             cpu: step.access.cpu,
             tid: step.access.tid,
-            bytes: step.bytes(line_size).0,
+            bytes: bytes(step).0,
             missed: step.outcome.missed(),
             stores: step.access.op.stores(),
         });
     }
-    lifetimes.hand_offs()
+    lifetimes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::watched_fixture::{Act, load, rmw, steps, store};
+    use crate::{
+        access::LineSize,
+        analysis::watched_fixture::{Act, load, rmw, steps, store},
+    };
 
     fn check(acts: &[Act], truly: u64, falsely: u64, undecided: u64) {
-        let expected = HandOffs {
-            truly,
-            falsely,
-            undecided,
-        };
-        assert_eq!(hand_offs(&steps(acts), LineSize::B64), expected);
+        let lifetimes = of_window(&steps(acts), |step| step.bytes(LineSize::B64));
+        let found = lifetimes.lives().hand_offs(&lifetimes.held(), &[]);
+        let found = (found.truly, found.falsely, found.undecided);
+        assert_eq!(found, (truly, falsely, undecided));
     }
 
     #[test]

@@ -11,14 +11,17 @@
 
 mod window;
 
+use self::window::Shared;
 use crate::{
-    access::{Access, Basis, LineSize, Tid},
+    access::{Access, Basis, ByteSet, LineSize, Tid},
     analysis::{
-        CpuSet, Evidence, PmuCounts, Sharing, SiteCounts,
+        CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts,
+        conflict::conflicts,
         order::Order,
         pmu::{MeasuredLine, Taken},
         site::{Record, SiteKey, executions},
         small_map::SmallMap,
+        stints::{Bytes, Stints},
     },
 };
 
@@ -48,6 +51,8 @@ pub(super) struct Piece {
 pub struct Line {
     sites: SmallMap<SiteKey, Record>,
     order: Order,
+    /// Of the open window.
+    stints: Stints,
     /// First slice of the open window.
     window: Slice,
     /// Stalled time in the open window.
@@ -58,13 +63,17 @@ pub struct Line {
     samples: u64,
     cost_ns: u64,
     folded: u64,
+    /// Of the closed windows: samples that have another one before them in their window.
+    neighbours: u64,
     /// The only thread so far, when `several` is false.
     first: Option<Tid>,
     several: bool,
     /// It has accesses of an emulator.
     emulated: bool,
-    /// Boxed because few lines are ever shared.
-    sharing: Option<Box<Sharing>>,
+    /// It has accesses of unknown size.
+    sizes_unknown: bool,
+    /// Of the closed windows. Boxed because few lines are ever shared.
+    shared: Option<Box<Shared>>,
     /// Boxed because runs without a PMU have none.
     measured: Option<Box<MeasuredLine>>,
 }
@@ -74,6 +83,7 @@ impl Line {
         Line {
             sites: SmallMap::default(),
             order: Order::default(),
+            stints: Stints::default(),
             window: slice,
             window_cost_ns: 0,
             last_slice: slice,
@@ -82,10 +92,12 @@ impl Line {
             samples: 0,
             cost_ns: 0,
             folded: 0,
+            neighbours: 0,
             first: None,
             several: false,
             emulated: false,
-            sharing: None,
+            sizes_unknown: false,
+            shared: None,
             measured: None,
         }
     }
@@ -102,7 +114,7 @@ impl Line {
         let ended = slice > self.window
             && (self.order.samples() >= WINDOW_SAMPLES || slice - self.window >= MAX_WINDOW_SLICES);
         if ended {
-            self.end_window(line_size);
+            self.end_window();
             self.window = slice;
         }
         self.last_slice = self.last_slice.max(slice);
@@ -141,24 +153,42 @@ impl Line {
         }
         self.window_cost_ns = self.window_cost_ns.saturating_add(piece.cost_ns);
         let (time_ns, stores) = (access.time_ns, access.op.stores());
-        if (self.order).note(time_ns, access.tid, access.cpu, stores) {
-            self.samples += 1;
-        }
+        let new = (self.order).note(time_ns, access.tid, access.cpu, stores);
+        self.samples += u64::from(new);
+        self.sizes_unknown |= key.widest() != key.least();
+        let bytes = |size: u8| {
+            let touched = ByteSet::range(key.offset, u16::from(size), line_size).0;
+            let stored = if stores { touched } else { 0 };
+            Bytes { touched, stored }
+        };
+        let (certain, widest) = (bytes(key.least()), bytes(key.widest()));
+        (self.stints).note(access.tid, access.cpu, new, certain, widest);
     }
 
     /// Adds what the open window shows to the sums and starts over.
-    pub(super) fn end_window(&mut self, line_size: LineSize) {
-        if let Some(window) = self.open_window(line_size) {
-            self.sharing.get_or_insert_default().add(&window);
+    pub(super) fn end_window(&mut self) {
+        if let Some(window) = self.open_window() {
+            self.shared.get_or_insert_default().add(&window);
         }
+        self.neighbours += self.open_neighbours();
         for record in self.sites.values_mut() {
             record.end_window();
         }
         self.order.clear();
+        self.stints.clear();
         self.window_cost_ns = 0;
         if let Some(measured) = &mut self.measured {
             measured.window = Taken::default();
         }
+    }
+
+    fn open_neighbours(&self) -> u64 {
+        u64::from(self.order.samples().saturating_sub(1))
+    }
+
+    /// Samples that have another one before them in their window: as many may have been hand-offs.
+    pub fn neighbours(&self) -> u64 {
+        self.neighbours + self.open_neighbours()
     }
 
     /// Whether a load of it was served by another CPU's cache: others use it, sampled or not.
@@ -171,13 +201,15 @@ impl Line {
         self.several
     }
 
-    /// Everything known so far; the open window counts as if it ended now.
-    pub fn evidence(&self, line_size: LineSize) -> Evidence {
-        let mut sharing = self.sharing.as_deref().copied().unwrap_or_default();
-        if let Some(window) = self.open_window(line_size) {
-            sharing.add(&window);
+    /// Everything known so far; the open window counts as if it ended now. `groups` are bytes that belong together, as
+    /// [`groups`](super::groups) tells.
+    pub fn evidence(&self, line_size: LineSize, groups: &[Group]) -> Evidence {
+        let mut shared = self.shared.as_deref().cloned().unwrap_or_default();
+        if let Some(window) = self.open_window() {
+            shared.add(&window);
         }
-        self.meet(&mut sharing, line_size);
+        let (kinds, widest_kinds) = self.kinds(&mut shared, groups, line_size);
+        let sharing = shared.sums;
         let measured = |of: fn(&MeasuredLine) -> PmuCounts| {
             (self.measured.as_deref()).map_or_else(PmuCounts::default, of)
         };
@@ -195,8 +227,10 @@ impl Line {
             folded: self.folded,
             pmu_loads: measured(|m| m.loads),
             pmu_stores: measured(|m| m.stores),
-            unknown_sizes: self.sites.iter().any(|(key, _)| !key.size_known()),
+            unknown_sizes: self.sizes_unknown,
             sharing,
+            kinds,
+            widest_kinds,
         }
     }
 
@@ -214,11 +248,19 @@ impl Line {
         };
         let counts = |(k, r): &(SiteKey, Record)| r.counts(*k, measured(r));
         let mut sites: Vec<SiteCounts> = self.sites.iter().map(counts).collect();
-        sites.sort_by(|a, b| {
-            let rank = |s: &SiteCounts| (s.cost_ns, s.accesses());
-            rank(b).cmp(&rank(a)).then_with(|| a.site.cmp(&b.site))
-        });
+        sites.sort_by(SiteCounts::costlier);
         sites
+    }
+
+    /// The kinds of hand-offs that a random order of all its accesses would have; see
+    /// [`Lives`](super::Lives) for `groups`. `None` where no thread touches what another stored to.
+    pub fn kinds_by_bytes(&self, groups: &[Group], line_size: LineSize) -> Option<Kinds> {
+        conflicts(&self.touches(|key| key.size), groups, line_size)
+    }
+
+    /// Samples so far; of an emulated line, executions.
+    pub fn samples(&self) -> u64 {
+        self.samples
     }
 
     /// Accesses so far.
@@ -246,7 +288,8 @@ impl Line {
         if self.emulated && self.several {
             return Some(self.cost_ns.saturating_add(1));
         }
-        let sharing = (self.sharing.as_ref()).filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
+        let sharing = self.shared.as_ref().map(|shared| &shared.sums);
+        let sharing = sharing.filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
         Some((sharing.cost_ns + sharing.weight + sharing.unmet_cost_ns + sharing.unmet) as u64)
     }
 }
@@ -255,6 +298,7 @@ impl Line {
 mod tests {
     use super::*;
     use crate::access::{Basis, Cpu, Measured, Op, Pid, SpaceId};
+    use crate::analysis::Sharing;
 
     const COST_NS: u64 = 1_000_000;
 
@@ -286,7 +330,7 @@ mod tests {
                 basis,
                 locked: false,
                 kernel: false,
-                measured: Measured::default(),
+                ..Access::BLANK
             };
             let piece = Piece {
                 offset,
@@ -308,7 +352,7 @@ mod tests {
         }
 
         fn sharing(&self) -> Sharing {
-            self.line.evidence(LineSize::B64).sharing
+            self.line.evidence(LineSize::B64, &[]).sharing
         }
     }
 
@@ -332,8 +376,12 @@ mod tests {
         sampled.samples(&[0, 1], [0, 0], 1, 100);
         sampled.samples(&[0, 1], [0, 8], 1, 100);
         let sharing = sampled.sharing();
-        assert!(near(sharing.true_weight, 100.0), "{sharing:?}");
-        assert!(near(sharing.false_weight, 100.0), "{sharing:?}");
+        assert!(near(sharing.weight, 200.0), "{sharing:?}");
+        let kinds = sampled.line.evidence(LineSize::B64, &[]).kinds.unwrap();
+        assert!(
+            near(kinds.truly, 0.5) && near(kinds.falsely, 0.5),
+            "{kinds:?}"
+        );
     }
 
     #[test]
@@ -376,6 +424,7 @@ mod tests {
                     latency_cycles: std::num::NonZeroU32::new(tid),
                     ..Measured::default()
                 },
+                ..Access::BLANK
             };
             let piece = Piece {
                 offset: 0,

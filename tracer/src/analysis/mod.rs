@@ -1,7 +1,7 @@
 //! Folds over the access stream: who touched which bytes of which line, and how closely in time.
 //!
 //! [`LineTable`] is fed one access after the other; each [`Line`] sums, window by window, the
-//! [`Sharing`] that [`crate::finding`] judges. [`WatchedLines`] is fed trapped accesses and the watch windows
+//! [`Sharing`] that [`crate::finding`] judges; [`Transfers`] knows which waits may belong to another line. [`WatchedLines`] is fed trapped accesses and the watch windows
 //! they belong to; each [`WatchedLine`] has what their complete orders show. [`LoadTable`] is fed a complete order and
 //! knows what each load would change if it fetched for ownership; [`Simulation`] is fed the accesses of an emulator, all
 //! in order, and counts what a machine with caches makes of them. Pure: no IO, no clock, and nothing
@@ -13,6 +13,7 @@ mod cut;
 mod groups;
 mod lifetimes;
 mod line;
+mod lives;
 mod loads;
 mod order;
 mod ordered;
@@ -26,11 +27,15 @@ mod simulation;
 mod site;
 mod small_map;
 mod sorted;
+mod stints;
 mod table;
+mod transfers;
 mod watched;
+mod watched_counts;
 mod watched_line;
 mod watched_words;
 mod window_accesses;
+mod window_lives;
 mod window_order;
 
 #[cfg(test)]
@@ -42,8 +47,8 @@ pub(crate) mod watched_fixture;
 
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
-pub use lifetimes::HandOffs;
 pub use line::Line;
+pub use lives::{HandOffs, Kinds, Lives};
 pub use loads::{
     Following, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads, TouchedLine,
 };
@@ -56,11 +61,13 @@ pub use simulated::{
     SimulatedTotals,
 };
 pub use simulation::{MOST_PROCESSORS, Simulation};
-pub use site::{Site, SiteCounts, executions};
+pub use site::{Site, SiteCounts, WaitTimes, executions};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};
+pub use transfers::{Transfer, Transfers};
 pub use watched::{WatchBounds, WatchedLines, WatchedTotals};
-pub use watched_line::{TrappedSite, WatchedCounts, WatchedLine, WatchedThread};
+pub use watched_counts::WatchedCounts;
+pub use watched_line::{TrappedSite, WatchedLine, WatchedThread};
 pub use watched_words::WatchedWords;
 pub use window_accesses::{WindowAccesses, WindowOrder};
 pub use window_order::Trapped;

@@ -20,11 +20,13 @@ pub struct PairSide {
     pub instruction: Instruction,
     /// What it does.
     pub op: Op,
-    /// First byte of the line that it touched when first seen.
+    /// First byte of the line that it touched when first seen, or seen with bytes that are known.
     pub offset: u8,
     /// Bytes of the line that it touched then.
     pub size: u8,
-    /// All bytes of the line that it ever touched.
+    /// Where not 0: it never was, and lay somewhere in so many bytes from `offset` on.
+    pub within: u8,
+    /// All bytes of the line that it ever touched, or may have.
     pub bytes: ByteSet,
 }
 
@@ -79,4 +81,47 @@ pub struct Pair {
     pub threads: usize,
     /// Every window in which it was counted is complete and watched all active bytes of the line.
     pub complete_order: bool,
+}
+
+impl Pair {
+    /// Adds what was seen of the same pair on another line. Threads are those of the line that most threads did it on.
+    pub fn add(&mut self, other: &Pair) {
+        let Pair {
+            load: _,
+            store: _,
+            same_instruction: _,
+            count,
+            global_count,
+            executions,
+            share_of_load: _,
+            load_requests,
+            among_readers,
+            taken_by_reads,
+            taken_by_writes,
+            mere_reads,
+            left,
+            threads,
+            complete_order,
+        } = other;
+        for (sum, more) in [
+            (&mut self.count, count),
+            (&mut self.global_count, global_count),
+            (&mut self.executions, executions),
+            (&mut self.load_requests, load_requests),
+            (&mut self.among_readers, among_readers),
+            (&mut self.taken_by_reads, taken_by_reads),
+            (&mut self.taken_by_writes, taken_by_writes),
+            (&mut self.mere_reads, mere_reads),
+            (&mut self.left.dirty, &left.dirty),
+            (&mut self.left.clean, &left.clean),
+            (&mut self.left.shared, &left.shared),
+            (&mut self.left.own, &left.own),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+        let executed = self.executions as f64;
+        self.share_of_load = (self.executions > 0).then(|| self.count as f64 / executed);
+        self.threads = self.threads.max(*threads);
+        self.complete_order &= complete_order;
+    }
 }

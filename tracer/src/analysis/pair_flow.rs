@@ -19,6 +19,8 @@ pub(super) struct PairStep {
     pub(super) tid: Tid,
     pub(super) offset: u8,
     pub(super) size: u8,
+    /// As in [`Site::within`](super::Site::within).
+    pub(super) within: u8,
     pub(super) op: Op,
     pub(super) request: Option<Request>,
     /// Nobody knows where the line was.
@@ -40,7 +42,12 @@ impl PairStep {
             cpu: step.access.cpu,
             tid: step.access.tid,
             offset: step.offset,
-            size: step.size,
+            size: if step.is_somewhere() {
+                step.size.min(step.access.size as u8)
+            } else {
+                step.size
+            },
+            within: if step.is_somewhere() { step.size } else { 0 },
             op: step.access.op,
             request: step.outcome.request,
             cold: step.cold,

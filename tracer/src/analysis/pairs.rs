@@ -38,23 +38,31 @@ const MAX_THREADS: usize = 4096;
 /// The bytes that an instruction touches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
-    first: Option<(u8, u8, Op)>,
+    /// The first access, or the first of those of which the bytes are known.
+    first: Option<(u8, u8, u8, Op)>,
     bytes: u128,
 }
 
 impl Extent {
     fn add(&mut self, step: &PairStep, line_size: LineSize) {
-        self.first.get_or_insert((step.offset, step.size, step.op));
-        self.bytes |= ByteSet::range(step.offset, u16::from(step.size), line_size).0;
+        if self
+            .first
+            .is_none_or(|(_, _, within, _)| within > step.within)
+        {
+            self.first = Some((step.offset, step.size, step.within, step.op));
+        }
+        let reach = step.size.max(step.within);
+        self.bytes |= ByteSet::range(step.offset, u16::from(reach), line_size).0;
     }
 
     fn side(&self, instruction: Instruction) -> PairSide {
-        let (offset, size, op) = self.first.unwrap_or((0, 0, Op::Load));
+        let (offset, size, within, op) = self.first.unwrap_or((0, 0, 0, Op::Load));
         PairSide {
             instruction,
             op,
             offset,
             size,
+            within,
             bytes: ByteSet(self.bytes),
         }
     }

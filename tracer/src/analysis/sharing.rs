@@ -1,27 +1,20 @@
 //! What the windows of a line showed, in sums: the numbers that verdicts are made of.
 
-use crate::analysis::{PmuCounts, pmu::Taken};
+use crate::analysis::{Kinds, PmuCounts, pmu::Taken};
 
 /// What the closed windows of a line showed, summed. Shares are of `weight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sharing {
     /// Interleaved samples: those of each window times its interleaving.
     pub weight: f64,
-    /// The part of `weight` that would remain if every field had a line of its own.
-    pub true_weight: f64,
-    /// The part of `weight` that conflicts with accesses to other bytes. Overlaps with `true_weight`:
-    /// lock and data under it are both.
-    pub false_weight: f64,
-    /// `true_weight`, if each access of unknown size reached to the end of its aligned word.
-    pub widest_true_weight: f64,
-    /// `false_weight`, likewise.
-    pub widest_false_weight: f64,
     /// The part of `weight` in windows whose stalled and decoded accesses alone show a conflict.
     pub exact_weight: f64,
     /// Stalled time of each window times its interleaving, nanoseconds.
     pub cost_ns: f64,
     /// Stalled time in windows of several threads without a store sampled, nanoseconds.
     pub unstored_cost_ns: f64,
+    /// Stalled time in windows of several threads, interleaved or not, nanoseconds.
+    pub together_cost_ns: f64,
     /// Hand-offs seen in windows of several threads.
     pub hand_offs: f64,
     /// Hand-offs that a random order of the same samples would show.
@@ -45,13 +38,10 @@ pub struct Sharing {
 impl Sharing {
     pub(super) fn add(&mut self, window: &Sharing) {
         self.weight += window.weight;
-        self.true_weight += window.true_weight;
-        self.false_weight += window.false_weight;
-        self.widest_true_weight += window.widest_true_weight;
-        self.widest_false_weight += window.widest_false_weight;
         self.exact_weight += window.exact_weight;
         self.cost_ns += window.cost_ns;
         self.unstored_cost_ns += window.unstored_cost_ns;
+        self.together_cost_ns += window.together_cost_ns;
         self.hand_offs += window.hand_offs;
         self.expected_hand_offs += window.expected_hand_offs;
         self.samples += window.samples;
@@ -101,18 +91,13 @@ pub struct Evidence {
     pub unknown_sizes: bool,
     /// What the windows showed.
     pub sharing: Sharing,
+    /// The kinds of its hand-offs; `None` where no window shows one.
+    pub kinds: Option<Kinds>,
+    /// The same, if each access of unknown size reached to the end of its aligned word.
+    pub widest_kinds: Option<Kinds>,
 }
 
 impl Evidence {
-    /// The same, if each access of unknown size reached to the end of its aligned word.
-    #[must_use]
-    pub fn widest(&self) -> Evidence {
-        let mut widest = *self;
-        widest.sharing.true_weight = self.sharing.widest_true_weight;
-        widest.sharing.false_weight = self.sharing.widest_false_weight;
-        widest
-    }
-
     /// Loads that another CPU had modified or had, and stores, as a PMU measured them.
     pub fn pmu(&self) -> PmuCounts {
         let mut all = self.pmu_loads;

@@ -1,7 +1,9 @@
 //! A site: one instruction of one thread on one byte range of a line, and what was counted there.
 
+use std::cmp::Ordering;
+
 use crate::{
-    access::{Access, Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid},
+    access::{Access, Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid, Wait},
     analysis::{CpuSet, PmuCounts},
 };
 
@@ -28,6 +30,9 @@ pub struct Site {
     pub kernel: bool,
     /// Whether `size` is known; else it is the one byte that is certain.
     pub size_known: bool,
+    /// Where not 0: the `size` bytes lie somewhere in so many bytes of the line from `offset` on, and none of those is
+    /// certain. As in [`Access::within`].
+    pub within: u8,
 }
 
 /// Bytes of the widest access that has an unknown size: such sizes come from PMUs' records, and of the instructions
@@ -35,9 +40,51 @@ pub struct Site {
 const WORD: u8 = 8;
 
 impl Site {
-    /// The bytes of the line that the site touches.
+    /// The bytes of the line that the site touches for certain.
     pub fn bytes(&self, line_size: LineSize) -> ByteSet {
-        ByteSet::range(self.offset, u16::from(self.size), line_size)
+        match self.within {
+            0 => ByteSet::range(self.offset, u16::from(self.size), line_size),
+            _ => ByteSet::default(),
+        }
+    }
+
+    /// The bytes of the line that the site may touch.
+    pub fn reach(&self, line_size: LineSize) -> ByteSet {
+        let bytes = self.size.max(self.within);
+        ByteSet::range(self.offset, u16::from(bytes), line_size)
+    }
+}
+
+/// Of the cost of accesses, what the CPU did not spend at the instruction itself, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitTimes {
+    /// It stood at a full barrier behind it.
+    pub at_barrier_ns: u64,
+    /// It went round in a loop that reads it.
+    pub spinning_ns: u64,
+}
+
+impl WaitTimes {
+    pub(super) fn count(&mut self, wait: Wait, cost_ns: u64) {
+        let time = match wait {
+            Wait::AtInstruction => return,
+            Wait::AtBarrier => &mut self.at_barrier_ns,
+            Wait::InSpinLoop => &mut self.spinning_ns,
+        };
+        *time = time.saturating_add(cost_ns);
+    }
+
+    pub(crate) fn add(&mut self, other: WaitTimes) {
+        self.at_barrier_ns = self.at_barrier_ns.saturating_add(other.at_barrier_ns);
+        self.spinning_ns = self.spinning_ns.saturating_add(other.spinning_ns);
+    }
+
+    /// The same, where the cost is no more than this.
+    pub(crate) fn within(self, cost_ns: u64) -> WaitTimes {
+        WaitTimes {
+            at_barrier_ns: self.at_barrier_ns.min(cost_ns),
+            spinning_ns: self.spinning_ns.min(cost_ns),
+        }
     }
 }
 
@@ -60,11 +107,47 @@ pub struct SiteCounts {
     pub pmu: PmuCounts,
     /// Sampled time spent waiting here, nanoseconds, or the latency of loads, cycles.
     pub cost_ns: u64,
+    /// Of that, where the CPU stood meanwhile.
+    pub waits: WaitTimes,
     /// Where it ran.
     pub cpus: CpuSet,
 }
 
 impl SiteCounts {
+    /// The strongest basis that it is known on.
+    pub fn basis(&self) -> Basis {
+        match (self.stalled, self.decoded, self.pmu.sampled, self.harvested) {
+            (0, 0, 0, 0) if self.emulated > 0 => Basis::Emulated,
+            (0, 0, 0, 0) => Basis::Trapped,
+            (0, 0, 0, _) => Basis::Harvested,
+            (0, 0, _, _) => Basis::Sampled,
+            (0, _, _, _) => Basis::Decoded,
+            _ => Basis::Stalled,
+        }
+    }
+
+    /// A site at which nothing was counted.
+    pub fn unseen(site: Site) -> SiteCounts {
+        SiteCounts {
+            site,
+            stalled: 0,
+            decoded: 0,
+            harvested: 0,
+            emulated: 0,
+            trapped: 0,
+            pmu: PmuCounts::default(),
+            cost_ns: 0,
+            waits: WaitTimes::default(),
+            cpus: CpuSet::default(),
+        }
+    }
+
+    /// The order of a line's sites: the costliest first, then those with the most accesses.
+    pub fn costlier(a: &SiteCounts, b: &SiteCounts) -> Ordering {
+        let rank = |site: &SiteCounts| (site.cost_ns, site.accesses());
+        rank(b).cmp(&rank(a)).then_with(|| a.site.cmp(&b.site))
+    }
+
     /// Sampled accesses of any basis, and emulated ones.
     pub fn accesses(&self) -> u64 {
         let by_timer =
@@ -90,12 +173,19 @@ pub(super) struct SiteKey {
     pub(super) tid: Tid,
     pub(super) offset: u8,
     pub(super) size: u8,
+    within: u8,
     /// Bits 0-2 the [`Op`], bit 3 locked, bit 4 kernel, bit 5 size unknown.
     kind: u8,
 }
 
 impl SiteKey {
+    /// The site of the part of an access on a line: `size` bytes from `offset` on, in which it lies somewhere if that
+    /// is all that is known of it.
     pub(super) fn new(access: &Access, space: SpaceId, offset: u8, size: u8) -> SiteKey {
+        let (size, within) = match access.within {
+            0 => (size, 0),
+            _ => (size.min(access.size as u8), size),
+        };
         SiteKey {
             ip: access.ip,
             space,
@@ -103,6 +193,7 @@ impl SiteKey {
             tid: access.tid,
             offset,
             size,
+            within,
             kind: access.op.index()
                 | u8::from(access.locked) << 3
                 | u8::from(access.kernel) << 4
@@ -114,11 +205,16 @@ impl SiteKey {
         self.kind & 32 == 0
     }
 
+    /// The bytes that the access touches at least.
+    pub(super) fn least(self) -> u8 {
+        if self.within > 0 { 0 } else { self.size }
+    }
+
     /// The bytes that the access may touch at most: where its size is not known, up to the end of the aligned word
     /// that it begins in, since an aligned access of a word or less ends there.
     pub(super) fn widest(self) -> u8 {
         if self.size_known() {
-            self.size
+            self.size.max(self.within)
         } else {
             WORD - self.offset % WORD
         }
@@ -141,6 +237,7 @@ impl SiteKey {
             locked: self.kind & 8 != 0,
             kernel: self.kind & 16 != 0,
             size_known: self.size_known(),
+            within: self.within,
         }
     }
 }
@@ -160,6 +257,7 @@ pub(super) struct Record {
     pub(super) window_harvested: u32,
     emulated: u64,
     cost_ns: u64,
+    waits: WaitTimes,
     pub(super) cpus: CpuSet,
 }
 
@@ -182,6 +280,7 @@ impl Record {
         *run = run.saturating_add(1);
         *window = window.saturating_add(1);
         self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+        self.waits.count(access.wait, cost_ns);
         self.cpus.insert(access.cpu);
     }
 
@@ -213,6 +312,7 @@ impl Record {
             trapped: 0,
             pmu,
             cost_ns: self.cost_ns,
+            waits: self.waits,
             cpus: self.cpus.clone(),
         }
     }
@@ -221,7 +321,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Cpu, Measured};
+    use crate::access::Cpu;
 
     #[test]
     fn a_packed_site_unpacks_to_itself() {
@@ -240,7 +340,7 @@ mod tests {
                     basis: Basis::Decoded,
                     locked,
                     kernel,
-                    measured: Measured::default(),
+                    ..Access::BLANK
                 };
                 let site = SiteKey::new(&access, SpaceId(9), 120, 8).site();
                 let expected = Site {
@@ -254,6 +354,7 @@ mod tests {
                     locked,
                     kernel,
                     size_known: true,
+                    within: 0,
                 };
                 assert_eq!(site, expected);
             }
@@ -276,7 +377,7 @@ mod tests {
                 basis: Basis::Sampled,
                 locked: false,
                 kernel: false,
-                measured: Measured::default(),
+                ..Access::BLANK
             };
             let key = SiteKey::new(&access, SpaceId(0), offset, size.max(1) as u8);
             assert_eq!(key.site().size_known, size > 0);
@@ -287,8 +388,33 @@ mod tests {
     }
 
     #[test]
+    fn an_access_that_is_somewhere_in_a_word_touches_no_byte_for_certain() {
+        let access = Access {
+            addr: 0x1008,
+            size: 4,
+            within: 8,
+            basis: Basis::Trapped,
+            ..Access::BLANK
+        };
+        let key = SiteKey::new(&access, SpaceId(0), 8, 8);
+        assert_eq!((key.least(), key.widest()), (0, 8));
+        let site = key.site();
+        assert_eq!((site.offset, site.size, site.within), (8, 4, 8));
+        assert!(site.bytes(LineSize::B64).is_empty());
+        assert_eq!(site.reach(LineSize::B64).0, 0xff00);
+        // The same instruction where its bytes are known is another site.
+        let exact = Access {
+            within: 0,
+            ..access
+        };
+        let exact = SiteKey::new(&exact, SpaceId(0), 8, 4);
+        assert_ne!(exact, key);
+        assert_eq!((exact.least(), exact.widest()), (4, 4));
+    }
+
+    #[test]
     fn a_site_stays_small() {
         assert_eq!(size_of::<SiteKey>(), 24);
-        assert_eq!(size_of::<(SiteKey, Record)>(), 80);
+        assert_eq!(size_of::<(SiteKey, Record)>(), 96);
     }
 }

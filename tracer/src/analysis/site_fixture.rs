@@ -1,12 +1,13 @@
 //! Sites for tests.
 
-use super::{CpuSet, PmuCounts, Site, SiteCounts};
+use super::{Site, SiteCounts};
 use crate::access::{Op, Pid, SpaceId, Tid};
 
 /// A site of process 1 that samples decoded this often.
 pub(crate) fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> SiteCounts {
     SiteCounts {
-        site: Site {
+        decoded,
+        ..SiteCounts::unseen(Site {
             space: SpaceId(0),
             ip: 0x401000,
             pid: Pid(1),
@@ -17,14 +18,7 @@ pub(crate) fn site(tid: u32, offset: u8, size: u8, op: Op, decoded: u32) -> Site
             locked: false,
             kernel: false,
             size_known: true,
-        },
-        stalled: 0,
-        decoded,
-        harvested: 0,
-        emulated: 0,
-        trapped: 0,
-        pmu: PmuCounts::default(),
-        cost_ns: 0,
-        cpus: CpuSet::default(),
+            within: 0,
+        })
     }
 }

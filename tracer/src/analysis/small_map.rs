@@ -53,6 +53,10 @@ impl<K: Copy + Eq + Hash, V> SmallMap<K, V> {
         }
     }
 
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        self.position(key).map(|at| &self.entries[at].1)
+    }
+
     /// The value of a key, added with its default when it is new; `None` when it is new and the map
     /// already has `most` entries.
     pub(super) fn slot(&mut self, key: K, most: usize) -> Option<&mut V>

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, LineKey, LineSize, Place, SpaceId},
+    access::{Access, LineKey, LineSize, Place, SpaceId, Wait},
     analysis::{
         AnalysisOptions, PmuCounts,
         cut::{cut, slice_of},
@@ -23,6 +23,8 @@ pub struct Totals {
     pub touches: u64,
     /// Cost of all accesses, nanoseconds.
     pub cost_ns: u64,
+    /// The part of it in which threads went round in loops that wait, nanoseconds.
+    pub spinning_ns: u64,
     /// Lines dropped to stay within the bound; one that came back and left again counts twice.
     pub evicted_lines: u64,
     /// Accesses on those.
@@ -53,6 +55,9 @@ impl Totals {
             costs.iter().copied().map(u64::from).sum()
         };
         self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+        if access.wait == Wait::InSpinLoop {
+            self.spinning_ns = self.spinning_ns.saturating_add(cost_ns);
+        }
     }
 
     fn count_pmu(&mut self, access: &Access) {
@@ -138,7 +143,7 @@ impl LineTable {
             let untouched = self.newest_slice.saturating_sub(line.last_slice());
             let quiet = untouched > MAX_WINDOW_SLICES;
             if quiet {
-                line.end_window(self.options.line_size);
+                line.end_window();
             }
             let age_rank = u64::from(line.last_slice());
             let (class, rank) = match (line.shared_rank(), line.several_threads()) {
@@ -200,7 +205,7 @@ impl LineTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Basis, Cpu, Measured, Op, Pid, Tid};
+    use crate::access::{Basis, Cpu, Op, Pid, Tid};
 
     fn access(time_ns: u64, addr: u64, tid: u32) -> Access {
         Access {
@@ -216,7 +221,7 @@ mod tests {
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         }
     }
 
@@ -353,7 +358,7 @@ mod tests {
         assert!(line.site_count() <= 4096);
         let sites = line.sites();
         assert_eq!((sites[0].site.tid, sites[0].stalled), (Tid(1), 20_000));
-        let evidence = line.evidence(LineSize::B64);
+        let evidence = line.evidence(LineSize::B64, &[]);
         let listed: u64 = sites.iter().map(super::super::SiteCounts::accesses).sum();
         assert_eq!(evidence.accesses, listed + evidence.folded);
         accounted(&table);

@@ -282,7 +282,7 @@ mod tests {
         let counts = watch.line().counts();
         assert_eq!(counts.span_ns, 2 * 90 * STEP_NS);
         assert_eq!(counts.native_ns, 2 * (90 * STEP_NS - 60 * HIT_NS));
-        assert_eq!(counts.hand_offs.total(), 2 * 59);
+        assert_eq!(counts.hand_offs, 2 * 59);
         let per_s = counts.hand_offs_per_s().unwrap();
         assert!((per_s - 118.0 / 1.8e-3).abs() < 1.0, "{per_s}");
         let native = counts.native_hand_offs_per_s().unwrap();

@@ -5,7 +5,7 @@ use super::{
     window_order::{Step, Trapped, order},
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
     event::{Breadth, Unresolved, WatchedWord, Window, WindowEnd},
 };
 
@@ -24,6 +24,7 @@ pub(crate) struct Act {
     pub(crate) op: Op,
     pub(crate) offset: u8,
     pub(crate) size: u16,
+    pub(crate) within: u8,
     pub(crate) ip: u64,
 }
 
@@ -35,6 +36,7 @@ impl Act {
             op,
             offset,
             size: 8,
+            within: 0,
             ip: 0x401000 + code + u64::from(offset),
         }
     }
@@ -48,6 +50,21 @@ impl Act {
     pub(crate) fn at(self, code: u64) -> Act {
         Act {
             ip: 0x401000 + code,
+            ..self
+        }
+    }
+
+    /// Of so many bytes.
+    pub(crate) fn of(self, size: u16) -> Act {
+        Act { size, ..self }
+    }
+
+    /// Of so many bytes somewhere in its word.
+    pub(crate) fn somewhere(self, size: u16) -> Act {
+        Act {
+            size,
+            within: 8,
+            offset: self.offset & !7,
             ..self
         }
     }
@@ -69,7 +86,8 @@ impl Act {
                 basis: Basis::Trapped,
                 locked: false,
                 kernel: false,
-                measured: Measured::default(),
+                within: self.within,
+                ..Access::BLANK
             },
             place: Place::Private { space, addr },
             space,

@@ -4,96 +4,23 @@ use std::collections::BTreeMap;
 
 use super::{
     conflict::{Touch, conflicts},
-    lifetimes::hand_offs,
     pairs::{MAX_LOADS, Pairs, WindowFacts},
     site::SiteKey,
     small_map::SmallMap,
+    window_lives::WindowLives,
     window_order::{Step, Trapped, order},
 };
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid, Tid},
-    analysis::{CpuSet, HandOffs, Pair, Site, WatchedWords},
-    coherence::{Request, Transactions},
-    event::{Window, WindowEnd},
+    analysis::{
+        CpuSet, Group, HandOffs, Kinds, Pair, Site, SiteCounts, WatchedCounts, WatchedWords, groups,
+    },
+    coherence::Request,
+    event::Window,
 };
 
 /// Sites kept per line; later ones are counted in [`WatchedCounts::folded`].
 const MAX_SITES: usize = 4096;
-
-/// Sums over the windows of a line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WatchedCounts {
-    /// Windows.
-    pub windows: u64,
-    /// Of those, windows from whose order no hit is missing.
-    pub complete_windows: u64,
-    /// Of those, windows with an access.
-    pub busy_windows: u64,
-    /// Of those, windows with accesses of several threads.
-    pub shared_windows: u64,
-    /// Windows by why they ended.
-    pub ends: BTreeMap<WindowEnd, u64>,
-    /// Wall time in windows, nanoseconds.
-    pub span_ns: u64,
-    /// The part of it in which each window's busiest thread was not in a trap, nanoseconds.
-    pub native_ns: u64,
-    /// Time that the traps took from all threads together, nanoseconds.
-    pub cost_ns: u64,
-    /// Breakpoint hits; an instruction that touches two watched words hits twice.
-    pub hits: u64,
-    /// Of those, hits without room in their ring.
-    pub lost: u64,
-    /// Of those, hits whose instruction could not be told.
-    pub unresolved: u64,
-    /// Accesses within a window that are to another line than the window's.
-    pub strays: u64,
-    /// Accesses to the line before a window was armed everywhere, or after its end.
-    pub outside: u64,
-    /// Accesses in the order of a window.
-    pub accesses: u64,
-    /// Of those, stores.
-    pub stores: u64,
-    /// Accesses in order whose site is not kept because there are too many.
-    pub folded: u64,
-    /// Bytes that a window watched.
-    pub watched: ByteSet,
-    /// Bytes that a trapped access touched, watched or not.
-    pub touched: ByteSet,
-    /// Of those, bytes stored.
-    pub stored: ByteSet,
-    /// Requests for a copy, with each window from an Idle line and CPUs as processors.
-    pub read_shar: u64,
-    /// Requests for ownership.
-    pub read_priv: u64,
-    /// Of both, requests before the first store of their window: which caches had the line is not known.
-    pub cold_requests: u64,
-    /// Messages that served the requests.
-    pub transactions: Transactions,
-    /// Hand-offs between CPUs.
-    pub hand_offs: HandOffs,
-}
-
-impl WatchedCounts {
-    /// Hand-offs per second of wall time in windows. A lower bound: the traps slow the threads down. `None`
-    /// without time.
-    pub fn hand_offs_per_s(&self) -> Option<f64> {
-        let seconds = self.span_ns as f64 / 1e9;
-        (self.span_ns > 0).then(|| self.hand_offs.total() as f64 / seconds)
-    }
-
-    /// Hand-offs per second of the time in which the busiest thread ran freely; `None` when that is less than
-    /// half of the windows, and the rest too distorted to tell.
-    pub fn native_hand_offs_per_s(&self) -> Option<f64> {
-        let tells = self.native_ns > 0 && self.native_ns >= self.span_ns / 2;
-        tells.then(|| self.hand_offs.total() as f64 / (self.native_ns as f64 / 1e9))
-    }
-
-    /// Part of the hits, 0..=1, that is missing from the orders; `None` without hits.
-    pub fn missing_share(&self) -> Option<f64> {
-        let missing = self.lost.saturating_add(self.unresolved) as f64;
-        (self.hits > 0).then(|| (missing / self.hits as f64).min(1.0))
-    }
-}
 
 /// A site with its trapped accesses; joins with [`SiteCounts`](crate::analysis::SiteCounts) by the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +31,16 @@ pub struct TrappedSite {
     pub trapped: u64,
     /// Where it ran.
     pub cpus: CpuSet,
+}
+
+impl From<TrappedSite> for SiteCounts {
+    fn from(trapped: TrappedSite) -> SiteCounts {
+        SiteCounts {
+            trapped: trapped.trapped,
+            cpus: trapped.cpus,
+            ..SiteCounts::unseen(trapped.site)
+        }
+    }
 }
 
 /// One thread's part in the windows of a line.
@@ -124,6 +61,8 @@ pub struct WatchedThread {
 #[derive(Clone, Debug, Default)]
 struct Count {
     trapped: u64,
+    /// Of those, not in superseded windows.
+    telling: u64,
     cpus: CpuSet,
 }
 
@@ -133,8 +72,11 @@ pub struct WatchedLine {
     key: LineKey,
     line_size: LineSize,
     counts: WatchedCounts,
+    /// What the windows had counted that later ones supersede.
+    superseded: WatchedCounts,
     sites: SmallMap<SiteKey, Count>,
     words: WatchedWords,
+    lives: WindowLives,
     pairs: Pairs,
 }
 
@@ -144,8 +86,10 @@ impl WatchedLine {
             key,
             line_size,
             counts: WatchedCounts::default(),
+            superseded: WatchedCounts::default(),
             sites: SmallMap::default(),
             words: WatchedWords::default(),
+            lives: WindowLives::default(),
             pairs: Pairs::default(),
         }
     }
@@ -156,6 +100,9 @@ impl WatchedLine {
         let watched = watched_bytes(window, self.line_size);
         let steps = order(accesses, self.key, self.line_size);
         let complete = whole && window.is_complete();
+        if (self.words).narrows(window, self.line_size, self.counts.unplaced) {
+            self.supersede();
+        }
         self.words.note(watched);
         self.count_window(window, watched, complete);
         let on_line = |a: &&Trapped| a.on_line(self.key, self.line_size).is_some();
@@ -167,7 +114,7 @@ impl WatchedLine {
         for step in &steps {
             self.count_step(step);
         }
-        self.counts.hand_offs.add(hand_offs(&steps, self.line_size));
+        self.count_hand_offs(&steps, watched);
         let facts = WindowFacts {
             line_size: self.line_size,
             complete,
@@ -177,12 +124,33 @@ impl WatchedLine {
         self.pairs.observe(&steps, &facts);
     }
 
+    /// Leaves the windows so far out of what is judged.
+    fn supersede(&mut self) {
+        self.superseded = self.counts.clone();
+        self.lives = WindowLives::default();
+        for count in self.sites.values_mut() {
+            count.telling = 0;
+        }
+    }
+
+    /// Counts hand-offs by what is certain of the accesses, and by what is possible.
+    fn count_hand_offs(&mut self, steps: &[Step], watched: ByteSet) {
+        let mut unplaced = 0;
+        for step in steps.iter().filter(|step| step.is_somewhere()) {
+            unplaced |= step.reach(self.line_size).0 & watched.0;
+        }
+        self.counts.unplaced.0 |= unplaced;
+        self.lives.add_window(steps, unplaced != 0, self.line_size);
+        self.counts.hand_offs = self.superseded.hand_offs + self.lives.all();
+    }
+
     /// Counts an access to the line that belongs to no order.
     pub(super) fn take_outside(&mut self, trapped: &Trapped) {
         self.counts.outside += 1;
         if let Some((offset, size)) = trapped.on_line(self.key, self.line_size) {
             let bytes = ByteSet::range(offset, u16::from(size), self.line_size);
-            self.count_bytes(bytes, trapped.access.op.stores());
+            let stores = trapped.access.op.stores() && trapped.access.within == 0;
+            self.count_bytes(bytes, stores);
         }
     }
 
@@ -222,7 +190,8 @@ impl WatchedLine {
 
     fn count_step(&mut self, step: &Step) {
         let stores = step.access.op.stores();
-        self.count_bytes(step.bytes(self.line_size), stores);
+        let certain = stores && !step.is_somewhere();
+        self.count_bytes(step.reach(self.line_size), certain);
         let counts = &mut self.counts;
         counts.accesses += 1;
         counts.stores += u64::from(stores);
@@ -238,6 +207,7 @@ impl WatchedLine {
         match self.sites.slot(key, MAX_SITES) {
             Some(count) => {
                 count.trapped += 1;
+                count.telling += 1;
                 count.cpus.insert(step.access.cpu);
             }
             None => counts.folded += 1,
@@ -256,9 +226,15 @@ impl WatchedLine {
         self.key
     }
 
-    /// The sums.
+    /// The sums over all windows.
     pub fn counts(&self) -> &WatchedCounts {
         &self.counts
+    }
+
+    /// The sums over the windows that a verdict rests on: those since the first that watched parts of a word in which
+    /// earlier ones could not place an access.
+    pub fn telling(&self) -> WatchedCounts {
+        self.counts.since(&self.superseded)
     }
 
     /// Which words were watched at the same time.
@@ -279,26 +255,53 @@ impl WatchedLine {
         sites
     }
 
-    /// The parts of the accesses, 0..=1, that conflict truly and falsely by which thread touches which bytes,
-    /// as for samples: in a random order. They may overlap. `None` where none conflict.
-    pub fn byte_shares(&self) -> Option<(f64, f64)> {
+    /// Bytes that belong together as far as windows saw them used; see [`groups`](super::groups).
+    pub fn groups(&self) -> Vec<Group> {
+        let sites: Vec<SiteCounts> = self.sites().into_iter().map(Into::into).collect();
+        groups(&sites, self.line_size)
+    }
+
+    /// Hand-offs between CPUs by kind, as far as windows were not superseded, if an access that is known to lie within
+    /// some bytes only touched those that others leave alone. `groups` are bytes that belong together, as [`groups`](super::groups) tells.
+    pub fn hand_offs(&self, groups: &[Group]) -> HandOffs {
+        self.lives.hand_offs(groups)
+    }
+
+    /// The same, if it touched all of them; to be asked where there are [`unplaced`](WatchedCounts::unplaced) bytes.
+    pub fn widest_hand_offs(&self, groups: &[Group]) -> HandOffs {
+        self.lives.widest_hand_offs(groups)
+    }
+
+    /// The kinds of hand-offs that a random order of the accesses would have, by which thread touches and stores which
+    /// bytes. `None` where no two threads are in each other's way. An access that is known to lie within some bytes only
+    /// touches none of those.
+    pub fn kinds_by_bytes(&self, groups: &[Group]) -> Option<Kinds> {
+        self.kinds_of(SiteKey::least, groups)
+    }
+
+    /// The same, if such an access touches all of them.
+    pub fn widest_kinds_by_bytes(&self, groups: &[Group]) -> Option<Kinds> {
+        self.kinds_of(SiteKey::widest, groups)
+    }
+
+    fn kinds_of(&self, size: fn(SiteKey) -> u8, groups: &[Group]) -> Option<Kinds> {
         let touches: Vec<Touch> = (self.sites.iter())
+            .filter(|(_, count)| count.telling > 0)
             .map(|(key, count)| Touch {
                 tid: key.tid,
                 offset: key.offset,
-                size: key.size,
+                size: size(*key),
                 stores: key.op().stores(),
-                accesses: count.trapped,
+                accesses: count.telling,
             })
             .collect();
-        let found = conflicts(&touches, self.line_size)?;
-        Some((found.true_share, found.false_share))
+        conflicts(&touches, groups, self.line_size)
     }
 
-    /// Threads, most frequent first.
+    /// Threads, most frequent first, as far as windows were not superseded.
     pub fn threads(&self) -> Vec<WatchedThread> {
         let mut threads: BTreeMap<(Pid, Tid), WatchedThread> = BTreeMap::new();
-        for (key, count) in self.sites.iter() {
+        for (key, count) in self.sites.iter().filter(|(_, count)| count.telling > 0) {
             let site = key.site();
             let entry = threads.entry((site.pid, site.tid));
             let thread = entry.or_insert_with(|| WatchedThread {
@@ -308,8 +311,8 @@ impl WatchedLine {
                 stores: 0,
                 cpus: CpuSet::default(),
             });
-            thread.accesses += count.trapped;
-            thread.stores += if site.op.stores() { count.trapped } else { 0 };
+            thread.accesses += count.telling;
+            thread.stores += if site.op.stores() { count.telling } else { 0 };
             thread.cpus.merge(&count.cpus);
         }
         let mut threads: Vec<WatchedThread> = threads.into_values().collect();

@@ -17,14 +17,15 @@ pub struct Trapped {
 }
 
 impl Trapped {
-    /// Offset and length of the part that falls on the line; `None` when there is none. A size of 0 (not
-    /// known to the decoder) is the one byte that is certain.
+    /// Offset and length of the part that falls on the line, or of the bytes there in which it lies somewhere; `None`
+    /// when there is none. A size of 0 (not known to the decoder) is the one byte that is certain.
     pub(super) fn on_line(&self, line: LineKey, line_size: LineSize) -> Option<(u8, u8)> {
         if self.place.at(0) != line.0.at(0) {
             return None;
         }
         let first = self.place.position();
-        let last = first.saturating_add(u64::from(self.access.size).max(1) - 1);
+        let bytes = u64::from(self.access.size.max(u16::from(self.access.within)));
+        let last = first.saturating_add(bytes.max(1) - 1);
         let start = line.0.position();
         let end = start.saturating_add(line_size.bytes() - 1);
         let (from, to) = (first.max(start), last.min(end));
@@ -39,7 +40,7 @@ pub(super) struct Step {
     pub(super) space: SpaceId,
     /// Where the place's own numbering has the first byte.
     pub(super) position: u64,
-    /// The part on the line.
+    /// The part on the line, or the bytes there in which it lies somewhere.
     pub(super) offset: u8,
     pub(super) size: u8,
     /// No store came before it in its window.
@@ -49,8 +50,22 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The bytes of the line that it touches.
+    /// Whether it is known to lie within some bytes only.
+    pub(super) fn is_somewhere(&self) -> bool {
+        self.access.within > 0
+    }
+
+    /// The bytes of the line that it touches for certain.
     pub(super) fn bytes(&self, line_size: LineSize) -> ByteSet {
+        if self.is_somewhere() {
+            ByteSet::default()
+        } else {
+            self.reach(line_size)
+        }
+    }
+
+    /// The bytes of the line that it may touch.
+    pub(super) fn reach(&self, line_size: LineSize) -> ByteSet {
         ByteSet::range(self.offset, u16::from(self.size), line_size)
     }
 
@@ -108,7 +123,7 @@ pub(super) fn request_log(steps: &[Step], line: LineKey) -> Vec<RequestRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Basis, Cpu, Measured, Op, Pid, Tid};
+    use crate::access::{Basis, Cpu, Op, Pid, Tid};
 
     fn trapped(addr: u64, size: u16, op: Op, cpu: u32) -> Trapped {
         let access = Access {
@@ -124,7 +139,7 @@ mod tests {
             basis: Basis::Trapped,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         };
         Trapped {
             access,

@@ -30,7 +30,8 @@ use values::{finding_id, line_size, memory_bytes, percent, seconds};
     name = "cohtrace",
     version,
     after_help = "Start with `cohtrace demo` (as root), or ask `cohtrace doctor` what this machine offers.\n\
-                  Exit codes: 0 ran; 1 findings, with --check; 2 could not run."
+                  Exit codes: 0 ran, and with --check no sharing; 1 findings, with --check; 2 could not run;\n\
+                  3 no findings but it could not be told, with --check: too few samples, or most could not be read."
 )]
 pub struct Cli {
     /// What to do.
@@ -211,9 +212,12 @@ pub struct OutputArgs {
     /// Print JSON (schema 1) instead of text. A started COMMAND's output then goes to standard error.
     #[arg(long)]
     pub json: bool,
-    /// Exit with code 1 when there is a finding.
+    /// Exit with code 1 when there is a finding, and with 3 when there is none but that could not be told.
     #[arg(long)]
     pub check: bool,
+    /// Print all that is known: each pair in full, every remark on how it was measured, and what came close to a finding.
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Write the report to a file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

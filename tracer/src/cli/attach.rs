@@ -17,7 +17,7 @@ use crate::{
     module::ModuleStore,
     names::{Names, Resolver},
     pipeline::Pipeline,
-    report::cost_words,
+    report::{Caveat, cost_words},
 };
 
 /// Watches, then prints the report.
@@ -59,7 +59,13 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     if let Some(recording) = recording {
         recording.finish(result.as_ref().ok())?;
     }
-    let Observed { duration, caveats } = result?;
+    let Observed {
+        duration,
+        caveats,
+        remarks,
+    } = result?;
+    let remarks = remarks.into_iter().map(Caveat::detail);
+    let caveats = caveats.into_iter().map(Caveat::reading);
     let description = RunDescription {
         sources: observation.sources(),
         started_ns: Some(observation.started_ns()),
@@ -70,7 +76,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         cost_unit,
         watch: observation.watch_facts(),
         heap: observation.heap_facts(),
-        caveats,
+        caveats: caveats.chain(remarks).collect(),
     };
     let report = make(&pipeline, &modules, &description);
     output::print(&report, &args.output)

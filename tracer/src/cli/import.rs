@@ -220,10 +220,10 @@ fn describe(found: &Description, args: &ImportArgs) -> Meta {
         .clone_into(&mut meta.cost_unit);
     let host = found.host.as_ref();
     let host = host.map_or_else(String::new, |host| format!(" on {host}"));
-    meta.caveats = vec![format!(
+    meta.remarks = vec![format!(
         "Imported from {}, which perf recorded{host}: what is said of the run is what perf noted then.",
         args.file.display()
     )];
-    meta.caveats.extend(found.caveats.iter().cloned());
+    meta.caveats.clone_from(&found.caveats);
     meta
 }

@@ -17,7 +17,7 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode> {
     let pipeline = &replayed.pipeline;
     let names = Resolver::new(&pipeline.spaces, &replayed.modules);
     let found = layout::build(
-        &pipeline.judge(),
+        &pipeline.judge_all(),
         args.finding,
         &names,
         &pipeline.tally,

@@ -1,6 +1,6 @@
 //! The command line: the only home of clap, anyhow, printing and exit codes.
 //!
-//! Exit codes: 0 ran, 1 findings under `--check`, 2 could not run.
+//! Exit codes: 0 ran, 1 findings under `--check`, 2 could not run, 3 could not tell under `--check`.
 
 mod args;
 mod assemble;
@@ -10,6 +10,7 @@ mod deciding;
 mod demo;
 mod diff;
 mod doctor;
+mod ending;
 mod export;
 mod heap_options;
 mod hints;
@@ -28,6 +29,7 @@ mod signals;
 mod simulate;
 mod source_files;
 mod source_options;
+mod started;
 mod targets;
 mod watch_options;
 mod watching;

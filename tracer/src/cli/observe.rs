@@ -60,6 +60,8 @@ pub struct Observed {
     pub duration: Duration,
     /// What the source and the target had to say.
     pub caveats: Vec<String>,
+    /// How it was measured.
+    pub remarks: Vec<String>,
 }
 
 impl Observation {
@@ -221,8 +223,7 @@ impl Observation {
         }
         drop(urgent);
         progress.clear();
-        let mut caveats: Vec<String> = self.choice.take().into_iter().collect();
-        caveats.extend(self.source.caveats());
+        let mut caveats = self.source.caveats();
         match self.windows.finish() {
             Ok(windows) => caveats.extend(windows),
             Err(error) => failed = failed.or(Some(error)),
@@ -234,6 +235,7 @@ impl Observation {
         Ok(Observed {
             duration: stopped_after.unwrap_or_else(|| start.elapsed()),
             caveats,
+            remarks: self.choice.take().into_iter().collect(),
         })
     }
 }

@@ -16,6 +16,11 @@ use crate::report::{
     text::{self, TextOptions},
 };
 
+/// There are findings.
+const EXIT_FINDINGS: u8 = 1;
+/// There are none, and it could not be told that there is no sharing.
+const EXIT_DOUBT: u8 = 3;
+
 /// Prints the report and gives the exit code that `--check` asks for.
 pub fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     print_as(report, args.json, args)
@@ -26,7 +31,11 @@ pub fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCo
     let rendered = if json {
         json::render(report, true)
     } else {
-        text::render(report, text_options(args.color, args.output.as_deref()))
+        let options = TextOptions {
+            verbose: args.verbose,
+            ..text_options(args.color, args.output.as_deref())
+        };
+        text::render(report, options)
     };
     write(&rendered, report, args)
 }
@@ -34,11 +43,14 @@ pub fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCo
 /// Writes what was rendered of a report to where it shall go; the exit code is that of `--check`.
 pub fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     write_text(rendered, args.output.as_deref())?;
-    let found = args.check && !report.findings.is_empty();
-    Ok(if found {
-        ExitCode::from(1)
-    } else {
+    Ok(if !args.check {
         ExitCode::SUCCESS
+    } else if !report.findings.is_empty() {
+        ExitCode::from(EXIT_FINDINGS)
+    } else if report.run.conclusive {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_DOUBT)
     })
 }
 
@@ -57,6 +69,7 @@ pub fn text_options(color: Color, file: Option<&Path>) -> TextOptions {
     TextOptions {
         colour: colour(color, file),
         unicode: unicode(),
+        verbose: false,
     }
 }
 

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 
 use super::{args::PairsArgs, output, report};
-use crate::report::{json, text};
+use crate::report::{
+    json,
+    text::{self, TextOptions},
+};
 
 /// Prints the pairs; nothing else of the report.
 pub fn run(args: &PairsArgs) -> Result<ExitCode> {
@@ -14,7 +17,11 @@ pub fn run(args: &PairsArgs) -> Result<ExitCode> {
     let rendered = if args.json {
         json::render_pairs(&report)
     } else {
-        text::render_pairs(&report, output::text_options(args.color, None))
+        let options = TextOptions {
+            verbose: true,
+            ..output::text_options(args.color, None)
+        };
+        text::render_pairs(&report, options)
     };
     output::write_stdout(&rendered).with_context(|| args.session.display().to_string())?;
     Ok(ExitCode::SUCCESS)

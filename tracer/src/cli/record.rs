@@ -123,6 +123,7 @@ impl Recording {
             let duration_ns = observed.duration.as_nanos() as u64;
             self.meta.end_ns = self.meta.start_ns.map(|start_ns| start_ns + duration_ns);
             self.meta.caveats.clone_from(&observed.caveats);
+            self.meta.remarks.clone_from(&observed.remarks);
         }
         self.writer.finish(self.meta)
     }

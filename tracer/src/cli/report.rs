@@ -23,7 +23,7 @@ use crate::{
     names::Resolver,
     pipeline::Pipeline,
     report::{self, HeapFacts, OrderFacts, RunFacts, WatchFacts, load_hints, model},
-    session::{Meta, SessionReader},
+    session::{self, Meta, SessionReader},
     spill::{Budget, SpillOptions},
 };
 
@@ -48,7 +48,7 @@ pub struct RunDescription {
     /// What following the heap costs; `None` when it was not followed.
     pub heap: Option<HeapFacts>,
     /// What else to tell.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<report::Caveat>,
 }
 
 /// Prints the report of a session.
@@ -100,7 +100,12 @@ pub fn replay(
     }
     pipeline.finish()?;
     let mut description = describe(reader.meta());
-    description.caveats = reader.caveats().iter().map(ToString::to_string).collect();
+    description.caveats = (reader.caveats().iter())
+        .map(|caveat| match caveat {
+            session::Caveat::Remark(text) => report::Caveat::detail(text),
+            other => report::Caveat::reading(other.to_string()),
+        })
+        .collect();
     let modules = modules_of(reader.meta());
     Ok(Replayed {
         pipeline,
@@ -178,7 +183,7 @@ pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) ->
     let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
     let facts = run_facts(pipeline, run);
     report::build(
-        &pipeline.judge(),
+        &pipeline.judge_all(),
         &pipeline.pairs(),
         &names,
         &pipeline.tally,
@@ -216,6 +221,7 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
             run.cost_unit
         },
         order,
+        undecided_ns: pipeline.undecided_ns(),
     }
 }
 

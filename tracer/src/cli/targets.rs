@@ -1,22 +1,16 @@
 //! The processes to watch: given by pid, or started here.
 
-use std::{
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
-use super::args::TargetArgs;
+use super::{args::TargetArgs, started::Started};
 use crate::{
     access::Pid,
     report::model,
     source::{SourceError, Target},
-    sys::{launch::Held, pidfd::PidFd, terminate},
+    sys::pidfd::PidFd,
 };
-
-/// How long a command that we started may take to end after SIGTERM.
-const TERMINATION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is being watched, and whether it is still there.
 pub struct Targets {
@@ -26,12 +20,6 @@ pub struct Targets {
     pub described: Vec<model::Target>,
     watched: Vec<PidFd>,
     command: Option<Started>,
-    leave_running: bool,
-}
-
-enum Started {
-    Held(Held),
-    Running(Child),
 }
 
 impl Targets {
@@ -50,7 +38,6 @@ impl Targets {
             }],
             watched: Vec::new(),
             command: None,
-            leave_running: args.leave_running,
         };
         if let Some((program, arguments)) = args.command.split_first() {
             let mut command = wrapped.unwrap_or_else(|| {
@@ -61,14 +48,14 @@ impl Targets {
             if output_to_stderr {
                 command.stdout(Stdio::from(std::io::stderr()));
             }
-            let held = Held::new(command).with_context(|| format!("starting {program}"))?;
-            let pid = held.pid();
+            let started = Started::hold(command, &args.command, args.leave_running)?;
+            let pid = started.pid();
             targets.target = Target::Trees(vec![Pid(pid)]);
             targets.described = vec![model::Target {
                 pid: Some(pid),
                 command: Some(args.command.join(" ")),
             }];
-            targets.command = Some(Started::Held(held));
+            targets.command = Some(started);
         } else if !args.pid.is_empty() {
             targets.described.clear();
             for pid in &args.pid {
@@ -95,55 +82,24 @@ impl Targets {
 
     /// Lets a started command run.
     pub fn release(&mut self) -> Result<()> {
-        self.command = match self.command.take() {
-            Some(Started::Held(held)) => {
-                let name = self.described[0].command.clone().unwrap_or_default();
-                let child = held.release().with_context(|| format!("running {name}"))?;
-                Some(Started::Running(child))
-            }
-            other => other,
-        };
-        Ok(())
+        self.command.as_mut().map_or(Ok(()), Started::release)
     }
 
     /// Whether all that we were asked to watch has ended. Never for "everything".
     pub fn ended(&mut self) -> bool {
         match (&mut self.command, self.target == Target::Everything) {
-            (_, true) | (Some(Started::Held(_)), _) => false,
-            (Some(Started::Running(child)), _) => !matches!(child.try_wait(), Ok(None)),
+            (_, true) => false,
+            (Some(command), _) => command.ended(),
             (None, _) => self.watched.iter().all(|fd| fd.has_ended().unwrap_or(true)),
         }
     }
 
-    /// Ends a command that we started, unless it ended itself or shall stay. Returns what is worth
-    /// telling about how it ended.
-    pub fn finish(&mut self) -> Option<String> {
-        let Some(Started::Running(child)) = &mut self.command else {
-            return None;
-        };
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => None,
-            Ok(Some(status)) => Some(format!("the command ended with {status}")),
-            _ if self.leave_running => None,
-            _ => {
-                end(child);
-                None
-            }
-        }
+    /// Ends what we started, unless it shall stay. Returns what is worth telling about how it ended.
+    pub fn finish(&mut self) -> Vec<String> {
+        self.command
+            .take()
+            .map_or_else(Vec::new, |mut command| command.finish())
     }
-}
-
-fn end(child: &mut Child) {
-    let _ = terminate::terminate(Pid(child.id()));
-    let deadline = Instant::now() + TERMINATION_PATIENCE;
-    while Instant::now() < deadline {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// The command line of a running process, or its name where it has none (kernel threads).

@@ -130,6 +130,8 @@ impl Windows {
                 watched: pipeline.watched(),
                 spaces: &pipeline.spaces,
                 line_size: pipeline.line_size(),
+                cost_share: pipeline.thresholds().cost_share,
+                sampled_ns: pipeline.tally.sampled_ns,
             };
             self.planner.next(&view, slots, now_ns)
         } else {
@@ -143,6 +145,7 @@ impl Windows {
         let subject = Subject {
             words: &request.words,
             everyone: request.everyone,
+            packed: request.packed,
         };
         let limits = Limits {
             hits: hits.min(request.enough_hits),

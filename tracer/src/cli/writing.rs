@@ -96,7 +96,7 @@ fn write(mut writer: SessionWriter, batches: &Receiver<Batch>, back: &Sender<Bat
 mod tests {
     use super::*;
     use crate::{
-        access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+        access::{Access, Basis, Cpu, Op, Pid, Tid},
         session::WriterOptions,
     };
 
@@ -114,7 +114,7 @@ mod tests {
             basis: Basis::Emulated,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         };
         Batch {
             accesses: vec![access],

@@ -67,6 +67,7 @@ mod tests {
                 source: source.and_then(DataSource::new),
                 ..Measured::default()
             },
+            ..Access::BLANK
         })
     }
 

@@ -5,6 +5,7 @@
 
 use super::{
     instruction::Step,
+    recall::Memory,
     registers::{Gpr, Known, RegisterSet},
 };
 
@@ -18,6 +19,18 @@ pub(super) enum Effect {
     /// `xchg` of two 64-bit registers.
     Swap(Gpr, Gpr),
     Strings(Strings),
+    /// Its value is in memory: the register is lost, forwards and backwards.
+    Load(Load),
+}
+
+/// `to` = so many bytes of memory, zero- or sign-extended; the step's only operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) to: Gpr,
+    pub(super) bytes: u8,
+    pub(super) signed: bool,
+    /// The register's lower 32 bits; the upper ones are cleared.
+    pub(super) narrow: bool,
 }
 
 /// `to = base ± (index << shift) + displacement`: `mov`, `lea`, `add`, `sub`, `inc`, `dec`, `push`, ..
@@ -82,7 +95,7 @@ impl Effect {
     /// The registers whose new value it tells.
     pub(super) fn accounts_for(&self) -> RegisterSet {
         match *self {
-            Effect::Nothing => RegisterSet::NONE,
+            Effect::Nothing | Effect::Load(_) => RegisterSet::NONE,
             Effect::Linear(Linear { to, .. }) | Effect::Compute(Compute { to, .. }) => {
                 RegisterSet::NONE.with(to)
             }
@@ -146,7 +159,7 @@ impl Known {
     /// From before the instruction to after it.
     pub(super) fn forward(&mut self, step: &Step, bias: u64) {
         match step.effect {
-            Effect::Nothing => {}
+            Effect::Nothing | Effect::Load(_) => {}
             Effect::Linear(linear) => self.put(linear.to, linear.value(self, bias)),
             Effect::Compute(compute) => {
                 let value = self.get(compute.from).map(|from| compute.value(from));
@@ -162,7 +175,7 @@ impl Known {
     pub(super) fn back(&mut self, step: &Step, bias: u64) {
         self.forget(step.clobbered);
         match step.effect {
-            Effect::Nothing => {}
+            Effect::Nothing | Effect::Load(_) => {}
             Effect::Linear(linear) => linear.back(self, bias),
             Effect::Compute(compute) => self.put(compute.to, None),
             Effect::Swap(a, b) => self.swap(a, b),
@@ -258,6 +271,29 @@ impl Linear {
             }
             _ => {}
         }
+    }
+}
+
+impl Load {
+    /// What it loads from `addr`, if there is memory.
+    pub(super) fn read(self, addr: u64, memory: &mut dyn Memory) -> Option<u64> {
+        let mut buffer = [0; 8];
+        let bytes = buffer.get_mut(..usize::from(self.bytes))?;
+        if !memory.read(addr, bytes) {
+            return None;
+        }
+        let unused = 64 - 8 * u32::from(self.bytes);
+        let value = u64::from_le_bytes(buffer);
+        let value = if self.signed {
+            ((value << unused).cast_signed() >> unused) as u64
+        } else {
+            value
+        };
+        Some(if self.narrow {
+            value & 0xffff_ffff
+        } else {
+            value
+        })
     }
 }
 

@@ -11,8 +11,9 @@ use super::{
     flow::{Flow, Graph},
     instruction::{Callee, Reducer, Step, Traits, Transfer, callee, transfer},
     loops,
-    operand::Operand,
+    operand::{Bases, Operand},
     registers::{Gpr, RegisterSet},
+    spin::{self, Spin},
 };
 
 /// Code after this many bytes of a function is not decoded: larger "functions" are mis-sized symbols
@@ -31,7 +32,7 @@ pub enum CallConvention {
 }
 
 impl CallConvention {
-    fn changed_by_calls(self) -> RegisterSet {
+    pub(super) fn changed_by_calls(self) -> RegisterSet {
         match self {
             CallConvention::SystemV => RegisterSet::CALLER_SAVED,
             CallConvention::PointersOnly => RegisterSet::NO_POINTERS,
@@ -43,6 +44,8 @@ impl CallConvention {
 #[derive(Clone, Debug)]
 pub struct FunctionCode {
     pub(super) start: u64,
+    /// It is a function from its first instruction to its last; else some pieces of code.
+    pub(super) bounded: bool,
     pub(super) steps: Vec<Step>,
     pub(super) operands: Vec<Operand>,
     pub(super) graph: Graph,
@@ -51,6 +54,8 @@ pub struct FunctionCode {
     pub(super) loops: Vec<LoopFacts>,
     /// Blocks' loops, as numbers into `loops`.
     pub(super) nest: loops::Nest,
+    /// Loops that wait for memory to change.
+    pub(super) spins: Vec<Spin>,
 }
 
 /// What one block's instructions mean for its successors.
@@ -60,6 +65,8 @@ pub(super) struct BlockFacts {
     pub(super) waits_at_end: Option<u32>,
     /// What its last jump decides on.
     pub(super) condition: Option<Condition>,
+    /// The loop that it waits in, as a number into [`FunctionCode::spins`].
+    pub(super) spin: Option<u32>,
 }
 
 /// What one loop does to registers.
@@ -139,6 +146,12 @@ impl FunctionCode {
                 steps,
             ));
         }
+        let spins = spin::find(instructions, &steps, &operands, &graph);
+        for (number, spin) in spins.iter().enumerate() {
+            for block in &spin.blocks {
+                facts[*block as usize].spin = Some(number as u32);
+            }
+        }
         let loops = nest
             .loops
             .iter_mut()
@@ -149,12 +162,14 @@ impl FunctionCode {
             .collect();
         FunctionCode {
             start,
+            bounded: true,
             steps,
             operands,
             graph,
             facts,
             loops,
             nest,
+            spins,
         }
     }
 
@@ -174,10 +189,16 @@ impl FunctionCode {
     pub(super) fn step(&self, number: u32) -> &Step {
         &self.steps[number as usize]
     }
+
+    /// Where a step is in the running program.
+    pub(super) fn run_time(&self, number: u32, bases: &Bases) -> u64 {
+        let svma = self.start.wrapping_add(u64::from(self.step(number).offset));
+        svma.wrapping_add(bases.bias)
+    }
 }
 
 /// The ways of control between instructions, by number.
-fn flows(start: u64, instructions: &[Instruction], truncated: bool) -> Vec<Flow> {
+pub(super) fn flows(start: u64, instructions: &[Instruction], truncated: bool) -> Vec<Flow> {
     let position = |target: u64| {
         let distance = target.wrapping_sub(start);
         instructions
@@ -233,6 +254,7 @@ fn block_facts(first: u32, instructions: &[Instruction], steps: &[Step]) -> Bloc
     BlockFacts {
         waits_at_end: waits_at_end(instructions, steps).map(|number| first + number as u32),
         condition: Condition::of(instructions, |number| steps[number].written),
+        spin: None,
     }
 }
 

@@ -12,12 +12,15 @@
 //! Then the walk widens: the block, blocks that surely ran before or will run after it
 //! ([`Basis::Decoded`]), blocks that ran if the loop was going round, and what every iteration of the
 //! innermost loop runs ([`Basis::Harvested`]). No instruction is told twice. Nothing allocates but `out`.
+//!
+//! The predecessor is not always what was waited for: [`waited`](super::waited) knows what else it may have been.
 
 use super::{
     FunctionCode, Harvest, Registers, Stall, Touch,
     flow::{Edge, Way},
     instruction::Traits,
     operand::Bases,
+    recall::{self, Memory},
     registers::{Gpr, Known},
     walk::{Collect, Collector, MAX_STRETCH},
 };
@@ -33,7 +36,7 @@ const MAX_REFUTATION: (u32, usize) = (2, 32);
 
 /// How control came into a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
+pub(super) enum Entry {
     /// By the caller's call.
     Called,
     /// By this edge: there is no other, or the register values contradict the others.
@@ -50,11 +53,20 @@ impl FunctionCode {
     /// Appends what the sample shows to `out`. `bias` is the run-time address minus the svma. No
     /// allocation but that of `out`.
     pub fn harvest(&self, registers: &Registers, bias: u64, out: &mut Vec<Touch>) -> Harvest {
+        self.harvest_with(registers, bias, &mut recall::Nothing, out)
+    }
+
+    /// The same, of a process whose memory can still be read: that tells some addresses which the loads themselves
+    /// overwrote; see `recall`.
+    pub fn harvest_with(
+        &self,
+        registers: &Registers,
+        bias: u64,
+        memory: &mut dyn Memory,
+        out: &mut Vec<Touch>,
+    ) -> Harvest {
         let Some(at) = self.step_at(registers.ip.wrapping_sub(bias)) else {
-            return Harvest {
-                stall: Stall::Unresolved(Unresolved::NotAnInstruction),
-                operands_unknown: 0,
-            };
+            return Harvest::unresolved(Unresolved::NotAnInstruction);
         };
         let block = self.step(at).block;
         let bases = Bases {
@@ -66,25 +78,36 @@ impl FunctionCode {
         let mut search = Search {
             collector,
             home: block,
-            visited: [block; 2 * MAX_HOPS + 1],
+            visited: [(block, true); 2 * MAX_HOPS + 1],
             visits: 1,
         };
-        search.run(at, &Known::all(registers.gpr));
+        let sampled = Known::all(registers.gpr);
+        search.run(at, &sampled);
+        search.recall(at, &sampled, memory);
+        if !search.collector.interrupted {
+            search.suspect(at, &sampled);
+        }
+        let stall = search.collector.stall;
+        let lost = (search.collector.waited_lost)
+            .filter(|_| stall == Stall::Unresolved(Unresolved::RegisterOverwritten));
         Harvest {
-            stall: search.collector.stall,
+            stall,
+            lost: lost.map(|step| self.run_time(step, &bases)),
+            wait: search.collector.wait,
+            spin: search.collector.spin,
             operands_unknown: search.collector.unknown,
         }
     }
 
     /// How control came to the start of `block`, given the registers there. The edges of the block's
     /// own loop go first: a loop is entered once and goes round many times.
-    fn entry(&self, block: u32, known: &Known, bias: u64) -> Entry {
+    pub(super) fn entry(&self, block: u32, known: &Known, bias: u64) -> Entry {
         let edges = self.graph.entries(block);
         let unseen = self.graph.blocks[block as usize].unseen;
         for inside in [true, false] {
             let others = edges.iter().any(|edge| edge.inside != inside);
             if !inside && unseen {
-                let first = block == 0 && edges.iter().all(|edge| edge.inside);
+                let first = self.bounded && block == 0 && edges.iter().all(|edge| edge.inside);
                 return if first { Entry::Called } else { Entry::Unseen };
             }
             let mut fitting = self.fitting(block, known, bias, inside);
@@ -99,7 +122,7 @@ impl FunctionCode {
     }
 
     /// The edges into a block, inside or from outside of its loop, that the register values allow.
-    fn fitting(
+    pub(super) fn fitting(
         &self,
         block: u32,
         known: &Known,
@@ -171,11 +194,12 @@ struct Cursor {
 }
 
 /// The harvest of one sample in the making.
-struct Search<'a> {
-    collector: Collector<'a>,
+pub(super) struct Search<'a> {
+    pub(super) collector: Collector<'a>,
     /// The block of the ip.
-    home: u32,
-    visited: [u32; 2 * MAX_HOPS + 1],
+    pub(super) home: u32,
+    /// Blocks that were collected, and whether on the way back or known from it.
+    visited: [(u32, bool); 2 * MAX_HOPS + 1],
     visits: usize,
 }
 
@@ -212,11 +236,23 @@ impl Search<'_> {
             }
             self.ahead_from(at, &mut ahead);
         }
+        // In a loop both ways lead to the same blocks: what ran before the ip may be what was waited for.
         for certain in [true, false] {
-            self.walk_ahead(&mut ahead, certain);
             self.walk_behind(&mut behind, certain);
+            self.walk_ahead(&mut ahead, certain);
         }
         self.round(sampled);
+    }
+
+    /// Asks memory for the addresses that loads before the ip overwrote: in its block, and in the one that led there.
+    fn recall(&mut self, at: u32, sampled: &Known, memory: &mut dyn Memory) {
+        let code = self.collector.code;
+        let home = code.graph.blocks[self.home as usize].first;
+        self.collector.recall(home, at, sampled, memory);
+        if let Some(waited) = self.collector.waited_lost.filter(|_| at == home) {
+            let from = &code.graph.blocks[code.step(waited).block as usize];
+            self.collector.recall(from.first, from.end, sampled, memory);
+        }
     }
 
     /// Finds what was waited for; when that is in another block, tells its touch at once.
@@ -226,8 +262,10 @@ impl Search<'_> {
         let first = code.graph.blocks[self.home as usize].first;
         if at > first {
             let shadowed = at > first + 1 && code.step(at - 2).traits.has(Traits::SHADOWS);
-            if !shadowed && code.step(at - 1).waits_for.is_some() {
-                self.collector.waited = Some(at - 1);
+            if !shadowed {
+                let waited = Some(at - 1).filter(|step| code.step(*step).waits_for.is_some());
+                self.collector.waited = waited;
+                self.stand_behind(at - 1);
             }
             return;
         }
@@ -238,7 +276,11 @@ impl Search<'_> {
             Entry::Several { inside } => {
                 // One path with a memory operand beside one without is no proof that it was taken:
                 // unless none of the paths waits for memory, the sample's cost stays unowned.
-                let waits = |edge: Edge| code.facts[edge.from as usize].waits_at_end.is_some();
+                let waits = |edge: Edge| {
+                    let last = code.graph.blocks[edge.from as usize].end - 1;
+                    let operand = code.facts[edge.from as usize].waits_at_end;
+                    operand.is_some() || code.step(last).traits.has(Traits::FENCES)
+                };
                 let mut fitting = code.fitting(self.home, sampled, bias, inside);
                 if fitting.any(waits) {
                     self.collector.stall = Stall::Unresolved(Unresolved::AmbiguousPath);
@@ -246,15 +288,21 @@ impl Search<'_> {
                 return;
             }
             Entry::Unseen => {
-                self.collector.stall = Stall::Unresolved(Unresolved::AmbiguousPath);
+                self.collector.stall = Stall::Unresolved(if code.bounded {
+                    Unresolved::AmbiguousPath
+                } else {
+                    Unresolved::NoFunction
+                });
                 return;
             }
         };
-        let Some(waited) = code.facts[edge.from as usize].waits_at_end else {
-            return;
-        };
-        self.collector.waited = Some(waited);
+        let waited = code.facts[edge.from as usize].waits_at_end;
         let from = &code.graph.blocks[edge.from as usize];
+        self.stand_behind(from.end - 1);
+        if waited.is_none() {
+            return;
+        }
+        self.collector.waited = waited;
         let start = from.first.max(from.end.saturating_sub(MAX_STRETCH));
         let mut known = sampled.clone();
         self.collector.back(
@@ -305,7 +353,7 @@ impl Search<'_> {
             let Some((next, sure)) = code.next(from, &cursor.known, self.home) else {
                 return;
             };
-            if (certain && !sure) || !self.visit(next) {
+            if (certain && !sure) || !self.visit(next, false) {
                 return;
             }
             if !sure {
@@ -326,15 +374,22 @@ impl Search<'_> {
                 Entry::Likely(edge) => (edge.from, false),
                 Entry::Called | Entry::Several { .. } | Entry::Unseen => return,
             };
-            if (certain && !sure) || !self.visit(from) {
+            if certain && !sure {
                 return;
             }
-            if !sure {
-                cursor.basis = Basis::Harvested;
-            }
-            cursor.block = Some(from);
             let block = &code.graph.blocks[from as usize];
-            self.stretch_back(block.first, block.end, cursor);
+            if self.visit(from, true) {
+                if !sure {
+                    cursor.basis = Basis::Harvested;
+                }
+                self.stretch_back(block.first, block.end, cursor);
+            } else if self.meet(from) && block.steps().len() <= MAX_STRETCH as usize {
+                self.collector
+                    .meet(block.first, block.end, &mut cursor.known);
+            } else {
+                return;
+            }
+            cursor.block = cursor.block.map(|_| from);
         }
     }
 
@@ -351,7 +406,7 @@ impl Search<'_> {
         let mut at = Some(around.tail);
         for _ in 0..MAX_LOOP_BLOCKS {
             let Some(number) = at else { return };
-            if !self.visited[..self.visits].contains(&number) {
+            if !self.is_visited(number) {
                 let block = &code.graph.blocks[number as usize];
                 let end = block.end.min(block.first + MAX_STRETCH);
                 let mut known = unchanged.clone();
@@ -365,16 +420,28 @@ impl Search<'_> {
         }
     }
 
+    fn is_visited(&self, block: u32) -> bool {
+        let mut visited = self.visited[..self.visits].iter();
+        visited.any(|(visited, _)| *visited == block)
+    }
+
     /// Notes a visit; false if the block was visited before or there were enough.
-    fn visit(&mut self, block: u32) -> bool {
-        if self.visited[..self.visits].contains(&block) {
+    fn visit(&mut self, block: u32, behind: bool) -> bool {
+        if self.is_visited(block) {
             return false;
         }
         let Some(slot) = self.visited.get_mut(self.visits) else {
             return false;
         };
-        *slot = block;
+        *slot = (block, behind);
         self.visits += 1;
         true
+    }
+
+    /// Notes that a block was met on the way back; false if it was before, or was not visited.
+    fn meet(&mut self, block: u32) -> bool {
+        let mut visited = self.visited[..self.visits].iter_mut();
+        let met = visited.find(|(visited, _)| *visited == block);
+        met.is_some_and(|(_, behind)| !std::mem::replace(behind, true))
     }
 }

@@ -46,6 +46,10 @@ impl Traits {
     /// `sti`: interrupts stay off for one more instruction, and whatever was pending lands after that
     /// one, whether or not it was slow (Intel SDM volume 2, STI).
     pub(super) const SHADOWS: Traits = Traits(1 << 3);
+    /// A full barrier; see [`is_full_barrier`].
+    pub(super) const FENCES: Traits = Traits(1 << 4);
+    /// It holds the CPU for a while, for another thread's sake; see [`pauses`].
+    pub(super) const PAUSES: Traits = Traits(1 << 5);
 
     pub(super) fn has(self, other: Traits) -> bool {
         self.0 & other.0 != 0
@@ -109,7 +113,9 @@ impl Reducer {
                 .and(Traits::CALL, call)
                 .and(Traits::LEAVES, call || system_call)
                 .and(Traits::REPEATS, repeats)
-                .and(Traits::SHADOWS, instruction.mnemonic() == Mnemonic::Sti),
+                .and(Traits::SHADOWS, instruction.mnemonic() == Mnemonic::Sti)
+                .and(Traits::FENCES, is_full_barrier(instruction))
+                .and(Traits::PAUSES, pauses(instruction)),
             written,
             clobbered: written.minus(effect.accounts_for()),
             effect,
@@ -126,13 +132,42 @@ fn waits_for(operands: &[Operand]) -> Option<u8> {
         .map(|number| number as u8)
 }
 
+/// Whether the stores before it are visible to all before anything after it runs: `mfence`, and what locks the bus, as
+/// `xchg` with memory does by itself (Intel SDM volume 3, "Store Buffer" and "Effects of a LOCK Operation on Internal Processor Caches"; AMD
+/// APM volume 2, "Memory-Ordering Rules"). The CPU waits there
+/// for the lines of these stores. Other instructions that wait for them are none of it: in a guest `cpuid` and `wrmsr`
+/// leave for the hypervisor, which takes longer, and `sfence` retires as a store does.
+pub(super) fn is_full_barrier(instruction: &Instruction) -> bool {
+    let memory = || instruction.op_kinds().any(|kind| kind == OpKind::Memory);
+    match instruction.mnemonic() {
+        Mnemonic::Mfence | Mnemonic::Serialize => true,
+        Mnemonic::Xchg => memory(),
+        _ => instruction.has_lock_prefix() && memory(),
+    }
+}
+
+/// Instructions for loops that wait: they hold a CPU for a while, or until a line was stored to.
+pub(super) fn pauses(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.mnemonic(),
+        Mnemonic::Pause
+            | Mnemonic::Monitor
+            | Mnemonic::Monitorx
+            | Mnemonic::Umonitor
+            | Mnemonic::Mwait
+            | Mnemonic::Mwaitx
+            | Mnemonic::Umwait
+            | Mnemonic::Tpause
+    )
+}
+
 /// A call of any form, but not a system call, which the decoder crate counts among calls too.
 pub(super) fn is_call(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Call
 }
 
 /// The general registers that an instruction changes, wholly, in part, or perhaps.
-fn written(instruction: &Instruction, info: &InstructionInfo) -> RegisterSet {
+pub(super) fn written(instruction: &Instruction, info: &InstructionInfo) -> RegisterSet {
     // Bytes that are no instruction may be a newer one that this decoder does not know.
     if instruction.is_invalid() {
         return RegisterSet::ALL;

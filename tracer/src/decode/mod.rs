@@ -5,10 +5,11 @@
 //! every memory operand around it whose address the sampled registers prove.
 //! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
 //! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped. [`loaded_into`],
-//! [`store_kind`] and [`assembly`] say what an instruction is, without any register.
+//! [`store_kind`], [`word_use`] and [`assembly`] say what an instruction is, without any register.
 
 mod assembly;
 mod branch;
+mod cycles;
 mod effect;
 mod emulated;
 mod fetched;
@@ -19,27 +20,36 @@ mod instruction;
 mod load_class;
 mod loops;
 mod operand;
+mod pieces;
+mod recall;
 mod registers;
+mod rejoin;
 mod semantics;
+mod settled;
 mod single;
+mod spin;
 mod store_kind;
+mod suspects;
 #[cfg(test)]
 mod tests;
 pub mod trap;
+mod waited;
 mod walk;
-mod window;
+mod word_use;
 
 pub use assembly::{Assembly, Reference, Symbol, assembly};
 pub use emulated::{Emulated, emulated};
 pub use fetched::{Before, CodeOperand, CodeRead, reads};
 pub use function::{CallConvention, FunctionCode};
 pub use load_class::{LoadedInto, loaded_into};
+pub use pieces::known_instructions;
+pub use recall::Memory;
 pub use single::{LONGEST_INSTRUCTION, SingleAccess, single_access};
 pub use store_kind::{StoreKind, store_kind};
-pub use window::harvest_window;
+pub use word_use::{Outcome, WordUse, Written, word_use};
 
 use crate::{
-    access::{Basis, Op},
+    access::{Basis, Op, Wait},
     event::Unresolved,
 };
 
@@ -71,6 +81,9 @@ pub struct Touch {
     pub locked: bool,
     /// How certain it is.
     pub basis: Basis,
+    /// Its place, from 1, among those that the CPU may have waited for instead of the stalled one; 0 for none of them.
+    /// What they are depends on [`Harvest::wait`].
+    pub suspect: u8,
 }
 
 /// Whether the sample's cost has an owner.
@@ -85,8 +98,39 @@ pub enum Stall {
 /// What a sample gave, besides its touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Harvest {
-    /// Owner of the sample's cost.
+    /// Owner of the sample's cost, as far as code alone tells.
     pub stall: Stall,
+    /// What the CPU stood at, and so who the suspects are. At an instruction: the accesses before it, the nearest
+    /// first, since instructions retire in order and several at once. At a full barrier: its own operand, and the
+    /// stores since the barrier before, the nearest first. In a loop that waits: what it reads again and again, the
+    /// last before it goes back first.
+    pub wait: Wait,
+    /// The loop, of a sample in one that waits.
+    pub spin: Option<SpinLoop>,
+    /// Run-time address of the instruction that was waited for, where its operand's address is lost.
+    pub lost: Option<u64>,
     /// Operands that were looked at and whose address the registers do not tell.
     pub operands_unknown: u32,
+}
+
+/// A loop that waits, as a sample met it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpinLoop {
+    /// Run-time address of the instruction that reads the word tested last: the same for all samples in the loop.
+    pub ip: u64,
+    /// The registers do not tell the addresses of all words that it reads.
+    pub incomplete: bool,
+}
+
+impl Harvest {
+    /// That of a sample without a touch.
+    pub fn unresolved(reason: Unresolved) -> Harvest {
+        Harvest {
+            stall: Stall::Unresolved(reason),
+            wait: Wait::AtInstruction,
+            spin: None,
+            lost: None,
+            operands_unknown: 0,
+        }
+    }
 }

@@ -2,8 +2,14 @@
 
 use iced_x86::{Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register};
 
-use super::registers::{Gpr, Known};
-use crate::access::Op;
+use super::{
+    Touch,
+    registers::{Gpr, Known},
+};
+use crate::{
+    access::{Basis, Op},
+    event::Unresolved,
+};
 
 /// Largest size a touch claims; a line. `fxsave` and `xsave` areas are larger or (in the decoder)
 /// unsized: their first 64 bytes stand for them.
@@ -35,11 +41,30 @@ pub(super) struct Bases {
     pub(super) gs: Option<u64>,
 }
 
+impl Bases {
+    /// Some known bases, to ask whether registers would do.
+    pub(super) const ANY: Bases = Bases {
+        bias: 0,
+        fs: Some(0),
+        gs: Some(0),
+    };
+}
+
 /// Why an address is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoAddress {
     Register,
     Segment,
+}
+
+impl NoAddress {
+    /// The same, of the access that a sample waited for.
+    pub(super) fn reason(self) -> Unresolved {
+        match self {
+            NoAddress::Register => Unresolved::RegisterOverwritten,
+            NoAddress::Segment => Unresolved::SegmentUnknown,
+        }
+    }
 }
 
 /// One explicit memory operand: `segment + base + (index << shift) + displacement`.
@@ -130,6 +155,19 @@ impl Operand {
             offset &= 0xffff_ffff;
         }
         Ok(base.wrapping_add(offset))
+    }
+
+    /// The touch that it is at this address.
+    pub(super) fn touch(&self, ip: u64, addr: u64, basis: Basis) -> Touch {
+        Touch {
+            ip,
+            addr,
+            size: self.size,
+            op: self.op,
+            locked: self.locked,
+            basis,
+            suspect: 0,
+        }
     }
 
     /// Bytes between the base and the word that holds the bit: the bit number is signed and counts

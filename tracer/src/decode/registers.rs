@@ -7,10 +7,13 @@ pub(super) struct Gpr(u8);
 impl Gpr {
     pub(super) const RAX: Gpr = Gpr(0);
     pub(super) const RCX: Gpr = Gpr(1);
+    pub(super) const RDX: Gpr = Gpr(2);
     pub(super) const RSP: Gpr = Gpr(4);
     pub(super) const RBP: Gpr = Gpr(5);
     pub(super) const RSI: Gpr = Gpr(6);
     pub(super) const RDI: Gpr = Gpr(7);
+    pub(super) const R8: Gpr = Gpr(8);
+    pub(super) const R9: Gpr = Gpr(9);
 
     /// The register any part of which `register` names; `None` for vectors, segments and the like.
     pub(super) fn of(register: iced_x86::Register) -> Option<Gpr> {
@@ -24,7 +27,7 @@ impl Gpr {
 }
 
 /// A set of general registers, bit n for encoding number n.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub(super) struct RegisterSet(u16);
 
 impl RegisterSet {

@@ -3,7 +3,7 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::{
-    effect::{Compute, Effect, Function, Linear, Repeat, Strings},
+    effect::{Compute, Effect, Function, Linear, Load, Repeat, Strings},
     registers::Gpr,
 };
 
@@ -17,6 +17,7 @@ pub(super) fn effect(instruction: &Instruction) -> Effect {
         .map(Effect::Linear)
         .or_else(|| compute(instruction).map(Effect::Compute))
         .or_else(|| swap(instruction))
+        .or_else(|| load(instruction).map(Effect::Load))
         .unwrap_or(Effect::Nothing)
 }
 
@@ -230,4 +231,23 @@ fn swap(instruction: &Instruction) -> Option<Effect> {
     let (a, narrow) = whole(instruction.op0_register())?;
     let (b, _) = whole(instruction.op1_register())?;
     (registers && !narrow).then_some(Effect::Swap(a, b))
+}
+
+/// Loads of a whole register from a written operand.
+fn load(instruction: &Instruction) -> Option<Load> {
+    let signed = match instruction.mnemonic() {
+        Mnemonic::Mov | Mnemonic::Movzx => false,
+        Mnemonic::Movsx | Mnemonic::Movsxd => true,
+        _ => return None,
+    };
+    if instruction.op0_kind() != OpKind::Register || instruction.op1_kind() != OpKind::Memory {
+        return None;
+    }
+    let (to, narrow) = whole(instruction.op0_register())?;
+    Some(Load {
+        to,
+        bytes: u8::try_from(instruction.memory_size().size()).ok()?,
+        signed,
+        narrow,
+    })
 }

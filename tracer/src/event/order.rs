@@ -58,7 +58,7 @@ impl<'a> Iterator for InOrder<'a> {
 mod tests {
     use super::*;
     use crate::{
-        access::{Basis, Cpu, Measured, Op, Pid, Tid},
+        access::{Basis, Cpu, Op, Pid, Tid},
         event::{AllocationKind, ContextKind},
     };
 
@@ -76,7 +76,7 @@ mod tests {
             basis: Basis::Decoded,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         }
     }
 

@@ -30,8 +30,9 @@ pub struct Window {
     pub lost: u64,
     /// Of those, hits whose instruction could not be told, by reason: the order has holes.
     pub unresolved: BTreeMap<Unresolved, u64>,
-    /// Accesses whose address registers were overwritten by the access itself (`mov (%rax),%rax`): their
-    /// address is that of the watched word.
+    /// Accesses that are known to lie within some bytes only
+    /// ([`Access::within`](crate::access::Access::within)), as where the access overwrote its own address registers
+    /// (`mov 4(%rax),%eax`).
     pub inferred: u64,
     /// Time that the traps took from the targets: hits times the measured cost of one, nanoseconds.
     pub cost_ns: u64,
@@ -111,7 +112,7 @@ pub struct WatchTally {
     pub lost: u64,
     /// Hits whose instruction could not be told, by reason.
     pub unresolved: BTreeMap<Unresolved, u64>,
-    /// Accesses whose own address was lost, so that it is the watched word's.
+    /// Accesses that are known to lie within some bytes only.
     pub inferred: u64,
     /// Time that the traps took from the targets, nanoseconds.
     pub cost_ns: u64,

@@ -112,7 +112,9 @@ pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) -> bool {
             parent_pid,
         } => task(out, kind::FORK, [pid.0, parent_pid.0, tid.0], time_ns),
         ContextKind::Exit { pid, tid } => task(out, kind::EXIT, [pid.0, pid.0, tid.0], time_ns),
-        ContextKind::Thread { .. } | ContextKind::LocalStorage { .. } => return false,
+        ContextKind::Thread { .. }
+        | ContextKind::LocalStorage { .. }
+        | ContextKind::Memory { .. } => return false,
     }
     true
 }

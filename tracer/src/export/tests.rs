@@ -61,6 +61,7 @@ fn access() -> impl Strategy<Value = (u64, Access)> {
                     phys_addr: NonZeroU64::new(phys),
                     repeats: 0,
                 },
+                ..Access::BLANK
             };
             (step, access)
         },

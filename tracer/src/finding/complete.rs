@@ -11,22 +11,23 @@
 use super::{Confidence, Model, Reason, Standing, Verdict, confirmation::Opinion};
 use crate::analysis::{Evidence, OrderCounts, Sharing};
 
-/// What the order shows, in the words of sampled sharing: hand-offs of a known kind are the weight.
-pub(super) fn sharing(order: &OrderCounts, evidence: &Evidence) -> Sharing {
+/// The evidence with what the order shows in place of what samples show: hand-offs of a known kind are the weight.
+pub(super) fn evidence(order: &OrderCounts, sampled: &Evidence) -> Evidence {
     let hand_offs = &order.hand_offs;
-    let (truly, falsely) = (hand_offs.truly as f64, hand_offs.falsely as f64);
-    Sharing {
-        weight: truly + falsely,
-        true_weight: truly,
-        false_weight: falsely,
-        widest_true_weight: truly,
-        widest_false_weight: falsely,
-        exact_weight: truly + falsely,
-        cost_ns: order.shared_transactions as f64,
-        hand_offs: hand_offs.total() as f64,
-        samples: evidence.samples as f64,
-        stores: evidence.stores as f64,
-        ..Sharing::default()
+    let decided = hand_offs.decided() as f64;
+    Evidence {
+        sharing: Sharing {
+            weight: decided,
+            exact_weight: decided,
+            cost_ns: order.shared_transactions as f64,
+            hand_offs: hand_offs.total() as f64,
+            samples: sampled.samples as f64,
+            stores: sampled.stores as f64,
+            ..Sharing::default()
+        },
+        kinds: order.kinds,
+        widest_kinds: order.kinds,
+        ..*sampled
     }
 }
 
@@ -52,14 +53,7 @@ fn kind(order: &OrderCounts, model: &Model) -> Option<Verdict> {
     if (order.hand_offs.total() as f64) < limits.hand_offs {
         return None;
     }
-    let truly = order.hand_offs.true_share()?;
-    Some(if truly < limits.mixed_share {
-        Verdict::FalseSharing
-    } else if truly > 1.0 - limits.mixed_share {
-        Verdict::TrueSharing
-    } else {
-        Verdict::MixedSharing
-    })
+    Some(Verdict::of(order.kinds?, limits.mixed_share))
 }
 
 fn objection(

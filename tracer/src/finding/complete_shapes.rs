@@ -3,7 +3,7 @@
 use super::{Confidence, Judgement, Reason, Standing, Thresholds, Verdict};
 use crate::{
     access::{Access, Cpu, Measured, Op},
-    analysis::{AnalysisOptions, emulated_fixture::emulated},
+    analysis::{AnalysisOptions, Kinds, emulated_fixture::emulated},
     event::Batch,
     pipeline::Pipeline,
     spill::{Budget, SpillOptions},
@@ -132,10 +132,16 @@ fn two_counters_on_a_line_are_false_sharing_and_apart_they_are_nothing() {
         stream().alone(20).turns(200, &acts)
     };
     let line = &counters(8).check(&[(0, FalseSharing)])[0];
-    assert_eq!((line.true_weight, line.false_weight), (0.0, 1.0));
+    assert_eq!(
+        line.kinds,
+        Some(Kinds {
+            truly: 0.0,
+            falsely: 1.0
+        })
+    );
     // The last copy may still be used.
     let order = line.order.expect("all is known");
-    assert_eq!(order.hand_offs.total(), 399);
+    assert_eq!(order.hand_offs.total(), 398);
     assert_eq!((line.accesses, line.samples), (800, 800));
     let bytes: Vec<(u8, u64)> = (line.sites.iter())
         .map(|site| (site.site.offset, site.emulated))
@@ -207,7 +213,18 @@ fn initialised_by_one_and_used_by_another_is_nothing() {
 }
 
 #[test]
-fn a_line_handed_over_a_few_times_is_nothing_and_from_the_eighth_on_it_is_shared() {
+fn counters_that_main_sets_up_and_sums_are_false_sharing_and_those_it_takes_each_time_are_mixed() {
+    let counting = [(1, Rmw, 0), (2, Rmw, 8)];
+    let (set_up, summed) = ([(3, Store, 0), (3, Store, 8)], [(3, Load, 0), (3, Load, 8)]);
+    (stream().turns(1, &set_up).turns(5, &counting))
+        .turns(1, &summed)
+        .check(&[(0, FalseSharing)]);
+    let each_time = [counting.as_slice(), &summed].concat();
+    (stream().turns(1, &set_up).turns(5, &each_time)).check(&[(0, MixedSharing)]);
+}
+
+#[test]
+fn a_line_handed_over_a_few_times_is_nothing_and_from_the_eighth_time_on_it_is_shared() {
     let phases = |n: u32| {
         let mut phases = stream();
         for phase in 0..n {
@@ -215,10 +232,10 @@ fn a_line_handed_over_a_few_times_is_nothing_and_from_the_eighth_on_it_is_shared
         }
         phases
     };
-    phases(8).check_reason(Reason::HardlyHandedOff);
+    phases(9).check_reason(Reason::HardlyHandedOff);
     // In a program that sends hardly another message.
-    phases(9).check(&[(0, TrueSharing)]);
-    phases(9)
+    phases(10).check(&[(0, TrueSharing)]);
+    phases(10)
         .alone(1000)
         .check_reason(Reason::CostBelowThreshold);
 }

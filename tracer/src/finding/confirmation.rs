@@ -10,6 +10,10 @@
 //! | a finding | no sharing, for certain | none: contradicted |
 //! | a finding | too little | as sampled |
 //! | suspicious, but its writer or samples are missing | sharing of some kind | that kind, confirmed, if it costs enough |
+//! | several threads, one after the other | sharing, in several windows | that kind, confirmed, if it costs enough |
+//!
+//! The last one is of threads that wait for each other: while one works the other one polls, so that samples meet one of
+//! them for long, and the windows see the word that they pass to and fro.
 
 use super::{Fact, Model, Reason, Shown, Standing, Verdict, WatchVerdict};
 use crate::analysis::Evidence;
@@ -76,7 +80,9 @@ impl Opinion {
     ) -> Opinion {
         let limits = &model.thresholds.watch;
         let as_sampled = self.verdict.filter(|kind| watched.proves(*kind, limits));
+        // Where samples claim nothing, windows contradict nothing.
         let changes = self.verdict.is_none()
+            || self.standing != Standing::Significant
             || (watched.certain && watched.shared_windows >= limits.changing_windows);
         let Some(proven) = as_sampled.or(watched.shown.verdict().filter(|_| changes)) else {
             return self.contradicted(watched);
@@ -103,19 +109,28 @@ impl Opinion {
                 let sharing = &evidence.sharing;
                 let cost_ns =
                     (sharing.cost_ns + sharing.unstored_cost_ns).min(evidence.cost_ns as f64);
-                let cost_ns = cost_ns.max(sharing.taken_cost_ns);
-                let enough = (model.share(cost_ns))
-                    .is_some_and(|share| share >= model.thresholds.cost_share);
-                if !enough {
-                    return self;
-                }
-                Opinion {
-                    standing: Standing::Significant,
-                    shared_cost_ns: cost_ns,
-                    ..confirmed
-                }
+                self.if_costly(cost_ns.max(sharing.taken_cost_ns), confirmed, model)
+            }
+            Standing::Insignificant(Reason::NotInterleaved)
+                if watched.shared_windows >= limits.certain_windows =>
+            {
+                self.if_costly(evidence.sharing.together_cost_ns, confirmed, model)
             }
             Standing::Insignificant(_) => self,
+        }
+    }
+
+    /// The confirmed opinion where what it is about costs enough.
+    fn if_costly(self, cost_ns: f64, confirmed: Opinion, model: &Model) -> Opinion {
+        let share = model.share(cost_ns);
+        if share.is_some_and(|share| share >= model.thresholds.cost_share) {
+            Opinion {
+                standing: Standing::Significant,
+                shared_cost_ns: cost_ns,
+                ..confirmed
+            }
+        } else {
+            self
         }
     }
 
@@ -163,6 +178,8 @@ mod tests {
                 unstored_cost_ns: unstored_ns,
                 ..Sharing::default()
             },
+            kinds: None,
+            widest_kinds: None,
         }
     }
 
@@ -177,6 +194,7 @@ mod tests {
             second_thread: 500,
             hand_offs: hand_offs(shown),
             by_bytes: Some(Verdict::TrueSharing),
+            widest: None,
         }
     }
 
@@ -190,7 +208,7 @@ mod tests {
         HandOffs {
             truly,
             falsely,
-            undecided: 0,
+            ..HandOffs::default()
         }
     }
 
@@ -276,7 +294,7 @@ mod tests {
         let shares = |truly, falsely| HandOffs {
             truly,
             falsely,
-            undecided: 0,
+            ..HandOffs::default()
         };
         let found = mixed(shares(40, 960));
         assert_eq!(found.verdict, Some(Verdict::MixedSharing));
@@ -348,8 +366,40 @@ mod tests {
     }
 
     #[test]
-    fn phases_and_cheap_lines_stay_what_they_are() {
-        for reason in [Reason::NotInterleaved, Reason::CostBelowThreshold] {
+    fn threads_that_wait_for_each_other_in_turn_are_found_by_windows() {
+        let standing = Standing::Insignificant(Reason::NotInterleaved);
+        let mut evidence = evidence(0.0, 0.0);
+        evidence.sharing.together_cost_ns = 7e8;
+        let in_windows = |shared_windows| {
+            let shown = WatchVerdict {
+                shared_windows,
+                ..windows(Shown::TrueSharing, false)
+            };
+            heard(None, standing, &evidence, &shown)
+        };
+        let found = in_windows(3);
+        assert_eq!(found.standing, Standing::Significant);
+        assert_eq!(found.verdict, Some(Verdict::TrueSharing));
+        assert!((found.shared_cost_ns - 7e8).abs() < 1.0);
+        // Two may have met the end of one phase and the start of another.
+        assert_eq!(in_windows(2).standing, standing);
+        let shown = windows(Shown::NotHandedOff, true);
+        assert_eq!(heard(None, standing, &evidence, &shown).standing, standing);
+    }
+
+    #[test]
+    fn what_samples_call_rare_is_what_windows_show() {
+        let standing = Standing::Insignificant(Reason::TooFewStores);
+        let sampled = Some(Verdict::MixedSharing);
+        let shown = windows(Shown::TrueSharing, false);
+        let found = heard(sampled, standing, &evidence(1e9, 0.0), &shown);
+        assert_eq!(found.verdict, Some(Verdict::TrueSharing));
+        assert_eq!(found.standing, Standing::Significant);
+    }
+
+    #[test]
+    fn cheap_lines_stay_what_they_are() {
+        for reason in [Reason::CostBelowThreshold, Reason::OneCpu] {
             let standing = Standing::Insignificant(reason);
             let shown = windows(Shown::TrueSharing, true);
             let found = heard(None, standing, &evidence(1e9, 0.0), &shown);

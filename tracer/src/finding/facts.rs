@@ -70,8 +70,8 @@ pub(super) fn facts(
     if !private.is_empty() {
         facts.push(Fact::PrivateBytes(private));
     }
-    if sharing.weight > 0.0 {
-        facts.push(Fact::Separable(1.0 - sharing.true_weight / sharing.weight));
+    if let Some(kinds) = evidence.kinds {
+        facts.push(Fact::Separable(1.0 - kinds.truly));
     }
     if weak {
         facts.push(Fact::HarvestedOnly);

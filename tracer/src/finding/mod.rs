@@ -1,22 +1,24 @@
 //! Judgements: which lines are shared, how, and whether it matters.
 //!
-//! [`judge_all`] turns a [`LineTable`] into [`Judgement`]s, at the end of a run or at any time in it.
-//! The kind of sharing is decided by the [`FINDERS`], one per file; whether it matters by
+//! [`judge_table`] turns a [`LineTable`] into [`Judgement`]s, at the end of a run or at any time in it.
+//! The kind of sharing is a [`Verdict`] on what hand-offs were for; whether it matters is decided by
 //! [`Thresholds`]. A finding is never made of one thread or of loads only. [`shown`] judges a line by its
 //! watch windows, [`hint`] a load by the store that follows it; [`choose`] finds the loads whose hints save messages.
 
 mod complete;
 mod confirmation;
 mod facts;
-mod false_sharing;
 mod judged_pairs;
 mod load_hints;
-mod mixed_sharing;
+mod meeting;
+mod member;
+mod moved;
 mod ranking;
 mod read_then_write;
+mod same_code;
 mod standing;
+mod subject;
 mod thresholds;
-mod true_sharing;
 mod watched;
 
 #[cfg(test)]
@@ -30,7 +32,9 @@ mod pmu_simulation;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
+#[cfg(test)]
+mod subject_shapes;
 #[cfg(test)]
 mod watched_laws;
 #[cfg(test)]
@@ -44,17 +48,21 @@ pub use judged_pairs::{JudgedPair, judge_pairs};
 pub use load_hints::{
     Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, choose, judge_load,
 };
-pub use ranking::Ranking;
+pub use meeting::Pieces;
+pub use member::{Member, Touch};
+pub use moved::Moved;
+pub use ranking::{Judged, Ranking};
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use standing::{Reason, Standing};
+pub use subject::{Subject, shared_cost, subjects};
 pub use thresholds::Thresholds;
 pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 
 use crate::{
     access::{LineKey, LineSize, Pid, Tid},
     analysis::{
-        CpuSet, Evidence, Line, LineTable, OrderBounds, OrderCounts, OrderedLines, PmuCounts,
-        SiteCounts, WatchedCounts, WatchedLine, WatchedLines,
+        CpuSet, Evidence, Group, Kinds, Line, LineTable, OrderCounts, OrderedLines, PmuCounts,
+        SiteCounts, WatchedCounts, WatchedLine, WatchedLines, groups,
     },
 };
 use confirmation::Opinion;
@@ -62,15 +70,29 @@ use confirmation::Opinion;
 /// How the bytes of a shared line are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// No byte that one thread stores is touched by another, or hardly ever.
+    /// No byte that one thread stores is used by another, or hardly ever: the line moves for nothing.
     FalseSharing,
-    /// The threads use the same bytes; separating fields would not help.
+    /// The threads use the same bytes; separating others from them would not help.
     TrueSharing,
     /// Both on one line, each in a share worth saying.
     MixedSharing,
 }
 
-/// What a finder may look at besides the line.
+impl Verdict {
+    /// The verdict on a line whose hand-offs are of these kinds. False while less than `mixed_share` of them would remain
+    /// on lines of their own, else true while less than that take along what nobody changed, else mixed.
+    pub fn of(kinds: Kinds, mixed_share: f64) -> Verdict {
+        if kinds.truly < mixed_share {
+            Verdict::FalseSharing
+        } else if kinds.falsely < mixed_share {
+            Verdict::TrueSharing
+        } else {
+            Verdict::MixedSharing
+        }
+    }
+}
+
+/// What a judgement depends on besides the line.
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
     /// Target time that all samples of the run stand for, nanoseconds, or their latency, cycles
@@ -84,11 +106,14 @@ pub struct Model<'a> {
     pub thresholds: &'a Thresholds,
 }
 
-/// Where the order of a line's accesses is known: from watch windows, or of the whole run.
+/// Where the order of a line's accesses is known: from watch windows, or of the whole run; and what follows from it for
+/// the lines' costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Orders<'a> {
     /// Lines that windows watched.
     pub watched: &'a WatchedLines,
+    /// What windows moved from one line to another.
+    pub moved: &'a Moved,
     /// Lines of an emulated program.
     pub ordered: &'a OrderedLines,
 }
@@ -98,7 +123,7 @@ pub struct Orders<'a> {
 pub struct Watched {
     /// What they show.
     pub verdict: WatchVerdict,
-    /// Their sums.
+    /// Their sums, as far as the verdict rests on them.
     pub counts: WatchedCounts,
     /// End of the first window after which the verdict was what it is; CLOCK_MONOTONIC, nanoseconds.
     pub since_ns: Option<u64>,
@@ -110,23 +135,6 @@ impl Model<'_> {
         (self.sampled_ns > 0).then(|| cost_ns / self.sampled_ns as f64)
     }
 }
-
-/// Decides one kind of sharing.
-pub trait Finder: Sync {
-    /// Stable name, as in reports: `false-sharing`.
-    fn name(&self) -> &'static str;
-    /// The rule in one sentence, with the thresholds in force.
-    fn rule(&self, thresholds: &Thresholds) -> String;
-    /// The verdict, when the line is of this kind. At most one finder claims a line.
-    fn judge(&self, line: &Evidence, model: &Model) -> Option<Verdict>;
-}
-
-/// All finders.
-pub static FINDERS: &[&dyn Finder] = &[
-    &false_sharing::FalseSharing,
-    &true_sharing::TrueSharing,
-    &mixed_sharing::MixedSharing,
-];
 
 /// One thread's part in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,6 +174,11 @@ pub struct Judgement {
     pub shared_cost_ns: u64,
     /// `shared_cost_ns` as a share of the sampled time, 0..=1; `None` when no time was sampled.
     pub shared_share: Option<f64>,
+    /// Time stalled on the line while several threads used it, by turns or not, as a share of the sampled time, 0..=1;
+    /// `None` when no time was sampled.
+    pub together_share: Option<f64>,
+    /// The same, summed over all lines that the same instruction waits for most; `None` of findings.
+    pub alike_share: Option<f64>,
     /// What a PMU measured of it; `None` where none sampled it.
     pub pmu: Option<PmuCounts>,
     /// Samples with an access to the line.
@@ -174,10 +187,8 @@ pub struct Judgement {
     pub accesses: u64,
     /// 0: threads came one after the other. 1: by turns, all the time.
     pub interleaving: f64,
-    /// Share of the sharing, 0..=1, that would remain if every field had a line of its own.
-    pub true_weight: f64,
-    /// Share of the sharing, 0..=1, that is between accesses to different bytes. The two may overlap.
-    pub false_weight: f64,
+    /// The kinds of its hand-offs, as samples or a complete order tell; `None` where they do not.
+    pub kinds: Option<Kinds>,
     /// Sites, costliest first.
     pub sites: Vec<SiteCounts>,
     /// Threads, costliest first.
@@ -195,85 +206,71 @@ impl Judgement {
     }
 }
 
-/// A judged line before its sites are copied.
+/// A judged line before all of it is put into words.
 struct Candidate<'a> {
     key: LineKey,
-    line: &'a Line,
     evidence: Evidence,
+    /// With what windows trapped there.
+    sites: Vec<SiteCounts>,
+    /// Bytes that belong together.
+    groups: Vec<Group>,
     opinion: Opinion,
     watched: Option<(&'a WatchedLine, WatchVerdict)>,
     order: Option<OrderCounts>,
 }
 
-/// Judges every line: findings first, highest shared cost first; then those that other CPUs' caches served, whose
-/// writer is not known; then at most [`Thresholds::insignificant_listed`] others, highest cost first. Does not disturb the table; open
-/// windows count as if they ended now.
-pub fn judge_all(
-    table: &LineTable,
-    watched: &WatchedLines,
-    sampled_ns: u64,
-    thresholds: &Thresholds,
-) -> Vec<Judgement> {
-    let ordered = OrderedLines::new(table.line_size(), OrderBounds::default());
-    let orders = Orders {
-        watched,
-        ordered: &ordered,
-    };
-    judge_table(table, &orders, sampled_ns, thresholds)
-}
-
-/// The same for lines whose order may be known otherwise than by windows.
-pub fn judge_table(
-    table: &LineTable,
-    orders: &Orders<'_>,
-    sampled_ns: u64,
-    thresholds: &Thresholds,
-) -> Vec<Judgement> {
-    let untimed_stores = table.totals().untimed_stores();
-    let mut ranking = Ranking::new(
-        orders,
-        table.line_size(),
-        sampled_ns,
-        untimed_stores,
-        thresholds,
-    );
+/// Judges every line of a table. Does not disturb it; open windows count as if they ended now. `ranking` is new, and is of
+/// the table's run.
+pub fn judge_table(table: &LineTable, mut ranking: Ranking<'_>) -> Judged {
     for (key, line) in table.lines() {
         ranking.see(key, line);
     }
-    ranking.judgements()
+    ranking.judged()
 }
 
 fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -> Candidate<'a> {
-    let mut evidence = line.evidence(model.line_size);
+    let watched = orders.watched.get(key);
+    let mut sites = line.sites();
+    orders.moved.correct_sites(key, &mut sites);
+    if let Some(watched) = watched {
+        add_trapped(&mut sites, watched);
+    }
+    let groups = groups(&sites, model.line_size);
+    let mut evidence = line.evidence(model.line_size, &groups);
     if let Some(ordered) = orders.ordered.get(key) {
-        let order = ordered.counts();
-        evidence.sharing = complete::sharing(&order, &evidence);
+        let order = ordered.counts(&groups);
+        let evidence = complete::evidence(&order, &evidence);
         return Candidate {
             key,
-            line,
             opinion: complete::opinion(&order, &evidence, model),
             evidence,
+            sites,
+            groups,
             watched: None,
             order: Some(order),
         };
     }
-    let kind = |evidence: &Evidence| FINDERS.iter().find_map(|f| f.judge(evidence, model));
-    let certain = kind(&evidence);
+    orders.moved.correct(key, &mut evidence);
+    let kind = |kinds: Option<Kinds>| Some(Verdict::of(kinds?, model.thresholds.mixed_share));
+    let certain = kind(evidence.kinds);
     // What holds only if an access of unknown size is small, or only if it is large, is no verdict.
-    let verdict = certain.filter(|verdict| kind(&evidence.widest()) == Some(*verdict));
+    let verdict = certain.filter(|_| kind(evidence.widest_kinds) == certain);
     let undecided = certain.is_some() && verdict.is_none();
     let standing = standing::standing(&evidence, verdict, undecided, model);
     let sampled = Opinion::sampled(verdict, standing, &evidence);
-    let watched = orders.watched.get(key);
-    let watched = watched.map(|line| (line, shown(line, &model.thresholds.watch)));
-    let opinion = match &watched {
+    let watched = watched.map(|line| (line, shown(line, &groups, &model.thresholds.watch)));
+    let mut opinion = match &watched {
         Some((_, verdict)) => sampled.hear(verdict, &evidence, model),
         None => sampled,
     };
+    if let Standing::Insignificant(reason) = &mut opinion.standing {
+        *reason = orders.moved.reason(key, *reason);
+    }
     Candidate {
         key,
-        line,
         evidence,
+        sites,
+        groups,
         opinion,
         watched,
         order: None,
@@ -303,19 +300,11 @@ impl Candidate<'_> {
             pmu_stores: _,
             unknown_sizes: _,
             sharing,
+            kinds,
+            widest_kinds: _,
         } = self.evidence;
         let pmu = self.evidence.pmu();
-        let of_weight = |part: f64| {
-            if sharing.weight > 0.0 {
-                part / sharing.weight
-            } else {
-                0.0
-            }
-        };
-        let mut sites = self.line.sites();
-        if let Some((watched, _)) = self.watched {
-            add_trapped(&mut sites, watched);
-        }
+        let sites = self.sites;
         let Opinion {
             verdict,
             standing,
@@ -325,7 +314,7 @@ impl Candidate<'_> {
         } = self.opinion;
         let weak = confidence == Confidence::Sampled
             && sharing.weight > 0.0
-            && of_weight(sharing.exact_weight) < model.thresholds.exact_share;
+            && sharing.exact_weight < model.thresholds.exact_share * sharing.weight;
         let mut facts = facts::facts(&self.evidence, &sites, weak, model.line_size);
         facts.extend(change);
         Judgement {
@@ -335,19 +324,20 @@ impl Candidate<'_> {
             confidence,
             watched: self.watched.map(|(line, verdict)| Watched {
                 verdict,
-                counts: line.counts().clone(),
+                counts: line.telling(),
                 since_ns: None,
             }),
             order: self.order,
             cost_ns,
             shared_cost_ns: shared_cost_ns.round() as u64,
             shared_share: model.share(shared_cost_ns),
+            together_share: model.share(sharing.together_cost_ns),
+            alike_share: None,
             pmu: (pmu.sampled > 0).then_some(pmu),
             samples,
             accesses,
             interleaving: sharing.weight / (samples as f64).max(1.0),
-            true_weight: of_weight(sharing.true_weight),
-            false_weight: of_weight(sharing.false_weight),
+            kinds,
             threads: threads(&sites),
             weak,
             facts,
@@ -364,17 +354,7 @@ fn add_trapped(sites: &mut Vec<SiteCounts>, watched: &WatchedLine) {
                 known.trapped = trapped.trapped;
                 known.cpus.merge(&trapped.cpus);
             }
-            None => sites.push(SiteCounts {
-                site: trapped.site,
-                stalled: 0,
-                decoded: 0,
-                harvested: 0,
-                emulated: 0,
-                trapped: trapped.trapped,
-                pmu: PmuCounts::default(),
-                cost_ns: 0,
-                cpus: trapped.cpus,
-            }),
+            None => sites.push(trapped.into()),
         }
     }
 }

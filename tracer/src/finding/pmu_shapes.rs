@@ -58,16 +58,8 @@ fn check_reason(threads: &[Thread], pmu: Pmu, reason: Reason) -> Judgement {
 fn summary(judgements: &[Judgement]) -> String {
     let lines = judgements.iter().map(|j| {
         format!(
-            "{} {:?} {:?} share {:.3?} samples {} interleaving {:.2} true {:.2} false {:.2} {:?}\n",
-            j.key,
-            j.verdict,
-            j.standing,
-            j.shared_share,
-            j.samples,
-            j.interleaving,
-            j.true_weight,
-            j.false_weight,
-            j.pmu,
+            "{} {:?} {:?} share {:.3?} samples {} interleaving {:.2} {:.2?} {:?}\n",
+            j.key, j.verdict, j.standing, j.shared_share, j.samples, j.interleaving, j.kinds, j.pmu,
         )
     });
     lines.collect()

@@ -151,6 +151,7 @@ pub(super) fn run(threads: &[Thread], pmu: Pmu, steps: u64, seed: u64) -> Batch 
                     phys_addr: NonZeroU64::new(0x1_2340_0000 + addr).filter(|_| pmu.physical),
                     repeats: 0,
                 },
+                ..Access::BLANK
             });
         }
     }

@@ -2,14 +2,38 @@
 
 use std::cmp::Reverse;
 
-use super::{Judgement, Model, Orders, Standing, Thresholds, judge, worth_listing};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Judgement, Member, Model, Orders, Standing, Thresholds, judge, worth_listing};
 use crate::{
-    access::{LineKey, LineSize},
-    analysis::Line,
+    access::{LineKey, LineSize, SpaceId},
+    analysis::{Line, SiteCounts},
 };
 
 /// Orders what is no finding: highest cost first.
 type ListedRank = (Reverse<(u64, u64)>, LineKey);
+
+/// The instruction that a line waits at most.
+type Code = (SpaceId, u64);
+
+/// Lines kept as members of what they are of: some 70 MiB. The cheapest leave beyond it.
+const MOST_MEMBERS: usize = 1 << 17;
+
+/// Lines that are judged in full although they are no findings, the costliest: more than are listed, since they may be
+/// parts of one.
+const KEPT: usize = 256;
+
+/// All that was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// Findings, lines that move, then the costliest others, the costliest of each first; then those that reports
+    /// [leave out](Standing::is_left_out), and that windows are to look at again.
+    pub judgements: Vec<Judgement>,
+    /// Every line that took time or that several threads touched, in no particular order.
+    pub members: Vec<Member>,
+    /// Members that found no room, and what was waited for them.
+    pub left_out: (u64, u64),
+}
 
 /// Findings, and the costliest of the other lines, among those seen so far.
 #[derive(Debug)]
@@ -20,9 +44,36 @@ pub struct Ranking<'a> {
     findings: Vec<([f64; 2], Judgement)>,
     /// No findings, but seen to move at a cost that matters; ranked likewise.
     moving: Vec<([f64; 2], Judgement)>,
+    /// Lines that loads only seemed to wait for, or may have.
+    not_waited: Vec<Judgement>,
     others: Vec<(ListedRank, Judgement)>,
     /// The last one of a full list, as of the last cut.
     bar: Option<ListedRank>,
+    /// What was waited for lines while several threads used them, by the instruction that waited most.
+    alike: FxHashMap<Code, f64>,
+    /// `None` where nobody asks.
+    members: Option<Vec<Member>>,
+    left_out: (u64, u64),
+}
+
+impl Judged {
+    /// All members; of judgements that have none among them, what the judgement knows.
+    pub fn all_members(&self) -> Vec<Member> {
+        let mut members = self.members.clone();
+        let known: FxHashSet<LineKey> = members.iter().map(|member| member.key).collect();
+        let missing = (self.judgements.iter()).filter(|judgement| !known.contains(&judgement.key));
+        members.extend(missing.map(Member::of_judgement));
+        members
+    }
+}
+
+impl<J: Into<Vec<Judgement>>> From<J> for Judged {
+    fn from(judgements: J) -> Judged {
+        Judged {
+            judgements: judgements.into(),
+            ..Judged::default()
+        }
+    }
 }
 
 impl<'a> Ranking<'a> {
@@ -44,31 +95,59 @@ impl<'a> Ranking<'a> {
             },
             findings: Vec::new(),
             moving: Vec::new(),
+            not_waited: Vec::new(),
             others: Vec::new(),
             bar: None,
+            alike: FxHashMap::default(),
+            members: None,
+            left_out: (0, 0),
         }
+    }
+
+    /// Keeps what it takes to judge lines together, too.
+    #[must_use]
+    pub fn with_members(mut self) -> Ranking<'a> {
+        self.members = Some(Vec::new());
+        self
     }
 
     /// Judges a line with all its accesses.
     pub fn see(&mut self, key: LineKey, line: &Line) {
         if !line.several_threads() && !line.taken() {
+            if let Some(members) = &mut self.members {
+                members.extend(Member::of_one_thread(key, line));
+                self.cut_members();
+            }
             return;
         }
         let model = self.model;
         let candidate = judge(key, line, &self.orders, &model);
+        if let Some(members) = &mut self.members
+            && line.several_threads()
+        {
+            members.push(Member::of(&candidate, line, model.line_size));
+            self.cut_members();
+        }
         let evidence = &candidate.evidence;
         let rank = [candidate.opinion.shared_cost_ns, evidence.sharing.weight];
         if candidate.opinion.standing == Standing::Significant {
             self.findings.push((rank, candidate.into_judgement(&model)));
         } else if candidate.opinion.standing.moves() {
             self.moving.push((rank, candidate.into_judgement(&model)));
+        } else if candidate.opinion.standing.is_left_out() {
+            let judgement = candidate.into_judgement(&model);
+            self.not_waited.push(judgement);
         } else if !line.several_threads() {
             // A line that only one thread was seen to use, and that hardly moves.
-        } else if worth_listing(evidence, &model) {
+        } else {
+            if let Some(code) = code(&candidate.sites) {
+                *self.alike.entry(code).or_default() += evidence.sharing.together_cost_ns;
+            }
             let rank = (Reverse((evidence.cost_ns, evidence.samples)), key);
-            if self.bar.is_none_or(|bar| rank < bar) {
+            let is_listed = worth_listing(evidence, &model);
+            if is_listed && self.bar.is_none_or(|bar| rank < bar) {
                 self.others.push((rank, candidate.into_judgement(&model)));
-                if self.others.len() > 2 * model.thresholds.insignificant_listed {
+                if self.others.len() > 2 * KEPT {
                     self.cut();
                 }
             }
@@ -78,10 +157,22 @@ impl<'a> Ranking<'a> {
     /// Drops what is beyond the list.
     fn cut(&mut self) {
         self.others.sort_by_key(|(rank, _)| *rank);
-        let listed = self.model.thresholds.insignificant_listed;
-        if self.others.len() >= listed {
-            self.others.truncate(listed);
+        if self.others.len() >= KEPT {
+            self.others.truncate(KEPT);
             self.bar = self.others.last().map(|(rank, _)| *rank);
+        }
+    }
+
+    fn cut_members(&mut self) {
+        let Some(members) = &mut self.members else {
+            return;
+        };
+        if members.len() > 2 * MOST_MEMBERS {
+            members.select_nth_unstable_by_key(MOST_MEMBERS, Member::rank);
+            for member in members.drain(MOST_MEMBERS..) {
+                self.left_out.0 += 1;
+                self.left_out.1 = self.left_out.1.saturating_add(member.cost_ns);
+            }
         }
     }
 
@@ -89,12 +180,31 @@ impl<'a> Ranking<'a> {
     pub fn merge(&mut self, other: Ranking<'_>) {
         self.findings.extend(other.findings);
         self.moving.extend(other.moving);
+        self.not_waited.extend(other.not_waited);
         self.others.extend(other.others);
+        for (code, cost_ns) in other.alike {
+            *self.alike.entry(code).or_default() += cost_ns;
+        }
+        if let (Some(members), Some(others)) = (&mut self.members, other.members) {
+            members.extend(others);
+            self.left_out.0 += other.left_out.0;
+            self.left_out.1 = self.left_out.1.saturating_add(other.left_out.1);
+            self.cut_members();
+        }
     }
 
-    /// Findings, then lines that move, then others; the costliest of each first.
-    pub fn judgements(mut self) -> Vec<Judgement> {
+    /// All that was seen.
+    pub fn judged(mut self) -> Judged {
         self.cut();
+        if let Some(members) = &mut self.members
+            && members.len() > MOST_MEMBERS
+        {
+            members.sort_unstable_by_key(Member::rank);
+            for member in members.drain(MOST_MEMBERS..) {
+                self.left_out.0 += 1;
+                self.left_out.1 = self.left_out.1.saturating_add(member.cost_ns);
+            }
+        }
         let mut judgements = Vec::new();
         for mut costly in [self.findings, self.moving] {
             costly.sort_by(|(a, left), (b, right)| {
@@ -105,6 +215,23 @@ impl<'a> Ranking<'a> {
             judgements.extend(costly.into_iter().map(|(_, judgement)| judgement));
         }
         judgements.extend(self.others.into_iter().map(|(_, judgement)| judgement));
-        judgements
+        self.not_waited.sort_by_key(|judgement| judgement.key);
+        judgements.append(&mut self.not_waited);
+        for judgement in &mut judgements {
+            let cost_ns = code(&judgement.sites).and_then(|code| self.alike.get(&code));
+            judgement.alike_share = cost_ns.and_then(|cost_ns| self.model.share(*cost_ns));
+        }
+        Judged {
+            judgements,
+            members: self.members.unwrap_or_default(),
+            left_out: self.left_out,
+        }
     }
+}
+
+/// The instruction that waits most.
+fn code(sites: &[SiteCounts]) -> Option<Code> {
+    sites
+        .first()
+        .map(|costliest| (costliest.site.space, costliest.site.ip))
 }

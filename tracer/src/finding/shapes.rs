@@ -4,7 +4,7 @@ use super::{
     Fact, Judgement, Reason, Standing, Verdict,
     simulation::{BASE, Program, add, load, program, store, worker},
 };
-use crate::access::LineSize;
+use crate::{access::LineSize, analysis::Kinds};
 
 use Verdict::{FalseSharing, MixedSharing, TrueSharing};
 
@@ -38,14 +38,8 @@ fn check_reason(program: &Program, reason: Reason) {
 fn summary(judgements: &[Judgement]) -> String {
     let lines = judgements.iter().map(|j| {
         format!(
-            "{} {:?} {:?} share {:.3?} interleaving {:.2} true {:.2} false {:.2}\n",
-            j.key,
-            j.verdict,
-            j.standing,
-            j.shared_share,
-            j.interleaving,
-            j.true_weight,
-            j.false_weight
+            "{} {:?} {:?} share {:.3?} interleaving {:.2} {:.2?}\n",
+            j.key, j.verdict, j.standing, j.shared_share, j.interleaving, j.kinds
         )
     });
     lines.collect()
@@ -110,10 +104,41 @@ fn two_locks_on_a_line_are_mixed_and_apart_each_is_truly_shared() {
 }
 
 #[test]
-fn a_lock_and_its_data_are_mixed_and_apart_each_is_truly_shared() {
+fn a_lock_and_its_data_are_one_thing_and_apart_each_is_truly_shared() {
     let locked = |at: u64| program([0; 2].map(|_| worker(&[add(0), add(at), store(0)])));
-    check(&locked(8), &[(0, MixedSharing)]);
+    check(&locked(8), &[(0, TrueSharing)]);
     check(&locked(64), &[(0, TrueSharing), (64, TrueSharing)]);
+}
+
+#[test]
+fn a_field_that_is_only_read_beside_a_lock_is_its_victim_where_it_is_read_without() {
+    let locked = |at: u64| program([0; 2].map(|_| worker(&[add(0), load(at), store(0)])));
+    // Whoever takes the lock reads the field, which comes with the line for nothing.
+    check(&locked(8), &[(0, TrueSharing)]);
+    check(&locked(64), &[(0, TrueSharing)]);
+    let beside = |at: u64| {
+        let taker = worker(&[add(0), store(0)]);
+        program([taker.clone(), taker, worker(&[load(at)])])
+    };
+    check(&beside(8), &[(0, MixedSharing)]);
+    check(&beside(64), &[(0, TrueSharing)]);
+}
+
+#[test]
+fn owners_of_a_slot_one_after_the_other_do_not_share_it() {
+    let owners = |length_ms: u64| {
+        let slot = |at: u64, first: bool| {
+            let owner = move |n: u64| {
+                let start = n * length_ms + if first { 0 } else { length_ms / 2 };
+                worker(&[add(at)]).during(start..start + length_ms)
+            };
+            (0..3000 / length_ms).map(owner)
+        };
+        program(slot(0, true).chain(slot(8, false)))
+    };
+    for length_ms in [30, 100, 500] {
+        check(&owners(length_ms), &[(0, FalseSharing)]);
+    }
 }
 
 #[test]
@@ -331,7 +356,13 @@ fn a_judgement_carries_its_numbers() {
     let share = line.shared_share.unwrap();
     assert!((0.45..0.60).contains(&share), "{share}");
     assert!(line.interleaving > 0.8);
-    assert_eq!((line.true_weight, line.false_weight), (0.0, 1.0));
+    assert_eq!(
+        line.kinds,
+        Some(Kinds {
+            truly: 0.0,
+            falsely: 1.0
+        })
+    );
     assert!(line.shared_cost_ns <= line.cost_ns);
     assert_eq!(line.threads.len(), 2);
     assert_eq!(

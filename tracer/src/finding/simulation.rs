@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::{Judgement, Thresholds, judge_all};
+use super::{Judgement, Moved, Orders, Ranking, Thresholds, judge_table};
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
-    analysis::{AnalysisOptions, LineTable, WatchedLines},
+    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    analysis::{AnalysisOptions, LineTable, OrderBounds, OrderedLines, WatchedLines},
 };
 
 const MS_NS: u64 = 1_000_000;
@@ -253,10 +253,34 @@ impl Program {
                 basis,
                 locked: false,
                 kernel: false,
-                measured: Measured::default(),
+                ..Access::BLANK
             });
         }
     }
+}
+
+/// Judges every line by itself.
+pub(crate) fn judge_all(
+    table: &LineTable,
+    watched: &WatchedLines,
+    sampled_ns: u64,
+    thresholds: &Thresholds,
+) -> Vec<Judgement> {
+    let ordered = OrderedLines::new(table.line_size(), OrderBounds::default());
+    let orders = Orders {
+        watched,
+        moved: &Moved::default(),
+        ordered: &ordered,
+    };
+    let untimed_stores = table.totals().untimed_stores();
+    let ranking = Ranking::new(
+        &orders,
+        table.line_size(),
+        sampled_ns,
+        untimed_stores,
+        thresholds,
+    );
+    judge_table(table, ranking).judgements
 }
 
 impl Stream {

@@ -41,6 +41,12 @@ pub enum Reason {
     ServedApart,
     /// Watch windows saw every access to it for long enough, and no sharing.
     Contradicted,
+    /// Watch windows saw it read for long enough, and nobody store to it: what samples say its loads took, they did not
+    /// wait for it.
+    NotWaitedFor,
+    /// No store was sampled, and none was seen by the windows so far, but those are too few to tell; what its loads took may
+    /// as well be the wait for an access shortly before them.
+    WaitUndecided,
     /// Every access was seen, and none stores.
     ReadOnly,
     /// Every access was seen, and the line went from one CPU to another too few times for anything but phases.
@@ -48,6 +54,14 @@ pub enum Reason {
 }
 
 impl Standing {
+    /// Its loads are not known to have waited for it: the run as a whole is told of them, the line is not listed.
+    pub fn is_left_out(self) -> bool {
+        matches!(
+            self,
+            Standing::Insignificant(Reason::NotWaitedFor | Reason::WaitUndecided)
+        )
+    }
+
     /// No finding, since its kind cannot be told, but a line that was seen to move between CPUs at a cost that matters.
     pub fn moves(self) -> bool {
         matches!(
@@ -179,8 +193,6 @@ mod tests {
             unknown_sizes: false,
             sharing: Sharing {
                 weight: 2000.0,
-                true_weight: 0.0,
-                false_weight: 2000.0,
                 exact_weight: 2000.0,
                 cost_ns: 1e9,
                 unstored_cost_ns: 0.0,
@@ -191,6 +203,8 @@ mod tests {
                 minority: 1000.0,
                 ..Sharing::default()
             },
+            kinds: None,
+            widest_kinds: None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the windows on a line show: the verdict that needs no statistics of samples.
 
 use crate::{
-    analysis::{CpuSet, HandOffs, WatchedLine},
-    finding::Verdict,
+    analysis::{CpuSet, Group, HandOffs, Kinds, WatchedLine},
+    finding::{Member, Verdict},
 };
 
 /// What the complete orders of a line say. The first that applies.
@@ -20,15 +20,23 @@ pub enum Shown {
     /// The same, because most windows met one thread alone, though not always the same. Traps can do that: a
     /// thread that holds a lock holds it nearly all the time when each access under it takes microseconds.
     Apart,
-    /// Less than [`WatchThresholds::mixed_share`] of the hand-offs bring a value that the taker uses.
+    /// False sharing, by [`Verdict::of`] their kinds.
     FalseSharing,
-    /// At most that share does not.
+    /// True sharing.
     TrueSharing,
-    /// Neither.
+    /// Both.
     MixedSharing,
 }
 
 impl Shown {
+    fn sharing(verdict: Verdict) -> Shown {
+        match verdict {
+            Verdict::FalseSharing => Shown::FalseSharing,
+            Verdict::TrueSharing => Shown::TrueSharing,
+            Verdict::MixedSharing => Shown::MixedSharing,
+        }
+    }
+
     /// The kind of sharing, if it is sharing.
     pub fn verdict(self) -> Option<Verdict> {
         match self {
@@ -74,6 +82,10 @@ pub struct WatchThresholds {
     /// Most of the hits, 0..=1, that may be missing from the orders for certainty: each may hide the use of a
     /// value.
     pub certain_missing_share: f64,
+    /// Most chance, 0..=1, that windows missed the stores that loads of a line waited for, for calling the line not
+    /// waited for. Loads that took 8 % of the time need 36 windows on each word, those that took 30 %, 9. Samples would
+    /// have had to miss all of these stores too, so this need not be less.
+    pub unstored_chance: f64,
     /// Standard deviations between the share of true hand-offs and the nearest limit, for certainty.
     pub certain_deviations: f64,
 }
@@ -92,6 +104,7 @@ impl Default for WatchThresholds {
             certain_clear_windows: 100,
             changing_windows: 8,
             certain_missing_share: 0.05,
+            unstored_chance: 0.05,
             certain_deviations: 3.0,
         }
     }
@@ -119,31 +132,44 @@ pub struct WatchVerdict {
     /// The kind of sharing by which thread touches and stores which bytes, whatever the order; `None` where no
     /// two threads are in each other's way, or all ran on one CPU.
     pub by_bytes: Option<Verdict>,
+    /// The same two, if each access that is known to lie within some bytes only
+    /// ([`Access::within`](crate::access::Access::within)) touched all of those; `hand_offs` and `by_bytes` are as if it
+    /// touched none that others use. `None` where the bytes of all are known.
+    pub widest: Option<(HandOffs, Option<Verdict>)>,
 }
 
 /// Judges a watched line by [`WatchThresholds`].
 ///
 /// It shows sharing when two threads have at least [`thread_accesses`](WatchThresholds::thread_accesses) each,
 /// one stores, and the line is handed off at least [`hand_offs`](WatchThresholds::hand_offs) times and in at
-/// least [`hand_off_share`](WatchThresholds::hand_off_share) of the accesses; which kind, by the share of the
-/// decided hand-offs that are true.
+/// least [`hand_off_share`](WatchThresholds::hand_off_share) of the accesses; which kind, by what the decided ones
+/// brought. `groups` are bytes that belong together, as [`groups`](crate::analysis::groups) tells.
 ///
 /// It is certain, with enough accesses and hardly a hit missing, when
-/// - it shows sharing, enough windows had several threads, and the confidence interval of the true share
-///   (Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927) holds
-///   no limit between two kinds; with all hand-offs of one kind, 82 suffice;
+/// - it shows sharing, enough windows had several threads, and the confidence intervals of the shares that decide
+///   (Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927) do not hold
+///   the limit between two kinds; with all hand-offs of one kind, 82 suffice;
 /// - it shows none, and enough windows had accesses.
+///
+/// Where the bytes of accesses are not known, it shows, and is certain of, what holds whether they touched all bytes
+/// that they may have touched or none that others use.
+///
+/// Windows before the first that watched a word in narrower parts, because of such accesses, do not count.
 ///
 /// All of this is about the watched words: words that were never watched together
 /// ([`WatchedWords`](crate::analysis::WatchedWords)) may share in other ways.
-pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
-    let counts = line.counts();
+pub fn shown(line: &WatchedLine, groups: &[Group], limits: &WatchThresholds) -> WatchVerdict {
+    let counts = line.telling();
     let threads = line.threads();
     let mut cpus = CpuSet::default();
     for thread in &threads {
         cpus.merge(&thread.cpus);
     }
-    let mut verdict = WatchVerdict {
+    let by_bytes = |kinds: Option<Kinds>| {
+        let kinds = kinds.filter(|_| cpus.len() > 1)?;
+        Some(Verdict::of(kinds, limits.mixed_share))
+    };
+    let verdict = WatchVerdict {
         shown: Shown::Nothing,
         certain: false,
         shared_windows: counts.shared_windows,
@@ -151,53 +177,143 @@ pub fn shown(line: &WatchedLine, limits: &WatchThresholds) -> WatchVerdict {
         stores: counts.stores,
         threads: threads.len(),
         second_thread: threads.get(1).map_or(0, |thread| thread.accesses),
-        hand_offs: counts.hand_offs,
-        by_bytes: by_bytes(line, limits).filter(|_| cpus.len() > 1),
+        hand_offs: line.hand_offs(groups),
+        by_bytes: by_bytes(line.kinds_by_bytes(groups)),
+        widest: (!counts.unplaced.is_empty()).then(|| {
+            let kinds = line.widest_kinds_by_bytes(groups);
+            (line.widest_hand_offs(groups), by_bytes(kinds))
+        }),
     };
-    let alone = counts.busy_windows - counts.shared_windows;
-    verdict.shown = verdict.kind(alone > counts.shared_windows, limits);
     let missing = counts.missing_share().unwrap_or(0.0);
-    let enough = counts.accesses >= limits.certain_accesses
-        && missing <= limits.certain_missing_share
-        && verdict.shown != Shown::Nothing;
-    verdict.certain = enough
-        && if verdict.shown.verdict().is_some() {
-            counts.shared_windows >= limits.certain_windows && verdict.is_clear_cut(limits)
-        } else {
-            counts.busy_windows >= limits.certain_clear_windows
-        };
-    verdict
+    let judged = verdict.judged(counts.busy_windows, limits);
+    WatchVerdict {
+        certain: judged.certain && missing <= limits.certain_missing_share,
+        ..judged
+    }
 }
 
-/// The kind of sharing by bytes alone, by the same arithmetic and limit as for samples.
-fn by_bytes(line: &WatchedLine, limits: &WatchThresholds) -> Option<Verdict> {
-    let (truly, falsely) = line.byte_shares()?;
-    Some(
-        match (truly < limits.mixed_share, falsely < limits.mixed_share) {
-            (true, _) => Verdict::FalseSharing,
-            (false, true) => Verdict::TrueSharing,
-            (false, false) => Verdict::MixedSharing,
-        },
-    )
+/// What windows on several lines of one thing show together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pooled {
+    pub(super) verdict: WatchVerdict,
+    /// Lines on which they saw several threads.
+    pub(super) lines: usize,
+}
+
+/// Judges the windows on all of these lines as if they had been on one; `None` where there was none. Each window has one
+/// line, so that what it saw is that line's own; how certain the whole is grows with all of them.
+pub(super) fn pooled<'a>(
+    members: impl Iterator<Item = &'a Member>,
+    limits: &WatchThresholds,
+) -> Option<Pooled> {
+    let mut all: Option<WatchVerdict> = None;
+    let (mut lines, mut busy_windows) = (0, 0);
+    for member in members {
+        let Some(watched) = &member.watched else {
+            continue;
+        };
+        lines += usize::from(watched.shared_windows > 0);
+        busy_windows += member.busy_windows;
+        all = Some(all.map_or(**watched, |sum| sum.plus(watched)));
+    }
+    let verdict = all?.judged(busy_windows, limits);
+    Some(Pooled { verdict, lines })
 }
 
 impl WatchVerdict {
+    /// The numbers of both together; what they show is to be [`judged`](WatchVerdict::judged). Whose bytes touch whose is
+    /// the first one's.
+    fn plus(self, other: &WatchVerdict) -> WatchVerdict {
+        let (mine, others) = (self.most(), other.most());
+        let are_known = self.widest.is_none() && other.widest.is_none();
+        WatchVerdict {
+            shared_windows: self.shared_windows + other.shared_windows,
+            accesses: self.accesses + other.accesses,
+            stores: self.stores + other.stores,
+            threads: self.threads.max(other.threads),
+            second_thread: self.second_thread + other.second_thread,
+            hand_offs: self.hand_offs.plus(&other.hand_offs),
+            widest: (!are_known).then(|| (mine.hand_offs.plus(&others.hand_offs), mine.by_bytes)),
+            ..self
+        }
+    }
+
+    /// The same numbers, with what they show: what holds whether the accesses whose bytes are not known touched all that
+    /// they may, or none that others use.
+    fn judged(self, busy_windows: u64, limits: &WatchThresholds) -> WatchVerdict {
+        let mostly_alone =
+            busy_windows - self.shared_windows.min(busy_windows) > self.shared_windows;
+        let judge = |verdict: WatchVerdict| {
+            let shown = verdict.kind(mostly_alone, limits);
+            let verdict = WatchVerdict { shown, ..verdict };
+            (shown, verdict.is_certain(busy_windows, limits))
+        };
+        let (least, most) = (judge(self), judge(self.most()));
+        let is_same = least.0 == most.0;
+        WatchVerdict {
+            shown: if is_same { least.0 } else { Shown::Nothing },
+            certain: is_same && least.1 && most.1,
+            ..self
+        }
+    }
+
+    /// As if the accesses whose bytes are not known touched all that they may.
+    fn most(&self) -> WatchVerdict {
+        let (hand_offs, by_bytes) = self.widest.unwrap_or((self.hand_offs, self.by_bytes));
+        WatchVerdict {
+            hand_offs,
+            by_bytes,
+            widest: None,
+            ..*self
+        }
+    }
+
+    /// The hand-offs whose kind does not depend on where an access lies whose bytes are not known; of the others the
+    /// kind is undecided.
+    pub fn sure_hand_offs(&self) -> HandOffs {
+        let (least, most) = (self.hand_offs, self.most().hand_offs);
+        let (truly, falsely) = (least.truly.min(most.truly), least.falsely.min(most.falsely));
+        HandOffs {
+            truly,
+            falsely,
+            dragged: least.dragged.min(most.dragged),
+            undecided: least.total() - truly - falsely,
+        }
+    }
+
+    fn is_certain(&self, busy_windows: u64, limits: &WatchThresholds) -> bool {
+        self.accesses >= limits.certain_accesses
+            && self.shown != Shown::Nothing
+            && if self.shown.verdict().is_some() {
+                self.shared_windows >= limits.certain_windows && self.is_clear_cut(limits)
+            } else {
+                busy_windows >= limits.certain_clear_windows
+            }
+    }
+
     /// Whether the windows prove this kind of sharing. Which of two kinds that are both there weighs enough to
     /// be named is then for the samples to say: they weigh by time at full speed, the windows by accesses
     /// that all take a trap.
     pub fn proves(&self, kind: Verdict, limits: &WatchThresholds) -> bool {
+        if self.widest.is_some() && !self.most().proves(kind, limits) {
+            return false;
+        }
         if self.shown == Shown::Apart {
             return self.by_bytes == Some(kind) && self.second_thread >= limits.thread_accesses;
         }
         if kind != Verdict::MixedSharing {
             return self.shown.verdict() == Some(kind);
         }
-        let least = self.hand_offs.truly.min(self.hand_offs.falsely);
-        let enough = limits.proven_share..=1.0 - limits.proven_share;
-        let truly = self.hand_offs.true_share();
+        let HandOffs {
+            truly,
+            falsely,
+            dragged,
+            ..
+        } = self.hand_offs;
+        let least = truly.min(falsely + dragged);
         self.shown.verdict().is_some()
             && least >= limits.hand_offs
-            && truly.is_some_and(|truly| enough.contains(&truly))
+            && least as f64 >= limits.proven_share * self.hand_offs.decided() as f64
     }
 
     fn kind(&self, mostly_alone: bool, limits: &WatchThresholds) -> Shown {
@@ -220,24 +336,23 @@ impl WatchVerdict {
                 Shown::NotHandedOff
             };
         }
-        match self.hand_offs.true_share() {
-            None => Shown::Nothing,
-            Some(share) if share < limits.mixed_share => Shown::FalseSharing,
-            Some(share) if share > 1.0 - limits.mixed_share => Shown::TrueSharing,
-            Some(_) => Shown::MixedSharing,
-        }
+        self.hand_offs.kinds().map_or(Shown::Nothing, |kinds| {
+            Shown::sharing(Verdict::of(kinds, limits.mixed_share))
+        })
     }
 
     fn is_clear_cut(&self, limits: &WatchThresholds) -> bool {
-        let Some(share) = self.hand_offs.true_share() else {
+        let Some(kinds) = self.hand_offs.kinds() else {
             return false;
         };
         let n = self.hand_offs.decided() as f64;
         let z2 = limits.certain_deviations.powi(2);
-        let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
-        let spread = (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
-        let reach = limits.certain_deviations * spread / (1.0 + z2 / n);
-        let holds = |limit: f64| (middle - limit).abs() <= reach;
-        !holds(limits.mixed_share) && !holds(1.0 - limits.mixed_share)
+        let is_clear = |share: f64| {
+            let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+            let spread = (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
+            let reach = limits.certain_deviations * spread / (1.0 + z2 / n);
+            (middle - limits.mixed_share).abs() > reach
+        };
+        is_clear(kinds.truly) && (kinds.truly < limits.mixed_share || is_clear(kinds.falsely))
     }
 }

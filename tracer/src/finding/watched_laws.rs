@@ -68,9 +68,9 @@ proptest! {
     fn hand_offs_are_misses_and_want_a_store(windows in any_windows()) {
         let (counts, _) = counts_and_pairs(&windows);
         let requests = counts.read_shar + counts.read_priv;
-        prop_assert!(counts.hand_offs.total() <= requests - counts.cold_requests);
+        prop_assert!(counts.hand_offs <= requests - counts.cold_requests);
         prop_assert!(requests <= counts.accesses);
-        prop_assert!(counts.stores > 0 || counts.hand_offs.total() == 0);
+        prop_assert!(counts.stores > 0 || counts.hand_offs == 0);
         prop_assert!(counts.native_ns <= counts.span_ns);
     }
 
@@ -85,9 +85,9 @@ proptest! {
         ] {
             let watch = seen(&changed);
             for line in watch.lines.lines() {
-                prop_assert_eq!(line.counts().hand_offs.total(), 0);
+                prop_assert_eq!(line.counts().hand_offs, 0);
                 let thresholds = WatchThresholds { hand_offs: 0, accesses: 0, ..WatchThresholds::default() };
-                let shown = shown(line, &thresholds).shown;
+                let shown = shown(line, &line.groups(), &thresholds).shown;
                 prop_assert!(shown <= Shown::NotHandedOff, "{shown:?}");
             }
         }
@@ -102,12 +102,11 @@ proptest! {
     #[test]
     fn without_a_byte_in_common_nothing_is_true(windows in any_windows()) {
         let apart = changed(&windows, |act| Act { offset: act.tid as u8 * 8, size: 8, ..*act });
-        let (counts, _) = counts_and_pairs(&apart);
-        prop_assert_eq!(counts.hand_offs.truly, 0);
+        prop_assert_eq!(seen(&apart).line().hand_offs(&[]).truly, 0);
         // Threads that stay where they are: one that moves meets its own stores.
         let together = changed(&windows, |act| Act { offset: 0, size: 8, cpu: act.tid, ..*act });
-        let (counts, _) = counts_and_pairs(&together);
-        prop_assert_eq!((counts.hand_offs.falsely, counts.hand_offs.undecided), (0, 0));
+        let found = seen(&together).line().hand_offs(&[]);
+        prop_assert_eq!((found.falsely, found.undecided, found.dragged), (0, 0, 0));
     }
 
     #[test]

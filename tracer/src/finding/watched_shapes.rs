@@ -1,15 +1,20 @@
 //! Lines of known programs, seen through watch windows, and what they must show.
 
-use super::{Shown, WatchThresholds, WatchVerdict, shown};
+use super::{Shown, Verdict, WatchThresholds, WatchVerdict, shown};
 use crate::{
-    analysis::watched_fixture::{Act, Watch, load, repeated, rmw, store},
-    event::Unresolved,
+    access::Pid,
+    analysis::watched_fixture::{Act, BASE, Watch, load, repeated, rmw, store},
+    event::{Unresolved, WatchedWord},
 };
 
 const WORDS: &[u8] = &[0, 8, 16, 24];
 
 fn judged(watch: &Watch) -> WatchVerdict {
-    shown(watch.line(), &WatchThresholds::default())
+    shown(
+        watch.line(),
+        &watch.line().groups(),
+        &WatchThresholds::default(),
+    )
 }
 
 /// Five windows with these accesses 25 times over.
@@ -182,4 +187,84 @@ fn no_sharing_is_certain_only_after_more_windows() {
     let after = |windows| judged(&Watch::new().windows(windows, WORDS, &window));
     assert!(!after(99).certain);
     assert!(after(100).certain);
+}
+
+/// A window that watches the halves of the first word.
+fn in_halves(watch: &mut Watch, acts: &[Act]) {
+    watch.window(&[], acts, |window| {
+        window.words = [BASE, BASE + 4]
+            .map(|addr| WatchedWord {
+                pid: Pid(1),
+                addr,
+                len: 4,
+            })
+            .to_vec();
+    });
+}
+
+#[test]
+fn an_access_somewhere_in_the_word_that_another_stores_a_part_of_shows_nothing() {
+    let acts = [store(1, 0).of(4), load(2, 0).somewhere(4)];
+    let verdict = check(&acts, Shown::Nothing);
+    assert!(!verdict.certain);
+    for kind in [
+        Verdict::FalseSharing,
+        Verdict::TrueSharing,
+        Verdict::MixedSharing,
+    ] {
+        assert!(
+            !verdict.proves(kind, &WatchThresholds::default()),
+            "{kind:?}"
+        );
+    }
+    // Its bytes were told: false, and true in the twin.
+    check(&[store(1, 0).of(4), load(2, 4).of(4)], Shown::FalseSharing);
+    check(&[store(1, 0).of(4), load(2, 0).of(4)], Shown::TrueSharing);
+    // A store somewhere is no proof either.
+    check(&[rmw(1, 0).somewhere(4), load(2, 4).of(4)], Shown::Nothing);
+}
+
+#[test]
+fn where_an_access_is_somewhere_but_either_way_the_same_it_is_shown() {
+    // In another word than the store's.
+    let verdict = check(&[store(1, 0), load(2, 8).somewhere(4)], Shown::FalseSharing);
+    assert!(verdict.proves(Verdict::FalseSharing, &WatchThresholds::default()));
+    // Beside a use that is certain.
+    let verdict = check(
+        &[store(1, 0), load(2, 0), load(2, 0).somewhere(4)],
+        Shown::TrueSharing,
+    );
+    assert!(verdict.certain);
+    // Rare ones change little: false with a bit of truth in it, or without.
+    let mut acts = repeated(30, &[rmw(1, 8), rmw(2, 16)]);
+    acts.push(load(3, 8).somewhere(1));
+    check(&acts, Shown::FalseSharing);
+    // One thread is one thread, whatever it touches.
+    check(&[store(1, 0), load(1, 0).somewhere(4)], Shown::OneThread);
+}
+
+#[test]
+fn narrower_windows_take_the_place_of_those_that_could_not_tell() {
+    for (offset, expected) in [(4, Shown::FalseSharing), (0, Shown::TrueSharing)] {
+        let unclear = repeated(25, &[store(1, 0).of(4), load(2, 0).somewhere(4)]);
+        let clear = repeated(25, &[store(1, 0).of(4), load(2, offset).of(4)]);
+        let mut watch = Watch::new().windows(3, WORDS, &unclear);
+        assert_eq!(judged(&watch).shown, Shown::Nothing);
+        for _ in 0..10 {
+            in_halves(&mut watch, &clear);
+        }
+        let verdict = judged(&watch);
+        assert_eq!(verdict.shown, expected);
+        assert!(verdict.certain && verdict.accesses == 10 * 50);
+        let telling = watch.line().telling();
+        assert_eq!((telling.superseded_windows, telling.windows), (3, 10));
+        assert_eq!(watch.line().counts().accesses, 650);
+        let trapped: u64 = watch.line().sites().iter().map(|site| site.trapped).sum();
+        assert_eq!(trapped, 650);
+        // What is not told in parts either is not forgotten.
+        for _ in 0..10 {
+            in_halves(&mut watch, &unclear);
+        }
+        assert_eq!(judged(&watch).shown, Shown::Nothing);
+    }
 }

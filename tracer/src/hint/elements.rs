@@ -2,31 +2,32 @@
 
 use super::{
     AdviceKind, Scene,
-    declaration::{CACHE_PADDED, Dialect},
+    dialect::{CACHE_PADDED, Dialect, Form},
     layout::{Step, dialect},
-    members::{Plan, sentence, type_words, units_of},
-    neighbours::own_lines,
-    place::Piece,
-    relayout::round_up,
+    members::{Plan, Used, sentence, type_words},
+    place::{Piece, line_of},
+    relayout::{alignment, round_up},
+    role::Named,
 };
-use crate::names::{ElementLayout, Language, ObjectKind, ObjectLayout, ObjectName};
+use crate::names::{ElementLayout, ObjectKind, ObjectLayout, ObjectName};
 
 /// From this cost on, a way that costs nothing is named too.
 const LARGE: u64 = 16 * 1024;
 
 /// What has to change about an array.
 pub(super) enum Change {
-    /// Threads meet in one element: its members move apart. The unit of each member, and the plan.
-    Members(Vec<Option<usize>>, Plan),
+    /// Threads meet in one element: its members move apart. Who uses each, and the plan.
+    Members(Used, Plan),
     /// Elements of whole lines begin this many bytes into one.
     Align(u64),
-    /// Elements grow to whole lines, this many bytes.
-    Pad(u64),
+    /// Elements grow, to this many bytes where the language says by how much.
+    Pad(Option<u64>),
 }
 
 impl Change {
     /// `None` where nothing helps.
     pub(super) fn of(
+        scene: &Scene,
         object: &ObjectName,
         layout: &ObjectLayout,
         element: &ElementLayout,
@@ -37,19 +38,25 @@ impl Change {
             return None;
         }
         let cut = by_element(pieces, element);
-        if let Some(conflict) = conflict_inside(&cut) {
+        if let Some(conflict) = conflict_inside(&cut).filter(|_| !layout.is_foreign) {
             let inside = cut.iter().filter(|c| c.element == conflict);
             let pieces: Vec<Piece> = inside.map(|c| c.piece).collect();
-            let units = units_of(&layout.members, &pieces);
-            let plan = Plan::new(&layout.members, &units, element.stride, dialect)?;
-            return Some(Change::Members(units, plan));
+            let inside = conflict.checked_mul(element.stride)?;
+            let line = line_of(scene, object.start?, inside);
+            let used = Used::of(scene, &layout.members, &pieces, line)?;
+            let plan = Plan::new(&layout.members, &used, element.stride, dialect)?;
+            // Members that lie apart already ask for no other element, but for a start at a line.
+            if !plan.starts.is_empty() {
+                return Some(Change::Members(used, plan));
+            }
         }
         let line = dialect.line;
-        if element.stride.is_multiple_of(line) {
+        if dialect.form() != Form::Padded && element.stride.is_multiple_of(line) {
             let into_line = object.start? % line;
             return (into_line != 0).then_some(Change::Align(into_line));
         }
-        Some(Change::Pad(round_up(element.stride, line)))
+        let grown = dialect.stride(element.stride, element_alignment(layout, element));
+        Some(Change::Pad(grown))
     }
 }
 
@@ -63,20 +70,23 @@ pub(super) fn separate(
 ) -> Option<Step> {
     let dialect = dialect(scene, Some(object));
     Some(
-        match Change::of(object, layout, element, pieces, dialect)? {
-            Change::Members(units, plan) => {
-                members_of_element(object, layout, element, &units, &plan, dialect)
+        match Change::of(scene, object, layout, element, pieces, dialect)? {
+            Change::Members(used, plan) => {
+                members_of_element(object, layout, element, &used, &plan, dialect)
             }
             Change::Align(into_line) => align(object, element, into_line, dialect),
-            Change::Pad(_) => pad(
-                scene,
-                object,
-                element,
-                &by_element(pieces, element),
-                dialect,
-            ),
+            Change::Pad(stride) => {
+                let cut = by_element(pieces, element);
+                pad(scene, object, layout, element, &cut, dialect, stride)
+            }
         },
     )
+}
+
+/// What an element starts at a multiple of: as its members say, or as the elements of a scalar are.
+fn element_alignment(layout: &ObjectLayout, element: &ElementLayout) -> u64 {
+    let of_members = layout.members.iter().map(alignment).max();
+    of_members.unwrap_or_else(|| 1 << element.stride.trailing_zeros().min(3))
 }
 
 /// A piece cut at element boundaries: the element it is in, its place there.
@@ -125,16 +135,16 @@ fn members_of_element(
     object: &ObjectName,
     layout: &ObjectLayout,
     element: &ElementLayout,
-    units: &[Option<usize>],
+    used: &Used,
     plan: &Plan,
     dialect: Dialect,
 ) -> Step {
-    let what = type_words(element.type_name.as_deref(), object.name.as_deref());
+    let what = type_words(element.type_name.as_deref(), object.spoken());
     let grown = plan.size.saturating_sub(element.stride);
     let bytes = element.count.saturating_mul(grown);
     let text = format!(
         "{}\n{}{what} grows from {} to {} bytes; {} of them cost {bytes} bytes more.",
-        plan.sentences(&layout.members, units, dialect),
+        plan.sentences(element.type_name.as_deref(), &layout.members, used, dialect),
         sentence(&dialect.note()),
         element.stride,
         plan.size,
@@ -150,16 +160,26 @@ fn members_of_element(
 /// Elements of whole lines that start in the middle of one.
 fn align(object: &ObjectName, element: &ElementLayout, into_line: u64, dialect: Dialect) -> Step {
     let line = dialect.line;
-    let name = type_words(None, object.name.as_deref());
+    let name = type_words(None, object.spoken());
     let element_type = type_words(element.type_name.as_deref(), None);
-    let how = match (object.kind, dialect.language) {
-        (_, Some(Language::Rust)) => format!("Put `#[repr(align({line}))]` on {element_type}."),
-        (ObjectKind::Heap, _) => format!("Allocate it with {}.", dialect.allocation()),
+    let how = match (object.kind, dialect.form(), dialect.allocation()) {
+        (_, Form::Wrapped, _) => format!("Put `#[repr(align({line}))]` on {element_type}."),
+        (ObjectKind::Heap, _, Some(allocation)) => format!("That takes {allocation}."),
+        (_, Form::Words, _) => dialect.apart(),
         _ => {
-            let array = object.name.as_deref().unwrap_or("..");
-            let declared = format!("{array}[{}]", element.count);
-            let code = dialect.declaration(element.type_name.as_deref(), &declared);
-            format!("Start the array at a line:\n    {code}\n{}", dialect.note())
+            let array = element
+                .type_name
+                .as_ref()
+                .map(|t| format!("{t} [{}]", element.count));
+            let name = object.name.as_deref().unwrap_or_default();
+            match dialect.variable(object.kind, array.as_deref(), object.size, name) {
+                Some(code) => format!(
+                    "Start the array at a line:\n    {}\n{}",
+                    code.join("\n    "),
+                    dialect.note()
+                ),
+                None => dialect.apart(),
+            }
         }
     };
     let text = format!(
@@ -185,60 +205,79 @@ fn align(object: &ObjectName, element: &ElementLayout, into_line: u64, dialect: 
 fn pad(
     scene: &Scene,
     object: &ObjectName,
+    layout: &ObjectLayout,
     element: &ElementLayout,
     cut: &[Cut],
     dialect: Dialect,
+    stride: Option<u64>,
 ) -> Step {
     let line = dialect.line;
-    let stride = round_up(element.stride, line);
     let more = |new: u64| {
         element
             .count
             .saturating_mul(new.saturating_sub(element.stride))
     };
-    let bytes = more(stride);
-    let name = type_words(None, object.name.as_deref());
-    let how = match (&element.type_name, &object.layout) {
+    let bytes = stride.map(more);
+    let name = type_words(None, object.spoken());
+    let aligned = element_alignment(layout, element);
+    let how = match &element.type_name {
         // A struct of the program's own takes the alignment itself.
-        (Some(t), Some(layout)) if !layout.members.is_empty() => own_lines(t, layout, dialect),
-        (t, _) => {
-            let (code, access) = dialect.element(t.as_deref());
-            let array = object.name.as_deref().unwrap_or("array");
-            format!(
-                "make each element\n    {code}\nand use `{array}[i]{access}`. {}",
-                dialect.note()
-            )
+        Some(t) if !layout.members.is_empty() && !layout.is_foreign => {
+            dialect.own_lines(t, element.stride, aligned, layout.members.first())
+        }
+        t => {
+            let array = object.spoken().unwrap_or("array");
+            match dialect.element(t.as_deref(), element.stride, aligned) {
+                Some((code, access)) => format!(
+                    "Make each element\n    {}\nand use `{array}[i]{access}`. {}",
+                    code.join("\n    "),
+                    dialect.note()
+                ),
+                None => dialect.apart(),
+            }
         }
     };
     let mut text = format!(
-        "Give each element of {name} {} of its own: {}\nAn element grows from {} to {stride} bytes; {} of them cost {bytes} bytes more.",
-        if stride == line {
+        "Give each element of {name} {} of its own. {}",
+        if element.stride <= line {
             format!("a {line}-byte line")
         } else {
             format!("whole {line}-byte lines")
         },
         how.trim_end(),
-        element.stride,
-        element.count,
     );
-    if dialect.language == Some(Language::Rust) && line != CACHE_PADDED {
+    if let Some((stride, bytes)) = stride.zip(bytes) {
+        text.push_str(&format!(
+            "\nAn element grows from {} to {stride} bytes; {} of them cost {bytes} bytes more.",
+            element.stride, element.count,
+        ));
+    }
+    if dialect.form() == Form::Wrapped && line != CACHE_PADDED {
         text.push_str(&format!(
             " `crossbeam_utils::CachePadded` does the same with {CACHE_PADDED} bytes on x86-64, which keeps the adjacent-line \
              prefetcher apart too: {} bytes more.",
             more(round_up(element.stride, CACHE_PADDED))
         ));
     }
-    if object.kind == ObjectKind::Heap && dialect.language != Some(Language::Rust) {
-        text.push_str(&format!(" On the heap it needs {}.", dialect.allocation()));
+    if object.kind == ObjectKind::Heap
+        && dialect.form() != Form::Wrapped
+        && let Some(allocation) = dialect.allocation()
+    {
+        text.push_str(&format!(" On the heap it needs {allocation}."));
     }
-    let own_slots = cut.iter().all(|c| scene.units[c.piece.unit].writers <= 1);
-    if own_slots {
+    let own_slots = match scene.many {
+        Some(many) => many.own_pieces,
+        None => cut.iter().all(|c| scene.units[c.piece.unit].writers <= 1),
+    };
+    let is_lock = |name: &String| Named::of(name) == Some(Named::Lock);
+    // A lock's value is of no use elsewhere.
+    if own_slots && !element.type_name.as_ref().is_some_and(is_lock) {
         text.push_str(
             " Without more memory: let each thread work on a local variable and store to its element seldom, \
              for example once at the end.",
         );
     }
-    if bytes >= LARGE && element.stride < line {
+    if bytes.is_some_and(|bytes| bytes >= LARGE) && element.stride < line {
         text.push_str(&format!(
             " Or hand the elements out to threads in blocks that start at a line and fill it ({} elements each).",
             elements_per_block(element.stride, line)
@@ -247,7 +286,7 @@ fn pad(
     Step {
         kind: AdviceKind::PadElements,
         text,
-        bytes: Some(bytes),
+        bytes,
     }
 }
 

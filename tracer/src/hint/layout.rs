@@ -2,10 +2,10 @@
 
 use super::{
     Advice, AdviceKind, Scene, Sharing,
-    declaration::Dialect,
-    elements, members, neighbours,
+    dialect::Dialect,
+    elements, many, members, neighbours,
     place::{Piece, pieces_of},
-    ranges, traffic, variables,
+    ranges, variables, words,
 };
 use crate::{
     access::Place,
@@ -23,7 +23,7 @@ pub(super) struct Step {
 /// What to change about one line. True sharing never gets layout advice.
 pub fn advise(scene: &Scene) -> Advice {
     match scene.sharing {
-        Sharing::True => traffic::advise(scene),
+        Sharing::True => words::advise(scene),
         Sharing::False => {
             let step = separate(scene);
             Advice {
@@ -31,21 +31,21 @@ pub fn advise(scene: &Scene) -> Advice {
                 text: step.text,
                 fields: fields(scene),
                 bytes: step.bytes,
+                words: Vec::new(),
             }
         }
         Sharing::Mixed => {
             let step = separate(scene);
-            let what =
-                traffic::shared_names(scene).unwrap_or_else(|| "the shared bytes".to_owned());
             Advice {
                 kind: AdviceKind::SeparateAndReduce,
                 text: format!(
                     "First take apart what only happens to be neighbours. {}\nWhat remains shared: {}",
                     step.text,
-                    traffic::sentences(scene, &what)
+                    words::sentences(scene)
                 ),
                 fields: fields(scene),
                 bytes: step.bytes,
+                words: words::each(scene),
             }
         }
     }
@@ -96,6 +96,9 @@ fn separate(scene: &Scene) -> Step {
     if objects.len() > 1 {
         steps.extend(variables::separate(scene, &objects));
         steps.extend(neighbours::separate(scene, &objects));
+    }
+    if steps.is_empty() && scene.many.is_some() {
+        steps.extend(many::separate(scene, &objects));
     }
     if steps.is_empty() {
         return ranges::separate(scene);

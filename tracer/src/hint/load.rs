@@ -2,6 +2,7 @@
 //! its own.
 
 use super::file::{Expected, FollowingStore, HintedCode, StoreKind};
+use crate::names::Language;
 
 /// Its stable name in reports.
 pub const FETCH_FOR_OWNERSHIP: &str = "fetch-for-ownership";
@@ -13,12 +14,23 @@ pub const X86: &str = "prefetchw";
 /// aarch64: prefetch for store into the first level, to be kept (Arm ARM C6.2, PRFM).
 pub const AARCH64: &str = "prfm pstl1keep";
 
-/// What the compiler, or the programmer, should do about a load. `load` and `store` name the places.
-pub fn sentence(load: &str, store: &str) -> String {
+/// What the compiler, or the programmer, should do about a load. `load` and `store` name the places, and the language is that
+/// of the load's source.
+pub fn sentence(load: &str, store: &str, language: Option<Language>) -> String {
+    let follows = format!("The load at {load} is followed by a store to the same line at {store}.");
+    let ways = match language {
+        Some(Language::C | Language::Cpp) | None => {
+            "`__builtin_prefetch(address, 1)` in C and C++, "
+        }
+        Some(Language::Rust) => "inline assembly in Rust: ",
+        Some(Language::Go | Language::Java) => {
+            return format!("{follows} {}", without_prefetch(language));
+        }
+        Some(Language::Other(_)) => "",
+    };
     format!(
-        "The load at {load} is followed by a store to the same line at {store}. Fetch the line for ownership \
-         before the load (`__builtin_prefetch(address, 1)` in C and C++, `{X86}` on x86-64, `{AARCH64}` on \
-         aarch64): then one request brings what now takes two."
+        "{follows} Fetch the line for ownership before the load ({ways}`{X86}` on x86-64, `{AARCH64}` on aarch64): then one \
+         request brings what now takes two."
     )
 }
 
@@ -27,6 +39,42 @@ pub const IN_C: &str = "__builtin_prefetch(&x, 1)";
 
 /// Rust: what to write before the load.
 pub const IN_RUST: &str = "unsafe { core::arch::asm!(\"prefetchw [{}]\", in(reg) p, options(nostack, preserves_flags, readonly)) }";
+
+/// What a source of this language should have before the load, or instead of it.
+pub fn how(language: Option<Language>) -> String {
+    match language {
+        Some(Language::Rust) => {
+            format!("Before the load, with its address as `p`: `{IN_RUST}`.")
+        }
+        Some(Language::C | Language::Cpp) | None => format!(
+            "Before the load of x: `{IN_C}`, compiled with `-mprfchw` or for a CPU that has {X86} (broadwell, znver1 and \
+             later); without, it becomes `prefetcht0` and asks for no ownership."
+        ),
+        Some(Language::Go | Language::Java) => without_prefetch(language),
+        Some(Language::Other(name)) => format!(
+            "Before the load, whatever {name} has for a prefetch with the intent to write: it must become `{X86}` on x86-64, \
+             `{AARCH64}` on aarch64."
+        ),
+    }
+}
+
+/// For languages that have no prefetch for a write.
+fn without_prefetch(language: Option<Language>) -> String {
+    let (why, atomics) = if language == Some(Language::Java) {
+        (
+            "Java has no prefetch",
+            "`VarHandle.getAndAdd` or `getAndSet`",
+        )
+    } else {
+        (
+            "Go has no prefetch for a write, and a function of assembly costs a call",
+            "`atomic.AddInt64` or `atomic.SwapInt64`",
+        )
+    };
+    format!(
+        "{why}: where one atomic instruction can do the load and the store ({atomics}), one request brings what now takes two."
+    )
+}
 
 /// What a log showed of a load, what a hint changes, and how to write it. The store is the one that follows most often.
 pub fn advice(load: &HintedCode, store: Option<&FollowingStore>, expected: &Expected) -> String {
@@ -61,17 +109,7 @@ pub fn advice(load: &HintedCode, store: Option<&FollowingStore>, expected: &Expe
         text += "Mostly another CPU had written the line: CPUs that hand such a line over with its ownership, as AMD's Zen 4 \
                  does, gain nothing here. ";
     }
-    let is_rust = (load.file.as_deref())
-        .and_then(|file| file.rsplit_once('.'))
-        .is_some_and(|(_, extension)| extension == "rs");
-    if is_rust {
-        text += &format!("Before the load, with its address as `p`: `{IN_RUST}`.");
-    } else {
-        text += &format!(
-            "Before the load of x: `{IN_C}`, compiled with `-mprfchw` or for a CPU that has {X86} (broadwell, znver1 and \
-             later); without, it becomes `prefetcht0` and asks for no ownership."
-        );
-    }
+    text += &how(load.file.as_deref().and_then(Language::of_file));
     text
 }
 
@@ -90,6 +128,25 @@ fn place(code: &HintedCode) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_language_gets_words_of_another() {
+        let languages = [
+            Language::Rust,
+            Language::Go,
+            Language::Java,
+            Language::Other("Fortran"),
+        ];
+        for language in languages {
+            for text in [sentence("a:1", "a:2", Some(language)), how(Some(language))] {
+                assert!(!text.contains("__builtin"), "{language:?}: {text}");
+                let has_no_prefetch = matches!(language, Language::Go | Language::Java);
+                assert_eq!(text.contains("prefetchw"), !has_no_prefetch, "{text}");
+            }
+        }
+        assert!(sentence("a:1", "a:2", Some(Language::Java)).contains("VarHandle"));
+        assert!(how(Some(Language::C)).contains("__builtin_prefetch"));
+    }
 
     fn advised(file: &str, kind: StoreKind, found_dirty: u64) -> String {
         let load = HintedCode {

@@ -1,31 +1,33 @@
-//! What to change: layout advice for bytes that only happen to be neighbours, less traffic for bytes
-//! that threads really share. Pure: a [`Scene`] in, an [`Advice`] out.
+//! What to change: layout advice for bytes that only happen to be neighbours, less traffic for words
+//! that threads really share, by what they are for. Pure: a [`Scene`] in, an [`Advice`] out.
 #![allow(
     clippy::format_push_string,
     reason = "prose is put together from sentences; none of it is a hot path"
 )]
 
 pub mod assembly;
-mod declaration;
+mod dialect;
 pub mod edit;
 mod elements;
 pub mod file;
 mod layout;
 pub mod load;
+mod many;
 mod members;
 mod neighbours;
 mod place;
 mod proposal;
 mod ranges;
 mod relayout;
+pub mod role;
 mod scene;
-mod traffic;
 mod variables;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
+pub use dialect::shown;
 pub use layout::advise;
 pub use proposal::{Placed, Proposal, propose};
-pub use scene::{Advice, AdviceKind, Field, Scene, Sharing, Traffic, Unit};
-pub use traffic::names_a_lock;
+pub use scene::{Advice, AdviceKind, Field, Many, Scene, Sharing, Unit, Word, WordAdvice};

@@ -2,12 +2,12 @@
 
 use super::{
     AdviceKind, Scene,
-    declaration::Dialect,
+    dialect::Form,
     layout::{Step, dialect},
     members::type_words,
-    relayout::round_up,
+    relayout::alignment,
 };
-use crate::names::{Language, ObjectKind, ObjectLayout, ObjectName};
+use crate::names::{ObjectKind, ObjectName};
 
 /// Makes the type whole lines, so that each of its objects has its own. For the type that has the most objects here.
 pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
@@ -36,47 +36,43 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
     }
     let dialect = dialect(scene, Some(object));
     let line = dialect.line;
-    let size = round_up(layout.size, line);
+    let aligned = layout.members.iter().map(alignment).max().unwrap_or(1);
     let type_name = type_words(object.type_name.as_deref(), None);
-    let what = if count > 1 {
+    let what = if scene.many.is_some() {
+        format!(
+            "Objects of type {type_name}, which different threads use, share lines with others."
+        )
+    } else if count > 1 {
         format!("{count} objects of type {type_name}, which different threads use, share the line.")
     } else {
         format!("An object of type {type_name} shares the line with others.")
     };
+    let own_type = object.type_name.as_deref()?;
+    let own_lines = if layout.is_foreign {
+        dialect.wrapped(own_type, layout.size, aligned)
+    } else {
+        dialect.own_lines(own_type, layout.size, aligned, layout.members.first())
+    };
+    let grown = dialect.stride(layout.size, aligned);
     let mut text = format!(
-        "{what} Make each start on a {line}-byte line of its own: {}\nEach grows from {} to {size} bytes.",
-        own_lines(object.type_name.as_deref()?, layout, dialect).trim_end(),
-        layout.size,
+        "{what} Let each start on a {line}-byte line of its own. {}",
+        own_lines.trim_end()
     );
-    if object.kind == ObjectKind::Heap && dialect.language != Some(Language::Rust) {
-        text.push_str(&format!(" On the heap it needs {}.", dialect.allocation()));
+    if let Some(size) = grown.filter(|&size| size > layout.size) {
+        text.push_str(&format!(
+            "\nEach grows from {} to {size} bytes.",
+            layout.size
+        ));
+    }
+    if object.kind == ObjectKind::Heap
+        && dialect.form() != Form::Wrapped
+        && let Some(allocation) = dialect.allocation()
+    {
+        text.push_str(&format!(" On the heap it needs {allocation}."));
     }
     Some(Step {
         kind: AdviceKind::AlignObject,
         text,
         bytes: None,
     })
-}
-
-/// How a struct's objects get whole lines in the source's language.
-pub(super) fn own_lines(type_name: &str, layout: &ObjectLayout, dialect: Dialect) -> String {
-    let line = dialect.line;
-    match dialect.language {
-        _ if dialect.kernel => {
-            format!("declare `{type_name} {{ .. }} ____cacheline_aligned_in_smp`.")
-        }
-        Some(Language::Rust) => format!("put `#[repr(align({line}))]` on `{type_name}`."),
-        Some(Language::Cpp) => format!(
-            "declare it `struct alignas({line}) {}`.",
-            type_name.trim_start_matches("struct ")
-        ),
-        _ => {
-            let first = layout.members.first();
-            let code = first.map_or_else(String::new, |member| dialect.member(member));
-            format!(
-                "align the first member of `{type_name}`:\n    {code}\n{}",
-                dialect.note()
-            )
-        }
-    }
 }

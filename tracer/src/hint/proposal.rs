@@ -2,11 +2,12 @@
 
 use super::{
     Scene, Sharing,
-    declaration::Dialect,
+    dialect::{Dialect, Form, shown},
     elements::Change,
     layout::{dialect, has_several_units},
-    members::{Plan, units_of},
-    place::pieces_of,
+    members::{Plan, Used},
+    place::{line_of, pieces_of},
+    relayout::alignment,
 };
 use crate::names::{MemberLayout, ObjectLayout};
 
@@ -32,8 +33,8 @@ pub struct Proposal {
 pub struct Placed {
     /// Without a leading dot.
     pub name: String,
-    /// Type as the source says it.
-    pub type_name: Option<String>,
+    /// As the source would declare it, with what makes it start a line.
+    pub declaration: String,
     /// First byte; `None` in Rust, where the compiler decides.
     pub offset: Option<u64>,
     /// Bytes.
@@ -58,9 +59,10 @@ pub fn propose(scene: &Scene, object: usize) -> Option<Proposal> {
     }
     let dialect = dialect(scene, Some(object));
     let Some(element) = &layout.element else {
-        let units = units_of(&layout.members, &pieces);
+        let line = line_of(scene, object.start?, 0);
+        let units = Used::of(scene, &layout.members, &pieces, line)?;
         let plan = Plan::new(&layout.members, &units, layout.size, dialect)?;
-        let type_name = object.type_name.clone();
+        let type_name = object.type_name.as_deref();
         return Some(changed(
             type_name,
             layout.size,
@@ -71,9 +73,9 @@ pub fn propose(scene: &Scene, object: usize) -> Option<Proposal> {
             dialect,
         ));
     };
-    let type_name = element.type_name.clone();
+    let type_name = element.type_name.as_deref();
     let same = |new_size| Proposal {
-        type_name: type_name.clone(),
+        type_name: type_name.map(str::to_owned),
         size: element.stride,
         new_size,
         count: element.count,
@@ -81,58 +83,88 @@ pub fn propose(scene: &Scene, object: usize) -> Option<Proposal> {
         members: Vec::new(),
     };
     Some(
-        match Change::of(object, layout, element, &pieces, dialect)? {
-            Change::Members(units, plan) => {
-                let name = type_name.clone();
-                changed(
-                    name,
-                    element.stride,
-                    element.count,
-                    layout,
-                    &units,
-                    &plan,
-                    dialect,
-                )
-            }
+        match Change::of(scene, object, layout, element, &pieces, dialect)? {
+            Change::Members(units, plan) => changed(
+                type_name,
+                element.stride,
+                element.count,
+                layout,
+                &units,
+                &plan,
+                dialect,
+            ),
             Change::Align(_) => same(element.stride),
-            Change::Pad(stride) => same(stride),
+            Change::Pad(stride) => same(stride?),
         },
     )
 }
 
 fn changed(
-    type_name: Option<String>,
+    type_name: Option<&str>,
     size: u64,
     count: u64,
     layout: &ObjectLayout,
-    units: &[Option<usize>],
+    used: &Used,
     plan: &Plan,
     dialect: Dialect,
 ) -> Proposal {
     let members = &layout.members;
     let kept: Vec<usize> = (0..members.len()).collect();
+    // Padding keeps members apart wherever the struct starts.
+    let alignment = match dialect.form() {
+        Form::Padded => layout.members.iter().map(alignment).max().unwrap_or(1),
+        _ => dialect.line,
+    };
     let order = if plan.order.is_empty() {
         &kept
     } else {
         &plan.order
     };
+    let owner = type_name;
     let placed = |n: usize, member: &MemberLayout| Placed {
+        declaration: declaration(owner, n, member, plan, dialect),
         name: member.name.clone(),
-        type_name: member.type_name.clone(),
         offset: plan.places.get(n).copied(),
         size: member.size,
-        starts_line: plan.aligned.contains(&n),
-        unit: units.get(n).copied().flatten(),
+        starts_line: plan.starts.contains(&n),
+        unit: used.units.get(n).copied().flatten(),
     };
+    let members = order
+        .iter()
+        .filter_map(|&n| Some(placed(n, members.get(n)?)));
     Proposal {
-        type_name,
         size,
         new_size: plan.size,
         count,
-        alignment: dialect.line,
-        members: order
-            .iter()
-            .filter_map(|&n| Some(placed(n, members.get(n)?)))
-            .collect(),
+        alignment,
+        members: members.collect(),
+        type_name: type_name.map(str::to_owned),
     }
+}
+
+fn declaration(
+    owner: Option<&str>,
+    n: usize,
+    member: &MemberLayout,
+    plan: &Plan,
+    dialect: Dialect,
+) -> String {
+    let starts = plan.starts.iter().position(|&start| start == n);
+    let written = starts.and_then(|start| {
+        let gap = plan.gaps.get(start).copied().unwrap_or_default();
+        dialect.member(owner, member, gap)
+    });
+    written.map_or_else(
+        || {
+            let alignment = starts.map(|_| dialect.line);
+            let type_name = match member.type_name.as_deref().unwrap_or("?") {
+                wrapped if starts.is_some() && dialect.form() == Form::Wrapped => {
+                    format!("Line<{wrapped}>")
+                }
+                plain => plain.to_owned(),
+            };
+            shown(dialect.language, &type_name, &member.name, None, alignment)
+        },
+        |code| code.join("; "),
+    )
 }

@@ -1,14 +1,14 @@
-//! Memory whose type is not known: says which bytes, who touches them where, and how to allocate.
+//! Memory whose type is not known, or does not help: says which bytes, who touches them where, and how to take them apart.
 
 use super::{
     AdviceKind, Scene, Unit,
-    declaration::Dialect,
+    dialect::Dialect,
     layout::{Step, dialect},
     place::pieces_of,
 };
 use crate::{
     access::Place,
-    names::{Language, MemberLayout, ObjectKind, ObjectName},
+    names::{MemberLayout, ObjectKind, ObjectName},
 };
 
 /// Ranges named one by one; the others are counted.
@@ -26,11 +26,18 @@ pub(super) fn separate(scene: &Scene) -> Step {
     let object = scene.objects.get(index);
     let dialect = dialect(scene, object);
     let line = dialect.line;
-    let mut text = format!("{}. ", who_uses_what(scene));
+    let shown = if scene.many.is_some() {
+        "on one of its lines, "
+    } else {
+        ""
+    };
+    let mut text = format!(
+        "{}. ",
+        capitalised(&format!("{shown}{}", who_uses_what(scene)))
+    );
     if let Some(element) = neighbours(scene.units) {
-        let (code, _) = dialect.element(None);
         text.push_str(&format!(
-            "They look like neighbouring {element}-byte elements of an array: give each {line} bytes, for example\n    {code}\n"
+            "They look like neighbouring {element}-byte elements of an array: give each {line} bytes of its own. "
         ));
     } else {
         text.push_str(&format!(
@@ -44,7 +51,13 @@ pub(super) fn separate(scene: &Scene) -> Step {
              make each of its elements a multiple of {line} bytes. {}",
             member.name,
             member.offset,
-            alignment(dialect)
+            dialect.apart()
+        )
+    } else if let Some(type_name) = object.and_then(type_with_members) {
+        format!(
+            "They are within `{type_name}`, in members that share storage or are declared elsewhere (bit-fields, a base class, an \
+             anonymous member): take those apart first. {}",
+            dialect.apart()
         )
     } else {
         let kind = object.map_or(ObjectKind::Unknown, |object| object.kind);
@@ -55,6 +68,13 @@ pub(super) fn separate(scene: &Scene) -> Step {
         text: text.trim_end().to_owned(),
         bytes: None,
     }
+}
+
+fn capitalised(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    rest.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(rest).collect()
+    })
 }
 
 fn who_uses_what(scene: &Scene) -> String {
@@ -93,9 +113,9 @@ fn who_uses_what(scene: &Scene) -> String {
         .split_last()
         .map_or(("", &[][..]), |(last, most)| (last.as_str(), most));
     if most.is_empty() {
-        format!("Different threads use {last}")
+        format!("different threads use {last}")
     } else {
-        format!("Different threads use {} and {last}", most.join(", "))
+        format!("different threads use {} and {last}", most.join(", "))
     }
 }
 
@@ -147,17 +167,11 @@ fn member_around<'a>(
     object.layout.as_ref()?.members.iter().find(holds)
 }
 
-/// How a part is aligned in the source's language.
-fn alignment(dialect: Dialect) -> String {
-    let line = dialect.line;
-    match dialect.language {
-        Some(Language::Rust) => format!("That takes `#[repr(align({line}))]` on its type."),
-        Some(Language::Cpp) => format!("That takes `alignas({line})` on its member."),
-        Some(Language::C) => format!("That takes `_Alignas({line})` on its member."),
-        None => format!(
-            "That takes `_Alignas({line})` (C), `alignas({line})` (C++) or `#[repr(align({line}))]` (Rust) on it."
-        ),
-    }
+/// The type of an object whose members are known, and where it starts: then they were of no use.
+fn type_with_members(object: &ObjectName) -> Option<&str> {
+    let layout = object.layout.as_ref()?;
+    let has_members = object.start.is_some() && !layout.members.is_empty();
+    has_members.then_some(object.type_name.as_deref()?)
 }
 
 fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
@@ -171,18 +185,19 @@ fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
         (Place::Shared { .. }, _) | (_, ObjectKind::Mapping) => format!(
             "The memory is a shared mapping; it starts at a page, so offsets that are multiples of {line} are enough."
         ),
-        (_, ObjectKind::Stack) => {
-            let own = match dialect.language {
-                Some(Language::Rust) => format!("`#[repr(align({line}))]` on the type of each part"),
-                Some(Language::Cpp) => format!("`alignas({line})` on each variable or member"),
-                _ => format!("`_Alignas({line})` on each variable or member"),
-            };
-            format!("The memory is on a thread's stack: put {own}, or let each thread keep its part on its own stack.")
-        }
+        (_, ObjectKind::Stack) => format!(
+            "The memory is on a thread's stack: let each thread keep its part on its own stack, or take the parts apart. {}",
+            dialect.apart()
+        ),
         (_, ObjectKind::Heap) => format!(
-            "The memory is on the heap and its type is not known here. Such alignment needs {}. Elements whose size \
-             is a multiple of {line} already only need their block to start at a line.",
-            dialect.allocation()
+            "The memory is on the heap and its type is not known here. {}",
+            match dialect.allocation() {
+                Some(allocation) => format!(
+                    "Such alignment needs {allocation}. Elements whose size is a multiple of {line} already only need their \
+                     block to start at a line."
+                ),
+                None => dialect.apart(),
+            }
         ),
         (_, ObjectKind::Kernel) | (Place::Kernel { .. }, _) => {
             "Kernel structs say `____cacheline_aligned_in_smp` behind a member, or keep the data per CPU \
@@ -191,8 +206,10 @@ fn whose_memory(scene: &Scene, kind: ObjectKind, dialect: Dialect) -> String {
         }
         (_, ObjectKind::Global | ObjectKind::Tls) => format!(
             "The variable's type is not known here (no debug information). {}",
-            alignment(dialect)
+            dialect.apart()
         ),
-        (_, ObjectKind::Unknown) => "What this memory is could not be told.".to_owned(),
+        (_, ObjectKind::Unknown) => {
+            format!("{} What this memory is could not be told.", dialect.apart())
+        }
     }
 }

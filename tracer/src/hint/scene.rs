@@ -1,5 +1,6 @@
 //! What advice is made from, and what it is.
 
+use super::role::Role;
 use crate::{
     access::{LineKey, LineSize},
     names::{Language, ObjectName},
@@ -31,10 +32,19 @@ pub struct Scene<'a> {
     pub units: &'a [Unit],
     /// Language of the accessing code, for objects that do not know theirs.
     pub language: Option<Language>,
-    /// What happens to the truly shared bytes.
-    pub traffic: Traffic,
+    /// What the truly shared words are for.
+    pub words: &'a [Word],
     /// Processes seen on the line.
     pub processes: usize,
+    /// What is known of all lines, where this is one of many that are one thing.
+    pub many: Option<Many>,
+}
+
+/// Many lines of one thing: slots of a ring, an array of locks, nodes of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Many {
+    /// Each of the pieces that repeat is one thread's, as far as seen.
+    pub own_pieces: bool,
 }
 
 /// Touched bytes of the line that may stay together: one thread's own, or one truly shared field, or
@@ -69,23 +79,25 @@ pub struct Field {
     pub label: Option<String>,
 }
 
-/// What happens to the truly shared bytes of a line: counts of accesses seen, not of all that ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
+/// Bytes that are accessed together, stored by one thread and touched by another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// As the report's rows name it: `.lock`, `total`; its bytes where it has no name.
+    pub name: String,
+    /// With what it is of, as in sentences: `account.lock`.
+    pub full_name: String,
+    /// It is not a name, but bytes of the line.
+    pub is_nameless: bool,
     /// Threads that store.
     pub writers: usize,
     /// Threads that only load.
     pub readers: usize,
-    /// Locked read-modify-writes.
-    pub locked: u64,
-    /// Read-modify-writes without a lock.
-    pub unlocked_rmw: u64,
-    /// Stores.
-    pub stores: u64,
-    /// Loads.
-    pub loads: u64,
-    /// A name on the bytes or their code says that it is a lock.
-    pub named_lock: bool,
+    /// Some store is atomic.
+    pub is_atomic: bool,
+    /// What it is for.
+    pub role: Role,
+    /// There are many of it, each used by so many threads.
+    pub is_each: bool,
 }
 
 /// The kind of change.
@@ -136,4 +148,17 @@ pub struct Advice {
     pub fields: Vec<String>,
     /// Bytes of memory that the change costs; `None` where the type is unknown.
     pub bytes: Option<u64>,
+    /// What to do about each truly shared word, in the scene's order.
+    pub words: Vec<WordAdvice>,
+}
+
+/// What to do about one truly shared word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordAdvice {
+    /// [`Word::name`].
+    pub field: String,
+    /// What it is for.
+    pub role: Role,
+    /// Sentences.
+    pub text: String,
 }

@@ -2,10 +2,10 @@
 
 use super::{
     AdviceKind, Scene,
+    dialect::{Dialect, Form},
     layout::{Step, dialect},
-    relayout::round_up,
 };
-use crate::names::{Language, ObjectKind, ObjectName};
+use crate::names::{ObjectKind, ObjectName};
 
 /// Variables shown as code; the others are counted.
 const SHOWN: usize = 4;
@@ -26,44 +26,47 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
         return None;
     }
     let line = scene.line_size.bytes();
-    let names: Vec<String> = objects
+    let places: Vec<String> = objects
         .iter()
         .map(|object| name_and_place(object))
         .collect();
+    let first = dialect(scene, objects.first().copied());
     let mut text = format!(
-        "{} are separate variables that only happen to lie on one line. Start each on a {line}-byte line of its own:",
-        join_words(&names)
+        "{} are separate variables that only happen to lie on one line. Start each on a {line}-byte line of its own",
+        join_words(&places)
     );
-    let rust = objects
+    let code: Option<Vec<String>> = objects
         .iter()
-        .any(|object| dialect(scene, Some(object)).language == Some(Language::Rust));
-    if rust {
-        text.push_str(&format!(
-            "\n    {}",
-            dialect(scene, objects.first().copied()).wrapper()
-        ));
-    }
-    for object in objects.iter().take(SHOWN) {
-        let dialect = dialect(scene, Some(object));
-        let name = object.name.as_deref().unwrap_or("..");
-        let code = dialect.declaration(object.type_name.as_deref(), name);
-        // A Rust static ends in its value, not in the comma of a field.
-        let code = match dialect.language {
-            Some(Language::Rust) => format!("static {} = Line(..);", code.trim_end_matches(',')),
-            _ => code,
-        };
-        text.push_str(&format!("\n    {code}"));
-    }
-    if objects.len() > SHOWN {
-        text.push_str(&format!("\nand {} more likewise.", objects.len() - SHOWN));
+        .take(SHOWN)
+        .map(|object| {
+            let name = object.name.as_deref()?;
+            let type_name = object.type_name.as_deref();
+            dialect(scene, Some(object)).variable(object.kind, type_name, object.size, name)
+        })
+        .collect::<Option<Vec<_>>>()
+        .map(|code| code.concat());
+    match code {
+        Some(code) => {
+            text.push(':');
+            for line in &code {
+                text.push_str(&format!("\n    {line}"));
+            }
+            if objects.len() > SHOWN {
+                text.push_str(&format!("\nand {} more likewise.", objects.len() - SHOWN));
+            }
+            text.push('\n');
+            if first.form() == Form::Padded {
+                text.push_str("What was `name` is `name.value` then. ");
+            }
+        }
+        None => text.push_str(&in_words(first, &objects)),
     }
     let bytes = objects.iter().try_fold(0u64, |sum, object| {
-        object
-            .size
-            .map(|size| sum.saturating_add(round_up(size, line) - size.min(round_up(size, line))))
+        let size = object.size?;
+        let grown = dialect(scene, Some(object)).stride(size, size.min(8))?;
+        Some(sum.saturating_add(grown.saturating_sub(size)))
     });
-    let note = dialect(scene, objects.first().copied()).note();
-    text.push('\n');
+    let note = first.note();
     if !note.is_empty() {
         text.push_str(&note);
         text.push(' ');
@@ -78,6 +81,24 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
         text: text.trim_end().to_owned(),
         bytes,
     })
+}
+
+/// Where their declarations cannot be written.
+fn in_words(dialect: Dialect, objects: &[&ObjectName]) -> String {
+    let names: Vec<String> = objects
+        .iter()
+        .filter_map(|object| object.name.as_ref())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let names = join_words(&names);
+    match dialect.form() {
+        Form::Wrapped => format!(
+            ", by a type around it:\n    {}\nWrap the types of {names} in it, and their values in `Line` too; what was `NAME` is \
+             `NAME.0` then. ",
+            dialect.wrapper()
+        ),
+        _ => format!(". {} ", dialect.in_words(&names, &[dialect.line])),
+    }
 }
 
 fn is_variable(kind: ObjectKind) -> bool {

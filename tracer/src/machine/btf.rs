@@ -5,12 +5,13 @@
 //! The format is Documentation/bpf/btf.rst in the kernel's tree.
 
 mod fields;
+mod functions;
 mod variables;
 
 use std::{borrow::Cow, ops::Range};
 
 pub use fields::KernelMember;
-pub use variables::{KernelTypes, KernelVariable};
+pub use variables::{GETS_CURRENT, KernelTypes, KernelVariable};
 
 /// Why bytes are not usable BTF.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -375,6 +376,12 @@ fn word(bytes: &[u8], offset: usize) -> Option<u32> {
 #[cfg(test)]
 pub(crate) fn sample_types() -> Vec<u8> {
     fields::tests::sample().bytes()
+}
+
+/// Prototypes for tests of those who use them.
+#[cfg(test)]
+pub(crate) fn sample_prototypes() -> Vec<u8> {
+    functions::tests::sample()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The running kernel's symbols, `/proc/kallsyms`.
 
-use std::{fs, io, ops::Range, path::Path};
+use std::{collections::HashSet, fs, io, ops::Range, path::Path};
 
 use crate::space::KERNEL_START;
 
@@ -162,6 +162,19 @@ impl Kallsyms {
             name: self.name(symbol),
             module: self.module(symbol),
         })
+    }
+
+    /// The address of the kernel's own function of a name; of several, the first.
+    pub fn own_function(&self, name: &str) -> Option<u64> {
+        let is_it = |symbol: &&Symbol| self.module(symbol).is_none() && self.name(symbol) == name;
+        self.functions.iter().find(is_it).map(|symbol| symbol.addr)
+    }
+
+    /// Names that several functions have.
+    pub fn shared_names(&self) -> HashSet<&str> {
+        let mut seen = HashSet::new();
+        let names = self.functions.iter().map(|symbol| self.name(symbol));
+        names.filter(|name| !seen.insert(*name)).collect()
     }
 
     /// Addresses and names of the kernel's own variables, without those of its modules.

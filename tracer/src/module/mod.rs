@@ -10,6 +10,7 @@ mod vmlinux;
 use std::{
     collections::HashMap,
     fs,
+    ops::Range,
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
     sync::{
@@ -82,6 +83,12 @@ impl LoadedModule {
     pub fn address(&self, mapping: &Mapping, svma: u64) -> Option<u64> {
         let bias = self.elf.load_bias(mapping.start, mapping.file_offset)?;
         Some(svma.wrapping_add(bias))
+    }
+
+    /// The runtime addresses of some of the module's own (svmas), by one of its mappings.
+    pub fn addresses(&self, mapping: &Mapping, svmas: Range<u64>) -> Option<Range<u64>> {
+        let start = self.address(mapping, svmas.start)?;
+        Some(start..start.checked_add(svmas.end - svmas.start)?)
     }
 }
 

@@ -8,7 +8,35 @@
 //!   *p             unsigned long     accesses 0x88   =>  inside of that struct queue, which says more
 //! ```
 //!
+//! Instructions that disagree are weighed: memory is used again under another type, cleared and copied in bulk, and a cast
+//! may hide what it is. What is told a few times does not take the type away from what is told all the time; where
+//! neither is rare, both are left out.
+//!
 //! Invariant: objects of the answer do not overlap. What contradicts itself is left out, never chosen by guess.
+
+/// Times as often that one of two contradicting types is told to be believed.
+const CLEARLY_MORE: u64 = 8;
+
+/// How much one execution of an instruction says of the type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Strength {
+    /// Several members at once, as objects are cleared and copied whatever they are.
+    Several,
+    /// One member, of an object that only a constant index leads to ([`symbolizer::Accessed::concluded`]).
+    Concluded,
+    /// One member.
+    Member,
+}
+
+impl Strength {
+    fn weight(self) -> u64 {
+        match self {
+            Strength::Several => 1,
+            Strength::Concluded => 2,
+            Strength::Member => 4,
+        }
+    }
+}
 
 /// What one instruction tells of the bytes it accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +55,18 @@ pub(super) struct Told {
     pub(super) path: String,
     /// The whole object, where the instruction's own function declares it.
     pub(super) variable: Option<String>,
+    /// The whole object as the source comes to it from a variable that all functions know.
+    pub(super) called: Option<String>,
+    /// What one execution says.
+    pub(super) strength: Strength,
     /// Times seen.
     pub(super) count: u64,
+}
+
+impl Told {
+    fn weight(&self) -> u64 {
+        self.count.saturating_mul(self.strength.weight())
+    }
 }
 
 /// An object made from what was told.
@@ -40,18 +78,78 @@ pub(super) struct Inferred {
     pub(super) start: Option<u64>,
     /// Bytes, where its start is known.
     pub(super) size: u64,
-    count: u64,
+    /// Nothing stronger tells of it.
+    pub(super) strength: Strength,
+    weight: u64,
 }
 
 impl Inferred {
     fn end(&self) -> Option<u64> {
         self.start?.checked_add(self.size)
     }
+
+    fn overlaps(&self, other: &Inferred) -> bool {
+        let ends = self.end().zip(other.end());
+        ends.is_some_and(|(end, other_end)| self.start < Some(other_end) && other.start < Some(end))
+    }
+
+    /// Whether the other lies within this larger one.
+    fn holds(&self, inner: &Inferred) -> bool {
+        let ends = self.end().zip(inner.end());
+        self.size > inner.size
+            && self.start <= inner.start
+            && ends.is_some_and(|(end, inner_end)| inner_end <= end)
+    }
 }
 
 /// The objects, by their start; those with an unknown start come last. And how many instructions were left out because
-/// others contradict them.
-pub(super) fn objects(told: &[Told]) -> (Vec<Inferred>, u64) {
+/// others contradict them. `fits` says whether the bytes that the second of [`Told`] accesses are a part of the type that
+/// the first tells.
+pub(super) fn objects(told: &[Told], fits: impl Fn(usize, usize) -> bool) -> (Vec<Inferred>, u64) {
+    let groups = groups(told);
+    // A larger object says more than a part of it that some pointer points to.
+    let is_part = |inner: &Inferred| {
+        let outer = |outer: &Inferred| outer.holds(inner) && fits(outer.told, inner.told);
+        groups.iter().any(outer)
+    };
+    let mut rest: Vec<Inferred> = groups.iter().filter(|g| !is_part(g)).cloned().collect();
+    // What is told most often first; of equal ones, the first told.
+    rest.sort_by_key(|group| (std::cmp::Reverse(group.weight), group.told));
+    let mut contradicted = 0;
+    // What is kept, and whether something contradicts it that is not rare.
+    let mut kept: Vec<(Inferred, bool)> = Vec::new();
+    for group in rest {
+        let mut is_kept = true;
+        for (known, doubtful) in &mut kept {
+            if !known.overlaps(&group) {
+                continue;
+            }
+            is_kept = false;
+            // Two names of one shape (a typedef, a wrapper of one member): the one seen more often serves.
+            let alike = (known.start, known.size) == (group.start, group.size);
+            let is_rare = group.weight.saturating_mul(CLEARLY_MORE) <= known.weight;
+            *doubtful |= !alike && !is_rare;
+        }
+        if is_kept {
+            kept.push((group, false));
+        } else {
+            contradicted += 1;
+        }
+    }
+    let mut out: Vec<Inferred> = Vec::new();
+    for (group, doubtful) in kept {
+        if doubtful {
+            contradicted += 1;
+        } else {
+            out.push(group);
+        }
+    }
+    out.sort_by_key(|group| (group.start.is_none(), group.start));
+    (out, contradicted)
+}
+
+/// Instructions that tell of one object are one group.
+fn groups(told: &[Told]) -> Vec<Inferred> {
     let mut groups: Vec<Inferred> = Vec::new();
     for (index, one) in told.iter().enumerate() {
         let same = |group: &&mut Inferred| {
@@ -62,60 +160,38 @@ pub(super) fn objects(told: &[Told]) -> (Vec<Inferred>, u64) {
                     || (first.position, &first.path) == (one.position, &one.path))
         };
         match groups.iter_mut().find(same) {
-            Some(group) => group.count += one.count,
+            Some(group) => {
+                group.weight = group.weight.saturating_add(one.weight());
+                group.strength = group.strength.max(one.strength);
+            }
             None => groups.push(Inferred {
                 told: index,
                 start: one.start,
                 size: one.type_size,
-                count: one.count,
+                strength: one.strength,
+                weight: one.weight(),
             }),
         }
     }
-    // A larger object says more than a part of it that some pointer points to.
-    let inside = |inner: &Inferred, outer: &Inferred| {
-        outer.size > inner.size
-            && outer.start <= inner.start
-            && outer.end().zip(inner.end()).is_some_and(|(o, i)| i <= o)
-            && outer.start.is_some()
-    };
-    let mut kept: Vec<Inferred> = Vec::new();
-    for group in &groups {
-        if !groups.iter().any(|outer| inside(group, outer)) {
-            kept.push(group.clone());
+    groups
+}
+
+/// How most of the instructions call an object, one element of an array rather than any of it.
+pub(super) fn called<'t>(told: impl Iterator<Item = &'t Told>) -> Option<String> {
+    let mut names: Vec<(&str, u64)> = Vec::new();
+    for one in told {
+        let Some(name) = one.called.as_deref() else {
+            continue;
+        };
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count = count.saturating_add(one.count),
+            None => names.push((name, one.count)),
         }
     }
-    kept.sort_by_key(|group| {
-        (
-            group.start.is_none(),
-            group.start,
-            std::cmp::Reverse(group.count),
-        )
-    });
-    let mut contradicted = 0;
-    let mut out: Vec<Inferred> = Vec::new();
-    let mut overlapped = vec![false; kept.len()];
-    for a in 0..kept.len() {
-        for b in a + 1..kept.len() {
-            let (Some(end), Some(next)) = (kept[a].end(), kept[b].start) else {
-                continue;
-            };
-            if next >= end {
-                continue;
-            }
-            let alike = kept[a].start == kept[b].start && kept[a].size == kept[b].size;
-            // Two names of one shape (a typedef, a wrapper of one member): the one seen more often serves.
-            overlapped[b] = true;
-            overlapped[a] |= !alike;
-        }
-    }
-    for (group, overlapped) in kept.into_iter().zip(overlapped) {
-        if overlapped {
-            contradicted += 1;
-        } else {
-            out.push(group);
-        }
-    }
-    (out, contradicted)
+    let best = names
+        .into_iter()
+        .max_by_key(|(name, count)| (!name.contains("[]"), *count, std::cmp::Reverse(*name)));
+    best.map(|(name, _)| name.to_owned())
 }
 
 #[cfg(test)]
@@ -137,12 +213,14 @@ mod tests {
             size: 8,
             path: String::new(),
             variable: None,
+            called: None,
+            strength: Strength::Member,
             count,
         }
     }
 
     fn starts(told: &[Told]) -> Vec<(String, Option<u64>)> {
-        let (objects, _) = objects(told);
+        let (objects, _) = objects(told, |_, _| true);
         let name = |object: &Inferred| (told[object.told].type_name.clone(), object.start);
         objects.iter().map(name).collect()
     }
@@ -182,13 +260,69 @@ mod tests {
     fn what_contradicts_itself_is_left_out() {
         let all = [
             told("left", 32, Some(0x80), 0x90, 9),
-            told("right", 32, Some(0x90), 0x98, 1),
+            told("right", 32, Some(0x90), 0x98, 2),
             told("far", 8, Some(0x100), 0x100, 1),
         ];
-        let (found, contradicted) = objects(&all);
+        let (found, contradicted) = objects(&all, |_, _| true);
         assert_eq!(found.len(), 1);
         assert_eq!(all[found[0].told].type_name, "far");
         assert_eq!(contradicted, 2);
+    }
+
+    #[test]
+    fn an_instruction_that_is_seldom_seen_does_not_take_the_type_away() {
+        let all = [
+            told("right", 32, Some(0x90), 0x98, 2),
+            told("left", 32, Some(0x80), 0x90, 16),
+        ];
+        let (found, contradicted) = objects(&all, |_, _| true);
+        assert_eq!(starts(&all), [("left".to_owned(), Some(0x80))]);
+        assert_eq!((found.len(), contradicted), (1, 1));
+    }
+
+    #[test]
+    fn an_access_of_several_members_says_less_than_one_of_a_member() {
+        let cleared = |count| Told {
+            size: 16,
+            strength: Strength::Several,
+            ..told("pair", 16, Some(0x88), 0x88, count)
+        };
+        let member = told("rec", 16, Some(0x80), 0x80, 4);
+        // Twice as often, and still less than an eighth of what the members say.
+        let starts_of = |cleared| starts(&[cleared, member.clone()]);
+        assert_eq!(starts_of(cleared(2)), [("rec".to_owned(), Some(0x80))]);
+        assert_eq!(starts_of(cleared(3)), []);
+        let often = starts_of(cleared(128));
+        assert_eq!(often, [("pair".to_owned(), Some(0x88))]);
+    }
+
+    #[test]
+    fn a_larger_object_that_the_small_ones_do_not_fit_into_is_weighed_against_them() {
+        let all = [
+            told("page", 64, Some(0x80), 0x80, 1),
+            told("node", 32, Some(0x80), 0x88, 9),
+            told("node", 32, Some(0xa0), 0xa8, 9),
+        ];
+        let node = |start| ("node".to_owned(), Some(start));
+        let found = |fits: bool| {
+            let (objects, _) = objects(&all, |_, _| fits);
+            let name = |object: &Inferred| (all[object.told].type_name.clone(), object.start);
+            objects.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(found(false), [node(0x80), node(0xa0)]);
+        assert_eq!(found(true), [("page".to_owned(), Some(0x80))]);
+    }
+
+    #[test]
+    fn an_object_is_called_as_most_call_it_and_by_its_number_if_any_knows_it() {
+        let name = |called: &str, count| Told {
+            called: Some(called.to_owned()),
+            ..told("rec", 16, Some(0x80), 0x80, count)
+        };
+        let all = [name("recs[]", 90), name("*last", 4), name("recs[3]", 5)];
+        assert_eq!(called(all.iter()).as_deref(), Some("recs[3]"));
+        assert_eq!(called(all[..1].iter()).as_deref(), Some("recs[]"));
+        assert_eq!(called([told("rec", 16, None, 0, 1)].iter()), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Names for heap memory: by whom it was allocated.
 
 use super::{
-    CodeName, ElementLayout, Names as _, ObjectKind, ObjectLayout, ObjectName, Resolver,
-    resolver::{Resolved, is_library},
+    CodeName, Names as _, ObjectKind, ObjectLayout, ObjectName, Resolver, resolver::Resolved,
+    source::is_library,
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
@@ -89,15 +89,31 @@ impl AllocationName {
 }
 
 impl Resolver<'_> {
-    /// The allocations that were accessed on a line; none where the heap was not followed.
-    pub(super) fn allocations(&self, key: LineKey, size: LineSize) -> Vec<ObjectName> {
-        let (Some(heap), Place::Private { space, addr }) = (self.heap, key.0) else {
+    /// The allocations that were accessed on a line of this kind; none where the heap was not followed.
+    pub(super) fn allocations(
+        &self,
+        key: LineKey,
+        size: LineSize,
+        kind: ObjectKind,
+    ) -> Vec<ObjectName> {
+        let (Some(heap), Some((space, addr))) = (self.heap, self.locate(key.0)) else {
             return Vec::new();
         };
         let found = heap.objects(space, addr, size.bytes());
-        let named = found
-            .iter()
-            .filter_map(|object| self.allocated(space, object));
+        // What is shared has one place, and an address in each process.
+        let moved = key.0.position().wrapping_sub(addr);
+        // A file says more than the call that mapped it, but for the one that stands for memory of its own.
+        let file = self.place_name(key.0, kind, None);
+        let file = file.filter(|file| !file.starts_with("/dev/zero+"));
+        let named = found.iter().filter_map(|object| {
+            let named = self.allocated(space, object)?;
+            Some(ObjectName {
+                kind,
+                name: file.clone().or(named.name),
+                start: named.start.map(|start| start.wrapping_add(moved)),
+                ..named
+            })
+        });
         named.collect()
     }
 
@@ -122,15 +138,16 @@ impl Resolver<'_> {
         }
     }
 
-    /// The objects of a heap line: its allocations, with the types that instructions told of them; where the heap was
+    /// The objects of a line of the heap, or of mapped memory: its allocations, with the types that instructions told of them; where the heap was
     /// not followed, what instructions told alone.
     pub(super) fn allocated_objects(
         &self,
         key: LineKey,
         size: LineSize,
+        kind: ObjectKind,
         typed: Vec<Resolved>,
     ) -> Vec<Resolved> {
-        let allocations = self.allocations(key, size).into_iter();
+        let allocations = self.allocations(key, size, kind).into_iter();
         let mut objects: Vec<Resolved> = allocations.map(Resolved::untyped).collect();
         let mut apart: Vec<Resolved> = Vec::new();
         let mut inside: Vec<Vec<Resolved>> = objects.iter().map(|_| Vec::new()).collect();
@@ -146,6 +163,8 @@ impl Resolver<'_> {
                     .is_some_and(|((from, to), (start, end))| from <= start && end <= to)
             };
             match objects.iter().position(holds) {
+                // An array starts where the allocation does: else a constant offset led into something larger.
+                Some(index) if told.concluded && !is_element(&objects[index], &told) => {}
                 Some(index) => inside[index].push(told),
                 None => apart.push(told),
             }
@@ -206,6 +225,17 @@ impl Resolver<'_> {
     }
 }
 
+/// Whether an object is one of those that an allocation has room for, one behind the other.
+fn is_element(allocation: &Resolved, told: &Resolved) -> bool {
+    let from = allocation.name.start.zip(told.name.start);
+    let size = told.name.size.filter(|size| *size > 0);
+    from.zip(size).is_some_and(|((from, start), size)| {
+        start
+            .checked_sub(from)
+            .is_some_and(|inside| inside.is_multiple_of(size))
+    })
+}
+
 /// Gives an allocation the type of what was told to be inside of it: of the whole, or of its elements where several of
 /// them were seen. A part that begins elsewhere (behind an allocator's or a language's header) gives names to its own
 /// bytes only.
@@ -228,15 +258,7 @@ fn give_type(object: &mut Resolved, told: Vec<Resolved>) {
                 let count = size / bytes;
                 let type_name = first.name.type_name.clone();
                 object.name.type_name = type_name.as_ref().map(|name| format!("{name} [{count}]"));
-                object.name.layout = Some(ObjectLayout {
-                    size,
-                    element: Some(ElementLayout {
-                        type_name,
-                        stride: bytes,
-                        count,
-                    }),
-                    members: layout.map(|layout| layout.members).unwrap_or_default(),
-                });
+                object.name.layout = Some(ObjectLayout::row(type_name, bytes, count, layout));
                 object.stride = Some(bytes);
                 object.typed.clone_from(&first.typed);
             } else if first.name.start == Some(start) {
@@ -246,6 +268,10 @@ fn give_type(object: &mut Resolved, told: Vec<Resolved>) {
             }
         }
     }
+    object.name.called = match told.as_slice() {
+        [only] => only.name.called.clone(),
+        _ => None,
+    };
     object.parts = told.into_iter().flat_map(|told| told.parts).collect();
 }
 
@@ -266,9 +292,13 @@ fn public_name(function: &str) -> &str {
 
 /// Whether a frame is in the file of an allocator or of a language's library.
 fn is_of_runtime(frame: &CodeName) -> bool {
-    let module = frame.module.as_deref().unwrap_or("");
-    let module = module.rsplit('/').next().unwrap_or(module);
-    RUNTIMES.iter().any(|name| module.starts_with(name))
+    frame.module.as_deref().is_some_and(is_runtime_file)
+}
+
+/// Whether a file is one of an allocator or of a language's library.
+pub(super) fn is_runtime_file(module: &str) -> bool {
+    let name = module.rsplit('/').next().unwrap_or(module);
+    RUNTIMES.iter().any(|runtime| name.starts_with(runtime))
 }
 
 /// Whether a frame allocates for its caller.

@@ -1,6 +1,10 @@
 //! Names of the kernel's code and variables: by the file of its build where there is one, else by its list
 //! of symbols, with the types that the kernel itself describes.
 
+mod prototypes;
+
+pub(super) use prototypes::KernelCode;
+
 use super::{
     CodeName, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
     Resolver, missed::Unnamed, resolver::Resolved,
@@ -30,11 +34,15 @@ impl Resolver<'_> {
                 return unnamed;
             }
         };
-        let Some((.., name)) = symbols.function(ip) else {
+        let Some((start, _, name)) = symbols.function(ip) else {
             self.miss(KERNEL, &KernelMissing::NotCovered, Unnamed::Code(ip));
             return unnamed;
         };
         let symbol = Some(name.to_owned());
+        let unnamed = CodeName {
+            symbol_offset: ip.checked_sub(start),
+            ..unnamed
+        };
         if let Some(module) = symbols.module_of_function(ip) {
             let module = Some(format!("[{module}]"));
             return CodeName {
@@ -68,17 +76,19 @@ impl Resolver<'_> {
             }
             offset = next;
         }
-        if found.is_empty() {
-            let missing = match self.modules.kernel() {
-                Ok(symbols) if symbols.lists_variables() || self.modules.vmlinux().is_some() => {
-                    KernelMissing::NotCovered
-                }
-                Ok(_) => KernelMissing::NoVariables,
-                Err(missing) => missing,
-            };
-            self.miss(KERNEL, &missing, Unnamed::Data(line));
-        }
         found
+    }
+
+    /// Counts a line that neither a symbol names nor an instruction.
+    pub(super) fn miss_kernel_data(&self, line: u64) {
+        let missing = match self.modules.kernel() {
+            Ok(symbols) if symbols.lists_variables() || self.modules.vmlinux().is_some() => {
+                KernelMissing::NotCovered
+            }
+            Ok(_) => KernelMissing::NoVariables,
+            Err(missing) => missing,
+        };
+        self.miss(KERNEL, &missing, Unnamed::Data(line));
     }
 
     fn kernel_variable(&self, addr: u64) -> Option<Resolved> {
@@ -142,7 +152,7 @@ fn described_by(btf: &Btf<'_>, variable: &KernelVariable, start: u64) -> Resolve
         start: Some(start),
         size: Some(u64::from(variable.size)),
         language: Some(Language::C),
-        layout: Some(layout(btf, variable)),
+        layout: layout(btf, variable.type_id),
         ..ObjectName::default()
     };
     Resolved {
@@ -151,9 +161,9 @@ fn described_by(btf: &Btf<'_>, variable: &KernelVariable, start: u64) -> Resolve
     }
 }
 
-/// The shape of a variable: of an array, with the members of its element.
-fn layout(btf: &Btf<'_>, variable: &KernelVariable) -> ObjectLayout {
-    let array = btf.elements(variable.type_id);
+/// The shape of a type: of an array, with the members of its element.
+pub(super) fn layout(btf: &Btf<'_>, type_id: u32) -> Option<ObjectLayout> {
+    let array = btf.elements(type_id);
     let element = array.and_then(|(element, count)| {
         Some(ElementLayout {
             type_name: Some(btf.type_name(element)),
@@ -161,18 +171,22 @@ fn layout(btf: &Btf<'_>, variable: &KernelVariable) -> ObjectLayout {
             count: u64::from(count),
         })
     });
-    let members = btf.members(array.map_or(variable.type_id, |(element, _)| element));
+    let members = btf.members(array.map_or(type_id, |(element, _)| element));
     let members = members.into_iter().map(|member| MemberLayout {
         name: member.name,
         offset: member.offset,
         size: member.size,
         type_name: Some(btf.type_name(member.type_id)),
+        alignment: None,
+        is_bit_field: member.is_bit_field,
+        is_inner: member.is_inner,
     });
-    ObjectLayout {
-        size: u64::from(variable.size),
+    Some(ObjectLayout {
+        is_foreign: false,
+        size: btf.size(type_id)?,
         element,
         members: members.collect(),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use symbolizer::VariableError;
 
 use crate::{
     access::Pid,
-    event::Mapping,
     module::{LoadedModule, ModuleStore, Unavailable},
     space::AddressSpaces,
 };
@@ -73,7 +72,8 @@ pub fn find_variable(
 ) -> Result<Located, LookupError> {
     let mut searched: Vec<Arc<LoadedModule>> = Vec::new();
     let mut unreadable = Vec::new();
-    for mapping in code(spaces, pid) {
+    let space = spaces.current(pid);
+    for mapping in space.into_iter().flat_map(|space| spaces.code(space)) {
         let module = match modules.open(pid, mapping) {
             Ok(module) => module,
             Err(Unavailable::Anonymous) => continue,
@@ -132,23 +132,6 @@ pub fn find_variable(
         similar: names,
         unreadable,
     })
-}
-
-/// The first mapping of each file's code, by address. Two data segments may share a page of the file, so only
-/// the code's mapping tells where the file is loaded.
-fn code(spaces: &AddressSpaces, pid: Pid) -> Vec<&Arc<Mapping>> {
-    let mut found: Vec<&Arc<Mapping>> = Vec::new();
-    let space = spaces.current(pid);
-    let mappings = space.into_iter().flat_map(|space| spaces.mappings(space));
-    for mapping in mappings.filter(|mapping| mapping.is_file() && mapping.executable) {
-        let file = |known: &&Arc<Mapping>| {
-            (known.dev, known.inode, &known.name) == (mapping.dev, mapping.inode, &mapping.name)
-        };
-        if !found.iter().any(file) {
-            found.push(mapping);
-        }
-    }
-    found
 }
 
 fn counted(files: usize) -> String {

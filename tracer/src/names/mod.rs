@@ -6,21 +6,33 @@
 use std::collections::BTreeMap;
 
 mod by_instruction;
+mod go;
 mod heap;
 mod jit;
 mod kernel;
+mod language;
 mod local_storage;
 mod lookup;
 mod missed;
+mod nameless;
+mod owner;
+mod reached;
 mod resolver;
+mod source;
 mod types;
 mod watch_text;
+mod word_use;
 
 pub use heap::AllocationName;
+pub use language::Language;
 pub use lookup::{Located, LookupError, find_variable};
+pub use nameless::type_words;
+pub use owner::{Owned, Owner, Unit};
 pub use resolver::Resolver;
 pub use types::{Hole, Part, Role, TypeKind, TypeTree, Untyped};
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
+
+pub use crate::decode::{Outcome, WordUse, Written};
 
 use crate::access::{LineKey, LineSize, Op, SpaceId, Tid};
 
@@ -59,24 +71,18 @@ impl ObjectKind {
     }
 }
 
-/// Language of the source, as far as advice differs by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// C.
-    C,
-    /// C++.
-    Cpp,
-    /// Rust.
-    Rust,
-}
-
 /// The object that holds some byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectName {
     /// What kind of memory.
     pub kind: ObjectKind,
-    /// `stats`, `ns::table`, `[heap]`, a path for file mappings; `None` when nothing better than the kind is known.
+    /// `stats`, `ns::table`; where nothing is known but the file, a place in it, `/dev/shm/ring+0x40`, `prog+0x4040`;
+    /// `None` when nothing better than the kind is known.
     pub name: Option<String>,
+    /// How the source comes to it from a variable, for memory without a name: `recs[3]`, `*current`.
+    pub called: Option<String>,
+    /// The variable in `called` led to it whenever it was looked at.
+    pub is_reached: bool,
     /// Of a thread-local variable: whose it is.
     pub thread: Option<Tid>,
     /// Type as the source says it.
@@ -98,6 +104,17 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
+    /// What stands for it in sentences: the variable, or how the source comes to it. The name of an allocation tells only
+    /// where it is from.
+    pub fn spoken(&self) -> Option<&str> {
+        let (name, called) = (self.name.as_deref(), self.called.as_deref());
+        if self.allocation.is_some() {
+            called.or(name)
+        } else {
+            name.or(called)
+        }
+    }
+
     /// Position one past the object's last byte, where known.
     pub fn end(&self) -> Option<u64> {
         self.start?.checked_add(self.size?)
@@ -113,6 +130,34 @@ pub struct ObjectLayout {
     pub element: Option<ElementLayout>,
     /// Members of the struct (of the element's struct for arrays), in offset order.
     pub members: Vec<MemberLayout>,
+    /// The struct is declared by a library, so that its members are not the program's to move.
+    pub is_foreign: bool,
+}
+
+impl ObjectLayout {
+    /// It has elements or members, unlike a number.
+    pub fn has_parts(&self) -> bool {
+        self.element.is_some() || !self.members.is_empty()
+    }
+
+    /// The shape of so many of one type, one every `stride` bytes, by the shape of one.
+    pub fn row(
+        type_name: Option<String>,
+        stride: u64,
+        count: u64,
+        one: Option<ObjectLayout>,
+    ) -> ObjectLayout {
+        ObjectLayout {
+            size: stride.saturating_mul(count),
+            element: Some(ElementLayout {
+                type_name,
+                stride,
+                count,
+            }),
+            is_foreign: one.as_ref().is_some_and(|one| one.is_foreign),
+            members: one.map(|one| one.members).unwrap_or_default(),
+        }
+    }
 }
 
 /// One element of an array.
@@ -127,7 +172,7 @@ pub struct ElementLayout {
 }
 
 /// One member.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberLayout {
     /// Without a leading dot.
     pub name: String,
@@ -137,6 +182,12 @@ pub struct MemberLayout {
     pub size: u64,
     /// Type as the source says it.
     pub type_name: Option<String>,
+    /// Bytes that it starts at a multiple of, where that is known.
+    pub alignment: Option<u64>,
+    /// It is a bit-field: its size is that of the bytes it touches.
+    pub is_bit_field: bool,
+    /// It is declared in a base class or in an anonymous member of the struct, not in the struct itself.
+    pub is_inner: bool,
 }
 
 /// Some bytes of a line: which object, and which part of it.
@@ -160,8 +211,12 @@ pub struct CodeName {
     pub ip: u64,
     /// The function that holds the instruction, demangled.
     pub symbol: Option<String>,
+    /// Bytes from the function's start, of code in no file: the kernel is loaded elsewhere each time.
+    pub symbol_offset: Option<u64>,
     /// Functions inlined at the instruction, innermost first.
     pub inlined: Vec<String>,
+    /// Those functions with where in them the instruction is, then the function that holds it; empty without debug info.
+    pub inline_chain: Vec<CodeFrame>,
     /// Source file.
     pub file: Option<String>,
     /// Source line.
@@ -170,6 +225,30 @@ pub struct CodeName {
     pub column: Option<u32>,
     /// Language of the source.
     pub language: Option<Language>,
+}
+
+/// A function of the source, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CodeFrame {
+    /// Demangled.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line: of the instruction in the innermost, of the call before in the others.
+    pub line: Option<u32>,
+    /// Source column.
+    pub column: Option<u32>,
+}
+
+impl CodeFrame {
+    fn of(frame: &symbolizer::Frame) -> CodeFrame {
+        CodeFrame {
+            function: frame.function.as_deref().map(str::to_owned),
+            file: frame.file.as_deref().map(source::source_path),
+            line: frame.line,
+            column: frame.column,
+        }
+    }
 }
 
 /// A thread in words.
@@ -214,12 +293,24 @@ pub trait Names {
     /// The part of an object that `bytes` bytes from `offset` on the line are, as far as the instructions given
     /// to [`Names::objects`] tell.
     fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName>;
+    /// What the line is a part of, with other lines; `None` where nothing is known but that somebody accesses it. Asked of
+    /// many lines once, so that nothing is kept for it. `by` as in [`Names::objects`].
+    fn owner(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Option<Owned> {
+        let objects = self.objects(key, size, by);
+        let field = |offset, bytes| self.field(key, size, offset, bytes);
+        owner::owner(key, size, by, &objects, field)
+    }
     /// The whole type of an object of the line (an index into [`Names::objects`]).
     fn type_tree(&self, key: LineKey, size: LineSize, object: usize) -> Result<TypeTree, Untyped>;
     /// A virtual address at which the line was mapped: in the given space, where it is private or was seen.
     fn address(&self, key: LineKey) -> Option<u64>;
     /// The instruction at a runtime address.
     fn code(&self, space: Option<SpaceId>, ip: u64, kernel: bool) -> CodeName;
+    /// What the instruction at a runtime address does with the word that it accesses; `None` where its code cannot be read
+    /// or does not tell.
+    fn word_use(&self, _space: SpaceId, _ip: u64, _kernel: bool) -> Option<WordUse> {
+        None
+    }
     /// The thread's name.
     fn thread(&self, tid: Tid) -> ThreadName;
     /// What could not be named, counted by reason, in words a user can act on.

@@ -1,17 +1,30 @@
 //! The answering side of [`Names`]: address spaces, modules and kernel symbols.
 
+mod meaning;
+mod shape;
 mod typed;
 
-use std::{cell::RefCell, collections::HashMap, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    sync::Arc,
+};
 
-use symbolizer::{Frame, Layout, Missing, Module, Object, TypeRef, module_mapping};
+use symbolizer::{Missing, Object, TypeRef, module_mapping};
 
+pub(super) use self::shape::{has_members, layout};
 use self::typed::{Instructions, Part};
 use super::{
-    AccessedBy, CodeName, Coverage, ElementLayout, FieldName, Language, MemberLayout, Names,
-    ObjectKind, ObjectLayout, ObjectName, ThreadName, TypeTree, Untyped,
+    AccessedBy, CodeFrame, CodeName, Coverage, FieldName, Names, ObjectKind, ObjectName, Owned,
+    ThreadName, TypeTree, Untyped, WordUse,
+    go::{GoSpaces, is_same_stack},
+    kernel::KernelCode,
+    language::language,
     local_storage::{Programs, source_name},
     missed::{Missed, Unnamed},
+    owner,
+    reached::PointersOf,
+    source::{source_path, telling},
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
@@ -31,6 +44,10 @@ pub(super) struct Resolved {
     pub(super) parts: Vec<Part>,
     /// Its type in [`ModuleStore::kernel_types`], where nothing else tells one.
     pub(super) kernel_type: Option<u32>,
+    /// Its type follows from nothing but a constant index ([`symbolizer::Accessed::concluded`]).
+    pub(super) concluded: bool,
+    /// Of a variable without a type: its module, its address there, and why.
+    pub(super) untyped: Option<(Arc<LoadedModule>, u64, Missing)>,
 }
 
 impl Resolved {
@@ -42,6 +59,37 @@ impl Resolved {
             stride: None,
             parts: Vec::new(),
             kernel_type: None,
+            concluded: false,
+            untyped: None,
+        }
+    }
+
+    /// All that is known of a variable that starts at a position.
+    fn variable(module: &Arc<LoadedModule>, object: Object, start: Option<u64>) -> Resolved {
+        let untyped = object
+            .missing
+            .filter(|_| object.ty.is_none())
+            .map(|reason| (module.clone(), object.address, reason));
+        let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
+        let name = ObjectName {
+            kind: ObjectKind::Global,
+            name: Some(object.name),
+            called: None,
+            is_reached: false,
+            thread: None,
+            type_name: object.type_name,
+            file: object.file.as_deref().map(source_path),
+            line: object.line,
+            start,
+            size: object.size,
+            language: object.language.and_then(language),
+            layout,
+            allocation: None,
+        };
+        Resolved {
+            typed: object.ty.map(|ty| (module.clone(), ty)),
+            untyped,
+            ..Resolved::untyped(name)
         }
     }
 }
@@ -61,7 +109,12 @@ pub struct Resolver<'a> {
     objects: RefCell<HashMap<LineKey, OnLine>>,
     instructions: RefCell<Instructions>,
     missing: Missed,
+    /// What is asked of lines that may never be printed is not missing.
+    asides: Cell<bool>,
     programs: Programs,
+    pub(super) go: GoSpaces,
+    pub(super) kernel_code: KernelCode<'a>,
+    pub(super) pointers: PointersOf,
 }
 
 impl<'a> Resolver<'a> {
@@ -74,7 +127,11 @@ impl<'a> Resolver<'a> {
             objects: RefCell::default(),
             instructions: RefCell::default(),
             missing: Missed::default(),
+            asides: Cell::new(false),
             programs: Programs::default(),
+            go: GoSpaces::default(),
+            kernel_code: KernelCode::default(),
+            pointers: PointersOf::default(),
         }
     }
 
@@ -88,11 +145,13 @@ impl<'a> Resolver<'a> {
     }
 
     pub(super) fn miss(&self, module: &str, reason: &impl ToString, what: Unnamed) {
-        self.missing.count(module, reason, what);
+        if !self.asides.get() {
+            self.missing.count(module, reason, what);
+        }
     }
 
     /// A space and virtual address of a place.
-    fn locate(&self, place: Place) -> Option<(SpaceId, u64)> {
+    pub(super) fn locate(&self, place: Place) -> Option<(SpaceId, u64)> {
         match place {
             Place::Private { space, addr } => Some((space, addr)),
             Place::Shared { .. } => self.spaces.find_shared(place),
@@ -158,16 +217,20 @@ impl<'a> Resolver<'a> {
         let kind = self.kind(key.0, data.as_ref());
         let kind = self.remapped(key, size, kind);
         let typed = self.typed_objects(key, size, by, &found, kind);
-        if kind == ObjectKind::Heap && found.is_empty() {
-            found = self.allocated_objects(key, size, typed);
+        if matches!(kind, ObjectKind::Heap | ObjectKind::Mapping) && found.is_empty() {
+            found = self.allocated_objects(key, size, kind, typed);
+            self.call_by_pointers(key, size, by, kind, &mut found);
         } else {
             found.extend(typed);
         }
         found.sort_by_key(|object| (object.name.start.is_none(), object.name.start));
         if found.is_empty() {
+            if let Place::Kernel { addr } = key.0 {
+                self.miss_kernel_data(addr);
+            }
             let name = ObjectName {
                 kind,
-                name: self.mapping_name(key.0, kind),
+                name: self.place_name(key.0, kind, data.as_ref()),
                 ..ObjectName::default()
             };
             found.push(Resolved::untyped(name));
@@ -191,7 +254,7 @@ impl<'a> Resolver<'a> {
                 && let Some(start) = block.start.checked_add(object.address)
             {
                 object.name = source_name(object.name);
-                let mut resolved = self.describe(&block.module, object, Some(start));
+                let mut resolved = Resolved::variable(&block.module, object, Some(start));
                 resolved.name.kind = ObjectKind::Tls;
                 resolved.name.thread = Some(block.thread);
                 next = resolved.name.end().map_or(next, |end| end.max(next));
@@ -220,39 +283,11 @@ impl<'a> Resolver<'a> {
             }
         };
         let inside = svma.checked_sub(object.address)?;
-        Some(self.describe(module, object, position.checked_sub(inside)))
-    }
-
-    /// All that is known of a variable that starts at a position.
-    fn describe(&self, module: &Arc<LoadedModule>, object: Object, start: Option<u64>) -> Resolved {
-        if object.ty.is_none() {
-            self.miss(
-                &module.path,
-                &Missing::NoDebugInfo,
-                Unnamed::Data(object.address),
-            );
-        }
-        let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
-        let name = ObjectName {
-            kind: ObjectKind::Global,
-            name: Some(object.name),
-            thread: None,
-            type_name: object.type_name,
-            file: object.file.as_deref().map(source_path),
-            line: object.line,
-            start,
-            size: object.size,
-            language: object.language.and_then(language),
-            layout,
-            allocation: None,
-        };
-        Resolved {
-            name,
-            typed: object.ty.map(|ty| (module.clone(), ty)),
-            stride: None,
-            parts: Vec::new(),
-            kernel_type: None,
-        }
+        Some(Resolved::variable(
+            module,
+            object,
+            position.checked_sub(inside),
+        ))
     }
 
     /// The instruction at a module's own address; `shown` is what the module is called.
@@ -267,14 +302,11 @@ impl<'a> Resolver<'a> {
             self.miss(&module.path, reason, Unnamed::Code(svma));
         }
         let mut frames = code.frames;
-        let file = |frame: &Frame| frame.file.as_deref().is_some_and(|path| !is_library(path));
-        let place = frames
-            .iter()
-            .find(|frame| file(frame))
-            .or(frames.first())
-            .cloned();
+        let place = telling(&frames).cloned();
+        let inline_chain = frames.iter().map(CodeFrame::of).collect();
         let outer = frames.pop();
         CodeName {
+            inline_chain,
             module: shown,
             build_id: module.build_id(),
             ip: svma,
@@ -282,6 +314,7 @@ impl<'a> Resolver<'a> {
                 .and_then(|f| f.function)
                 .map(|f| f.to_string())
                 .or(code.symbol.ok().map(|s| s.to_string())),
+            symbol_offset: None,
             inlined: frames
                 .into_iter()
                 .filter_map(|f| f.function)
@@ -327,12 +360,29 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The path or label of what is mapped at a place, unless that is nobody's in particular.
-    fn mapping_name(&self, place: Place, kind: ObjectKind) -> Option<String> {
-        let (space, addr) = self.locate(place)?;
-        let mapping = self.spaces.mapping(space, addr)?;
-        let named = mapping.is_file() && kind == ObjectKind::Mapping;
-        named.then(|| mapping.name.clone())
+    /// A place in the file behind it, where nothing better is known: it is the same in every run.
+    pub(super) fn place_name(
+        &self,
+        place: Place,
+        kind: ObjectKind,
+        data: Option<&(Arc<LoadedModule>, u64)>,
+    ) -> Option<String> {
+        let file = |path: &str| path.trim_end_matches(" (deleted)").to_owned();
+        match (kind, data) {
+            (ObjectKind::Global, Some((module, svma))) => {
+                let path = file(&module.path);
+                let name = path.rsplit('/').next().unwrap_or(&path);
+                Some(format!("{name}+{svma:#x}"))
+            }
+            (ObjectKind::Mapping, _) => {
+                let (space, addr) = self.locate(place)?;
+                let mapping = self.spaces.mapping(space, addr)?;
+                let offset = (addr - mapping.start).wrapping_add(mapping.file_offset);
+                let is_named = mapping.is_file();
+                is_named.then(|| format!("{}+{offset:#x}", file(&mapping.name)))
+            }
+            _ => None,
+        }
     }
 
     fn anonymous(&self, space: SpaceId, addr: u64, mapping: &Mapping) -> ObjectKind {
@@ -348,8 +398,16 @@ impl<'a> Resolver<'a> {
         if own_threads().any(|(_, t)| t.tp.is_some_and(in_storage)) {
             return ObjectKind::Tls;
         }
+        let is_go_arena = self.is_go_arena(space, mapping);
+        let is_near = |sp: u64| {
+            if is_go_arena {
+                is_same_stack(addr, sp)
+            } else {
+                mapping.contains(sp)
+            }
+        };
         let stack = mapping.name.starts_with("[stack")
-            || own_threads().any(|(_, t)| t.sp.is_some_and(|sp| mapping.contains(sp)));
+            || own_threads().any(|(_, t)| t.sp.is_some_and(is_near));
         if stack {
             ObjectKind::Stack
         } else {
@@ -373,29 +431,28 @@ impl<'a> Resolver<'a> {
     }
 }
 
-impl Names for Resolver<'_> {
-    fn objects(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Vec<ObjectName> {
-        self.resolve(key, size, by)
-            .iter()
-            .map(|r| r.name.clone())
-            .collect()
-    }
-
-    fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
-        let objects = self.resolve(key, size, &[]);
+impl Resolver<'_> {
+    /// The part of one of a line's objects that `bytes` bytes from `offset` on the line are.
+    fn field_of(
+        &self,
+        objects: &[Resolved],
+        key: LineKey,
+        offset: u8,
+        bytes: u16,
+    ) -> Option<FieldName> {
         let position = key.0.position() + u64::from(offset);
         let covers = |r: &Resolved| {
             r.name.start.is_some_and(|start| start <= position)
                 && r.name.end().is_some_and(|end| position < end)
         };
-        let named = |r: &Resolved| {
+        let part_of = |r: &Resolved| -> Option<String> {
             let is_it = |part: &&Part| (part.0, u16::from(part.1)) == (offset, bytes);
             r.parts.iter().find(is_it).map(|part| part.2.clone())
         };
         let (object, resolved) = objects
             .iter()
             .enumerate()
-            .find(|(_, r)| covers(r) || named(r).is_some())?;
+            .find(|(_, r)| covers(r) || part_of(r).is_some())?;
         let by_type = resolved.typed.as_ref().and_then(|(module, ty)| {
             let inside = position.checked_sub(resolved.name.start?)?;
             let (element, inside) = match resolved.stride.filter(|&stride| stride > 0) {
@@ -410,11 +467,40 @@ impl Names for Resolver<'_> {
                 }
             }
         });
+        // Of those on the line, only what is accessed is missed.
+        if let Some((module, address, reason)) = &resolved.untyped {
+            self.miss(&module.path, reason, Unnamed::Data(*address));
+        }
         let of_kernel = || self.kernel_field(resolved, position, u64::from(bytes));
+        // The whole of a number has no part to name.
+        let named = || part_of(resolved).filter(|path| !path.is_empty());
         Some(FieldName {
             object,
-            path: by_type.or_else(of_kernel).or_else(|| named(resolved)),
+            path: by_type.or_else(of_kernel).or_else(named),
         })
+    }
+}
+
+impl Names for Resolver<'_> {
+    fn objects(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Vec<ObjectName> {
+        self.resolve(key, size, by)
+            .iter()
+            .map(|r| r.name.clone())
+            .collect()
+    }
+
+    fn field(&self, key: LineKey, size: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
+        self.field_of(&self.resolve(key, size, &[]), key, offset, bytes)
+    }
+
+    fn owner(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Option<Owned> {
+        self.asides.set(true);
+        let resolved = self.objects_of(key, size, by);
+        let objects: Vec<ObjectName> = resolved.iter().map(|r| r.name.clone()).collect();
+        let field = |offset, bytes| self.field_of(&resolved, key, offset, bytes);
+        let owner = owner::owner(key, size, by, &objects, field);
+        self.asides.set(false);
+        owner
     }
 
     fn type_tree(&self, key: LineKey, size: LineSize, object: usize) -> Result<TypeTree, Untyped> {
@@ -434,7 +520,7 @@ impl Names for Resolver<'_> {
                 let inside = object.name.start.unwrap_or(key.0.position());
                 let svma = svma.wrapping_add(inside.wrapping_sub(key.0.position()));
                 let found = module.elf.object(svma).map(|object| object.missing);
-                let reason = found.map_or_else(|e| e, |e| e.unwrap_or(Missing::NoDebugInfo));
+                let reason = found.map_or_else(|e| e, |e| e.unwrap_or(Missing::NoType));
                 Err(no_type(&module, &reason))
             }
             None => Err(Untyped::Memory(object.name.kind)),
@@ -477,6 +563,10 @@ impl Names for Resolver<'_> {
         self.module_code(&module, module_name, svma)
     }
 
+    fn word_use(&self, space: SpaceId, ip: u64, kernel: bool) -> Option<WordUse> {
+        self.use_of_word(space, ip, kernel)
+    }
+
     fn thread(&self, tid: Tid) -> ThreadName {
         ThreadName {
             comm: self.spaces.thread(tid).and_then(|t| t.comm.clone()),
@@ -492,66 +582,5 @@ impl Names for Resolver<'_> {
     }
 }
 
-/// Whether a source file is a language's own library. An atomic's `fetch_add` is inlined from there, and
-/// says nothing of who called it.
-pub(super) fn is_library(path: &str) -> bool {
-    const LIBRARIES: [&str; 5] = [
-        "/rustc/",
-        "/lib/rustlib/src/",
-        "/usr/include/",
-        "/usr/lib/gcc",
-        "/include/c++/",
-    ];
-    LIBRARIES.iter().any(|part| path.contains(part))
-}
-
-/// A path without its empty steps: compilers join a directory `.` and a file `./x.c` as they are.
-pub(super) fn source_path(path: &str) -> String {
-    let path = path.replace("/./", "/");
-    path.trim_start_matches("./").to_owned()
-}
-
-fn language(language: symbolizer::Language) -> Option<Language> {
-    match language {
-        symbolizer::Language::C => Some(Language::C),
-        symbolizer::Language::Cpp => Some(Language::Cpp),
-        symbolizer::Language::Rust => Some(Language::Rust),
-        symbolizer::Language::Other(_) => None,
-    }
-}
-
-/// The shape of a type: of an array, with the members of its element.
-pub(super) fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
-    object_layout(module, module.layout(ty).ok()?)
-}
-
-/// As [`layout`], of a type whose own layout is known.
-fn object_layout(module: &Module, whole: Layout) -> Option<ObjectLayout> {
-    let mut members = whole.members;
-    let mut element = None;
-    if let Some((array, count)) = whole.element.and_then(|array| Some((array, array.count?))) {
-        let of_element = module.layout(array.ty).ok();
-        element = Some(ElementLayout {
-            type_name: of_element.as_ref().map(|layout| layout.type_name.clone()),
-            stride: array.stride,
-            count,
-        });
-        members = of_element.map(|layout| layout.members).unwrap_or_default();
-    }
-    let members = members
-        .into_iter()
-        .filter_map(|member| {
-            Some(MemberLayout {
-                name: member.path.trim_start_matches('.').to_owned(),
-                offset: member.offset,
-                size: member.size?,
-                type_name: Some(member.type_name),
-            })
-        })
-        .collect();
-    Some(ObjectLayout {
-        size: whole.size?,
-        element,
-        members,
-    })
-}
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::{Access, ByteSet, LineKey, LineSize, Place, SpaceId},
     analysis::{Line, LineTable, Totals},
-    finding::{Judgement, Orders, Ranking, Thresholds, judge_table},
+    finding::{Judged, Orders, Ranking, Thresholds, judge_table},
     spill::{FedLines, SortedLines, SpillError},
 };
 
@@ -25,7 +25,7 @@ pub(super) struct JudgedLines {
     totals: Totals,
     lines: u64,
     shared_lines: u64,
-    judgements: Vec<Judgement>,
+    judged: Judged,
     /// Of watched lines, the bytes that samples saw accessed.
     sampled: FxHashMap<LineKey, ByteSet>,
 }
@@ -49,17 +49,29 @@ impl Lines {
         }
     }
 
-    /// Nothing from a sort that has not ended.
+    /// Nothing from a sort that has not ended. Members are those that it takes to judge lines together.
     pub(super) fn judge(
         &self,
         orders: &Orders<'_>,
         sampled_ns: u64,
         thresholds: &Thresholds,
-    ) -> Vec<Judgement> {
+        with_members: bool,
+    ) -> Judged {
         match self {
-            Lines::Table(table) => judge_table(table, orders, sampled_ns, thresholds),
-            Lines::Sorting(_) => Vec::new(),
-            Lines::Judged(judged) => judged.judgements.clone(),
+            Lines::Table(table) => {
+                let untimed_stores = table.totals().untimed_stores();
+                let line_size = table.line_size();
+                let ranking =
+                    Ranking::new(orders, line_size, sampled_ns, untimed_stores, thresholds);
+                let ranking = if with_members {
+                    ranking.with_members()
+                } else {
+                    ranking
+                };
+                judge_table(table, ranking)
+            }
+            Lines::Sorting(_) => Judged::default(),
+            Lines::Judged(judged) => judged.judged.clone(),
         }
     }
 
@@ -128,7 +140,8 @@ impl JudgedLines {
                 sampled_ns,
                 totals.untimed_stores(),
                 thresholds,
-            ),
+            )
+            .with_members(),
             lines: 0,
             shared_lines: 0,
             sampled: Vec::new(),
@@ -153,7 +166,7 @@ impl JudgedLines {
             totals,
             lines: all.lines,
             shared_lines: all.shared_lines,
-            judgements: all.ranking.judgements(),
+            judged: all.ranking.judged(),
             sampled: all.sampled.into_iter().collect(),
         })
     }
@@ -164,6 +177,6 @@ fn bytes(line: &Line, line_size: LineSize) -> ByteSet {
     ByteSet(
         sites
             .iter()
-            .fold(0, |all, site| all | site.site.bytes(line_size).0),
+            .fold(0, |all, site| all | site.site.reach(line_size).0),
     )
 }

@@ -17,8 +17,14 @@ const ROWS: usize = 10;
 /// Columns of the longest name in a row.
 const WHAT: usize = 24;
 
+/// Position of the bytes among the columns.
+const BYTES_COLUMN: usize = 1;
+
 /// Position of the name among the columns.
 const WHAT_COLUMN: usize = 2;
+
+/// Position of who it was among the columns.
+const THREAD_COLUMN: usize = 4;
 
 /// Positions of the columns that only a PMU fills.
 const MEASURED: std::ops::Range<usize> = 7..9;
@@ -29,14 +35,17 @@ const INDENT: &str = "     ";
 /// The table, with a remark on what is left out of it.
 pub(super) fn print(out: &mut Lines, finding: &Finding) {
     let letters = bytemap::letters(&finding.groups);
-    let lettered = finding.kind != "true-sharing" || finding.groups.len() > 1;
+    // Rows of many lines have no place on the one that is drawn.
+    let many = finding.lines.is_some();
+    let lettered = !many && (finding.kind != "true-sharing" || finding.groups.len() > 1);
     let mut rows: Vec<Vec<String>> = finding
         .accesses
         .iter()
         .take(ROWS)
         .map(|row| {
             let letter = if lettered {
-                bytemap::letters_of(&finding.groups, &letters, row.offset, row.size)
+                let size = if row.within.is_some() { 0 } else { row.size };
+                bytemap::letters_of(&finding.groups, &letters, row.offset, size)
             } else {
                 String::new()
             };
@@ -48,6 +57,11 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
         .collect();
     if rows.is_empty() {
         return;
+    }
+    if many {
+        for row in &mut rows {
+            row[BYTES_COLUMN].clear();
+        }
     }
     // A name that is the same everywhere is in the title already.
     if rows
@@ -67,7 +81,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
     let mut table = vec![
         Column::left("", 1, shorten::end),
         Column::left("bytes", 7, shorten::end),
-        Column::left("what", 10, shorten::middle),
+        Column::left("what", 10, shorten::name),
         Column::left("op", 5, shorten::end),
         Column::left("thread", 10, shorten::middle),
         Column::left("cpu", 3, shorten::end),
@@ -88,7 +102,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
     }
     let indent = if lettered { "   " } else { INDENT };
     let width = WIDTH - indent.len();
-    // Where it is tight, the object's name gives way first: the title has it.
+    // Where it is tight, what the title has or all rows say gives way first.
     let object = out
         .options
         .name(finding.object.spoken().unwrap_or_default());
@@ -100,6 +114,9 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
                 row[WHAT_COLUMN] = part.into();
             }
         }
+    }
+    if !table::fits(&table, &rows, width) {
+        without_names(&finding.accesses, &mut rows);
     }
     let lines = table::layout(&table, &rows, width);
     for (n, line) in lines.iter().enumerate() {
@@ -123,23 +140,56 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
             ),
         );
     }
-    if finding
-        .accesses
-        .iter()
-        .take(ROWS)
-        .any(|row| row.basis == "harvested")
-    {
+    let shown = || finding.accesses.iter().take(ROWS);
+    if shown().any(is_only_trapped) {
+        out.prose(
+            INDENT,
+            "(n): seen in watch windows only; no sample was taken there.",
+        );
+    }
+    if shown().any(|row| row.basis == "harvested") {
         out.prose(
             INDENT,
             "~ is inferred from the sampled loop; the other rows were in the sampled code itself.",
         );
     }
+    if finding
+        .accesses
+        .iter()
+        .take(ROWS)
+        .any(|row| row.within.is_some())
+    {
+        out.prose(
+            INDENT,
+            "? lies somewhere in these bytes and proves nothing: the instruction overwrites its own address.",
+        );
+    }
+}
+
+/// Leaves the name of the threads out of the rows where it is the same in all: `4 x worker` is `4 threads`.
+fn without_names(accesses: &[AccessRow], rows: &mut [Vec<String>]) {
+    let mut threads = accesses.iter().flat_map(|row| &row.threads);
+    let Some(comm) = threads.next().and_then(|first| first.comm.as_ref()) else {
+        return;
+    };
+    if threads.any(|thread| thread.comm.as_ref() != Some(comm)) {
+        return;
+    }
+    for (row, access) in rows.iter_mut().zip(accesses) {
+        row[THREAD_COLUMN] = match access.threads.as_slice() {
+            [one] => one.tid.to_string(),
+            threads => count(threads.len() as u64, "thread", "threads"),
+        };
+    }
 }
 
 fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<String> {
-    let last = u32::from(row.offset) + u32::from(row.size.max(1)) - 1;
+    let size = row.size.max(row.within.map_or(1, u16::from));
+    let last = u32::from(row.offset) + u32::from(size) - 1;
     let bytes = if !row.size_known {
         format!("{}-?", row.offset)
+    } else if row.within.is_some() {
+        format!("{}-{last}?", row.offset)
     } else if row.size <= 1 {
         row.offset.to_string()
     } else {
@@ -160,12 +210,16 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
         row.op.clone().unwrap_or_else(|| "?".to_owned()),
         threads_words(&row.threads),
         ranges(&cpus),
-        format!("{weak}{}", short(row.count)),
+        if is_only_trapped(row) {
+            format!("({})", short(row.trapped))
+        } else {
+            format!("{weak}{}", short(row.count))
+        },
         taken_words(row),
         row.latency_cycles
             .map_or_else(String::new, |cycles| grouped(cycles.round() as u64)),
         // A PMU that measures no latency there says nothing of the cost.
-        if finding.coherence.is_some() && row.latency_cycles.is_none() {
+        if is_only_trapped(row) || finding.coherence.is_some() && row.latency_cycles.is_none() {
             String::new()
         } else {
             percent(row.cost_share)
@@ -173,6 +227,11 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
         function(&row.code),
         source(&row.code),
     ]
+}
+
+/// Whether watch windows alone saw it: no sample says what it costs.
+fn is_only_trapped(row: &AccessRow) -> bool {
+    row.count == 0 && row.trapped > 0
 }
 
 /// Loads that found the line modified elsewhere; where none did, those that another CPU's cache served.
@@ -233,7 +292,7 @@ fn shorten_source(text: &str, width: usize) -> String {
     }
 }
 
-/// `file:line:column`, or the module and the address in it.
+/// `file:line:column`, or the module and the address in it; of the kernel, where in the function.
 fn source(code: &Code) -> String {
     match (&code.file, code.line, code.column) {
         (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}"),
@@ -241,7 +300,10 @@ fn source(code: &Code) -> String {
         _ => match &code.module {
             Some(module) => {
                 let file = module.rsplit('/').next().unwrap_or(module);
-                format!("{file}+{}", code.ip)
+                match &code.symbol_offset {
+                    Some(offset) => format!("+{offset} {file}"),
+                    None => format!("{file}+{}", code.ip),
+                }
             }
             None => code.ip.clone(),
         },
@@ -268,7 +330,13 @@ pub(super) fn threads_words(threads: &[Thread]) -> String {
 /// A field as the rows have it, behind the object's name where it is only a part of one.
 pub(super) fn full_name(object: Option<&str>, field: Option<&str>) -> String {
     match (object, field) {
-        (Some(object), Some(part)) if part.starts_with(['.', '[']) => format!("{object}{part}"),
+        (Some(object), Some(part)) if part.starts_with(['.', '[']) => {
+            match (object.strip_prefix('*'), part.strip_prefix('.')) {
+                (Some(pointer), Some(member)) => format!("{pointer}->{member}"),
+                (Some(_), None) => format!("({object}){part}"),
+                (None, _) => format!("{object}{part}"),
+            }
+        }
         (_, Some(field)) => field.to_owned(),
         (Some(object), None) => object.to_owned(),
         (None, None) => String::new(),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{
     build::RunFacts,
+    caveat::{Caveat, Weight},
     model::Finding,
     number::{count, grouped, percent},
     rows::share,
@@ -16,6 +17,7 @@ use crate::{
 
 /// Calls of a stack that the text form shows.
 const SHOWN_CALLS: usize = 4;
+
 /// Share of the time without probes that is worth a sentence.
 const WORTH_SAYING: f64 = 0.001;
 
@@ -202,8 +204,8 @@ pub(super) fn lines(finding: &Finding) -> Vec<String> {
         .collect()
 }
 
-/// What was not followed of the heap.
-pub(super) fn caveats(tally: &HeapTally, run: &RunFacts) -> Vec<String> {
+/// What was not followed of the heap; it matters where a finding is of its memory.
+pub(super) fn caveats(tally: &HeapTally, run: &RunFacts, is_found: bool) -> Vec<Caveat> {
     let Some(facts) = &run.heap else {
         return Vec::new();
     };
@@ -232,5 +234,11 @@ pub(super) fn caveats(tally: &HeapTally, run: &RunFacts) -> Vec<String> {
                 .to_owned(),
         );
     }
-    out
+    let weight = if is_found {
+        Weight::Reading
+    } else {
+        Weight::Detail
+    };
+    let caveat = |text| Caveat { text, weight };
+    out.into_iter().map(caveat).collect()
 }

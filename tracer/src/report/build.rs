@@ -1,21 +1,29 @@
 //! From judgements to the report: the only place where keys and addresses become words.
 
+use rustc_hash::FxHashMap;
+
 use super::{
     allocation::{self, HeapFacts},
-    caveats, facts,
+    caveat::Caveat,
+    caveats, doubt, facts,
     model::{
-        Advice, Cost, Finding, Handoffs, Line, Order, Report, Run, SCHEMA, Target, Tool, Typing,
-        Watch,
+        Advice, Cost, Finding, Handoffs, Kinds, Line, Order, Report, Run, SCHEMA, Target, Tool,
+        Typing, Watch, WordAdvice,
     },
     pairs, parts, pmu, rows,
     rows::share,
-    subject::Subject,
+    spread, spread_words,
+    subject::OnLine,
+    words,
 };
 use crate::{
-    access::{CostUnit, LineSize, Pid, Place},
-    analysis::{OrderCounts, OrderTotals, PmuCounts, Totals},
+    access::{CostUnit, LineKey, LineSize, Pid, Place},
+    analysis::{HandOffs, OrderTotals, PmuCounts, Totals},
     event::{Breadth, Tally, WatchTally},
-    finding::{Confidence, JudgedPair, Judgement, Standing, Thresholds, Verdict, Watched},
+    finding::{
+        self, Confidence, Judged, JudgedPair, Judgement, Member, Model, Standing, Subject,
+        Thresholds, Verdict, Watched,
+    },
     hint::{self, Scene, Sharing},
     names::{Coverage, Names},
 };
@@ -55,6 +63,8 @@ pub struct RunFacts {
     pub cost_unit: CostUnit,
     /// What an emulator saw; `None` for other sources.
     pub order: Option<OrderFacts>,
+    /// Cost of loads of memory that nobody was seen to store to, nanoseconds.
+    pub undecided_ns: u64,
 }
 
 /// The complete order of an emulated run.
@@ -85,69 +95,57 @@ impl RunFacts {
     }
 }
 
-/// Makes the report. `judgements` are in the order of [`crate::finding::judge_all`], which ranks them;
-/// `extra` are caveats of the caller, printed before those of the names.
+/// Makes the report. `extra` are caveats of the caller, printed before those of the names.
 pub fn build(
-    judgements: &[Judgement],
+    judged: &Judged,
     pairs: &[JudgedPair],
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
-    extra: &[String],
+    extra: &[Caveat],
 ) -> Report {
+    let subjects = subjects_of(judged, names, tally, facts);
     let mut findings = Vec::new();
     let mut insignificant = Vec::new();
-    for judgement in judgements {
-        let (list, letter) = match judgement.standing {
+    let mut weak: Vec<String> = Vec::new();
+    for listed in listed(judged, &subjects, tally, facts) {
+        let (list, letter) = match listed.judgement.standing {
             Standing::Significant => (&mut findings, 'F'),
             Standing::Insignificant(_) => (&mut insignificant, 'I'),
         };
         let id = format!("{letter}{}", list.len() + 1);
-        list.push(finding(id, judgement, names, tally, facts));
+        if listed.judgement.weak && listed.judgement.is_finding() {
+            weak.push(id.clone());
+        }
+        list.push(finding(id, &listed, names, tally, facts));
     }
-    let weak: Vec<String> = findings
-        .iter()
-        .zip(judgements.iter().filter(|judgement| judgement.is_finding()))
-        .filter(|(_, judgement)| judgement.weak)
-        .map(|(finding, _)| finding.id.clone())
-        .collect();
+    let waited = finding::shared_cost(&subjects);
+    let shared_share = (tally.sampled_ns > 0).then(|| share(waited, tally.sampled_ns));
     let pairs = pairs::pairs(pairs, names, facts);
+    let listed = findings.iter().chain(&insignificant);
+    let rows = (listed.clone()).flat_map(|finding| &finding.accesses);
+    let spinning: f64 = rows.map(|row| row.spinning_share).sum();
     let mut caveats = caveats::of_run(tally, facts);
+    caveats.extend(caveats::waits(tally, facts, spinning));
     caveats.extend(pmu::caveats(facts));
-    let physical: Vec<String> = findings
-        .iter()
-        .chain(&insignificant)
-        .filter(|finding| finding.line.key.starts_with("physical:"))
-        .map(|finding| finding.id.clone())
-        .collect();
-    if !physical.is_empty() {
-        caveats.push(format!(
-            "Of the memory of {} only the physical address is known: no mapping of the processes was there to name it.",
-            super::number::list(&physical, 8)
-        ));
-    }
-    caveats.extend(allocation::caveats(&tally.heap, facts));
-    if !weak.is_empty() {
-        caveats.push(format!(
-            "{} on weak evidence: addresses inferred from the loops around the samples.",
-            if let [one] = weak.as_slice() {
-                format!("{one} rests")
-            } else {
-                format!("{} rest", super::number::list(&weak, 8))
-            }
-        ));
-    }
+    caveats.extend(caveats::of_physical(listed));
+    let on_heap = findings.iter().any(|finding| finding.object.kind == "heap");
+    caveats.extend(allocation::caveats(&tally.heap, facts, on_heap));
+    caveats.extend(caveats::of_weak(&weak));
     caveats.extend(extra.iter().cloned());
     let typing = names.coverage();
-    caveats.extend(caveats::of_typing(&typing));
-    caveats.extend(names.caveats());
+    caveats.extend(caveats::of_typing(&typing, &findings));
+    caveats.extend(caveats::of_names(names.caveats(), &findings));
+    let mut run = run(tally, facts, typing, shared_share);
+    run.doubt = doubt::of(&run, &findings, &insignificant);
+    run.conclusive = run.doubt.is_none();
     Report {
         schema: SCHEMA,
         tool: Tool {
             name: "cohtrace".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        run: run(tally, facts, typing),
+        run,
         findings,
         insignificant,
         pairs,
@@ -155,7 +153,66 @@ pub fn build(
     }
 }
 
-fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
+/// The lines of the run, put together by what they are of.
+pub(super) fn subjects_of(
+    judged: &Judged,
+    names: &dyn Names,
+    tally: &Tally,
+    run: &RunFacts,
+) -> Vec<Subject> {
+    let owner = |member: &Member| names.owner(member.key, run.line_size, &spread::accessed(member));
+    finding::subjects(judged.all_members(), owner, &model(tally, run))
+}
+
+fn model<'a>(tally: &Tally, run: &'a RunFacts) -> Model<'a> {
+    Model {
+        sampled_ns: tally.sampled_ns,
+        untimed_stores: run.totals.untimed_stores(),
+        line_size: run.line_size,
+        thresholds: &run.thresholds,
+    }
+}
+
+/// A subject that is in the report.
+pub(super) struct Listed<'a> {
+    pub(super) subject: &'a Subject,
+    /// Of its costliest line, with what is thought of all.
+    pub(super) judgement: Judgement,
+}
+
+/// Findings, and the other subjects that are worth listing, in their order.
+pub(super) fn listed<'a>(
+    judged: &Judged,
+    subjects: &'a [Subject],
+    tally: &Tally,
+    run: &RunFacts,
+) -> Vec<Listed<'a>> {
+    let known: FxHashMap<LineKey, &Judgement> = (judged.judgements.iter())
+        .map(|judgement| (judgement.key, judgement))
+        .collect();
+    let mut room = run.thresholds.insignificant_listed;
+    let mut out = Vec::new();
+    for subject in subjects {
+        if subject.standing.is_left_out() {
+            continue;
+        }
+        let worst = known.get(&subject.members[0].key).copied();
+        if !subject.is_finding() && !subject.standing.moves() {
+            let is_known = |member: &Member| known.contains_key(&member.key);
+            if room == 0 || !subject.shared_lines().any(is_known) {
+                continue;
+            }
+            room -= 1;
+        }
+        out.push(Listed {
+            judgement: subject.judgement(worst, &model(tally, run)),
+            subject,
+        });
+    }
+    out
+}
+
+fn run(tally: &Tally, facts: &RunFacts, typing: Coverage, shared_share: Option<f64>) -> Run {
     Run {
         sources: facts.sources.clone(),
         duration_s: facts.duration_s(),
@@ -193,7 +250,12 @@ fn run(tally: &Tally, facts: &RunFacts, typing: Coverage) -> Run {
             untracked: order.totals.untracked,
             unpaired_lines: order.totals.unpaired_lines,
         }),
+        shared_share,
+        conclusive: true,
+        doubt: None,
         threshold: facts.thresholds.cost_share,
+        spinning_share: share(facts.totals.spinning_ns as f64, tally.sampled_ns),
+        undecided_share: share(facts.undecided_ns as f64, tally.sampled_ns),
         cost_unit: facts.cost_unit.name().to_owned(),
         coherence: pmu::coherence(&all_pmu(facts)),
         typing: Typing {
@@ -233,9 +295,12 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
 
 /// What a judgement's sites are, in words.
 pub(super) struct Evidence {
-    pub(super) subject: Subject,
+    pub(super) subject: OnLine,
     pub(super) rows: rows::Rows,
     parts: Vec<parts::Part>,
+    words: Vec<hint::Word>,
+    /// Where the line is one of many.
+    many: Option<hint::Many>,
 }
 
 impl Evidence {
@@ -245,16 +310,60 @@ impl Evidence {
         tally: &Tally,
         run: &RunFacts,
     ) -> Evidence {
+        let on_line = OnLine::new(names, judgement.key, run.line_size, &judgement.sites);
+        Evidence::on(on_line, judgement, names, tally, run)
+    }
+
+    /// The same, where the objects of the line are known.
+    fn on(
+        subject: OnLine,
+        judgement: &Judgement,
+        names: &dyn Names,
+        tally: &Tally,
+        run: &RunFacts,
+    ) -> Evidence {
         let sites = &judgement.sites;
-        let subject = Subject::new(names, judgement.key, run.line_size, sites);
         let rows = rows::rows(names, &subject, sites, tally.sampled_ns);
         let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
         let parts = parts::parts(sites, &rows.rows, &subject, sharing, run.line_size);
+        let words = if needs_words(judgement) {
+            let shared = parts::shared_bytes(&parts);
+            words::words(sites, &rows.rows, shared, &subject, names, run.line_size)
+        } else {
+            Vec::new()
+        };
         Evidence {
             subject,
             rows,
             parts,
+            words,
+            many: None,
         }
+    }
+
+    /// For advice on many lines: the line that shows best what to change, and the words of all. With what was judged of it.
+    fn of_many(
+        subject: &Subject,
+        judgement: &Judgement,
+        names: &dyn Names,
+        tally: &Tally,
+        run: &RunFacts,
+    ) -> Option<(Evidence, Judgement)> {
+        let (key, sites) = spread::example(subject, run.line_size)?;
+        let example = Judgement {
+            key,
+            sites,
+            ..judgement.clone()
+        };
+        let on_line = OnLine::new(names, key, run.line_size, &example.sites).generic();
+        let mut evidence = Evidence::on(on_line, &example, names, tally, run);
+        if needs_words(judgement) {
+            evidence.words = spread_words::words(subject, names, run.line_size);
+        }
+        evidence.many = Some(hint::Many {
+            own_pieces: subject.pieces.is_some_and(|pieces| pieces.shared == 0),
+        });
+        Some((evidence, example))
     }
 
     /// Asks for advice; `None` for a line that costs nothing, which needs no repair.
@@ -269,13 +378,7 @@ impl Evidence {
             return None;
         }
         let objects = self.subject.printable_objects();
-        let object_names: Vec<Option<String>> = objects
-            .iter()
-            .flat_map(|object| [object.name.clone(), object.type_name.clone()])
-            .collect();
         let units = parts::units_of(&self.parts);
-        let (sites, rows) = (&judgement.sites, &self.rows.rows);
-        let traffic = parts::traffic(&self.parts, sites, rows, &object_names, run.line_size);
         Some(ask(&Scene {
             sharing,
             line: judgement.key,
@@ -283,10 +386,17 @@ impl Evidence {
             objects: &objects,
             units: &units,
             language: self.rows.language,
-            traffic,
+            words: &self.words,
             processes: processes(judgement),
+            many: self.many,
         }))
     }
+}
+
+/// Of a line that costs nothing, or only has neighbours, no word needs advice.
+fn needs_words(judgement: &Judgement) -> bool {
+    let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
+    sharing != Sharing::False && judgement.standing == Standing::Significant
 }
 
 /// Processes seen on the line.
@@ -299,16 +409,36 @@ fn processes(judgement: &Judgement) -> usize {
 
 pub(super) fn finding(
     id: String,
-    judgement: &Judgement,
+    listed: &Listed<'_>,
     names: &dyn Names,
     tally: &Tally,
     run: &RunFacts,
 ) -> Finding {
     let whole_ns = tally.sampled_ns;
+    let Listed { subject, judgement } = listed;
     let sites = &judgement.sites;
-    let evidence = Evidence::of(judgement, names, tally, run);
-    let mut facts = facts::sentences(judgement, whole_ns, run.cost_unit);
-    let advised = evidence.with_scene(judgement, run, |scene| {
+    let lines = spread::lines(subject, names, whole_ns);
+    let on_line = OnLine::new(names, judgement.key, run.line_size, sites);
+    let on_line = if lines.is_some() {
+        on_line.generic()
+    } else {
+        on_line
+    };
+    let evidence = Evidence::on(on_line, judgement, names, tally, run);
+    let of_all =
+        (lines.is_some()).then(|| spread::rows(subject, names, run.line_size, whole_ns).rows);
+    let mut facts = match &of_all {
+        Some(rows) => spread::sentences(subject, rows, whole_ns, run.cost_unit),
+        None => facts::sentences(judgement, &evidence.rows.rows, whole_ns, run.cost_unit),
+    };
+    let many = (lines.is_some()).then(|| Evidence::of_many(subject, judgement, names, tally, run));
+    let many = many.flatten();
+    let (of, on) = many
+        .as_ref()
+        .map_or((&evidence, judgement), |(evidence, example)| {
+            (evidence, example)
+        });
+    let advised = of.with_scene(on, run, |scene| {
         if scene.processes > 1 && matches!(judgement.key.0, Place::Shared { .. }) {
             facts.push(format!(
                 "{} processes share this memory, each at an address of its own.",
@@ -322,22 +452,18 @@ pub(super) fn finding(
         text: None,
         fields: Vec::new(),
         bytes: None,
+        words: Vec::new(),
     });
-    let stalled: u64 = match &judgement.order {
-        Some(order) => order.read_shar + order.read_priv,
-        None => (sites.iter())
-            .map(|site| u64::from(site.stalled) + site.pmu.timed)
-            .sum(),
-    };
+    let stalled: u64 = subject.members.iter().map(|member| member.stalled).sum();
+    let pmu = spread::many_pmu(subject).or(judgement.pmu);
     Finding {
         id,
         kind: kind(judgement.verdict).to_owned(),
         confidence: judgement.confidence.name().to_owned(),
         confirmed_after_s: confirmed_after_s(judgement, run),
-        windows: judgement
-            .watched
-            .as_ref()
-            .map_or(0, |watched| watched.counts.windows),
+        windows: judgement.watched.as_ref().map_or(0, |watched| {
+            watched.counts.windows + watched.counts.superseded_windows
+        }),
         insignificant_because: match judgement.standing {
             Standing::Significant => None,
             Standing::Insignificant(reason) => {
@@ -353,6 +479,7 @@ pub(super) fn finding(
                 .map(|address| format!("{address:#x}")),
             bytes: run.line_size.bytes(),
         },
+        lines,
         object: evidence.subject.object(sites, run),
         allocations: evidence.subject.allocations(run),
         cost: Cost {
@@ -360,35 +487,47 @@ pub(super) fn finding(
             stalled_share: share(judgement.cost_ns as f64, whole_ns),
             samples: stalled,
         },
-        handoffs: (judgement.order.as_ref().map(handed_off))
-            .or_else(|| judgement.watched.as_ref().map(hand_offs))
-            .or_else(|| judgement.pmu.as_ref().and_then(taken)),
-        coherence: judgement.pmu.as_ref().and_then(pmu::coherence),
+        handoffs: many_hand_offs(subject)
+            .or_else(|| (judgement.order.as_ref()).map(|order| hand_offs(&order.hand_offs)))
+            .or_else(|| judgement.watched.as_ref().map(watched_hand_offs))
+            .or_else(|| pmu.as_ref().and_then(taken)),
+        kinds: judgement.kinds.map(|kinds| Kinds {
+            truly: kinds.truly,
+            falsely: kinds.falsely,
+        }),
+        coherence: pmu.as_ref().and_then(pmu::coherence),
         load_latency_cycles: pmu::loads(sites).mean_latency(),
         groups: parts::groups_of(&evidence.parts),
-        accesses: evidence.rows.rows,
+        accesses: of_all.unwrap_or(evidence.rows.rows),
         advice,
         facts,
     }
 }
 
-fn hand_offs(watched: &Watched) -> Handoffs {
-    let counts = &watched.counts;
+/// Hand-offs on several lines, of which windows looked at some: no rate is known.
+fn many_hand_offs(subject: &Subject) -> Option<Handoffs> {
+    (subject
+        .hand_offs
+        .as_ref()
+        .filter(|_| !subject.is_one_line()))
+    .map(hand_offs)
+}
+
+fn watched_hand_offs(watched: &Watched) -> Handoffs {
     Handoffs {
-        observed: counts.hand_offs.total(),
-        truly: Some(counts.hand_offs.truly),
-        falsely: Some(counts.hand_offs.falsely),
-        per_s: counts.native_hand_offs_per_s(),
-        at_least_per_s: counts.hand_offs_per_s(),
+        per_s: watched.counts.native_hand_offs_per_s(),
+        at_least_per_s: watched.counts.hand_offs_per_s(),
+        ..hand_offs(&watched.verdict.sure_hand_offs())
     }
 }
 
-/// All hand-offs of the run. Per second they would be the emulator's.
-fn handed_off(order: &OrderCounts) -> Handoffs {
+/// Without a rate: per second of an emulated run they would be the emulator's.
+fn hand_offs(hand_offs: &HandOffs) -> Handoffs {
     Handoffs {
-        observed: order.hand_offs.total(),
-        truly: Some(order.hand_offs.truly),
-        falsely: Some(order.hand_offs.falsely),
+        observed: hand_offs.total(),
+        truly: Some(hand_offs.truly),
+        falsely: Some(hand_offs.falsely),
+        dragged: Some(hand_offs.dragged),
         per_s: None,
         at_least_per_s: None,
     }
@@ -400,6 +539,7 @@ fn taken(pmu: &PmuCounts) -> Option<Handoffs> {
         observed: pmu.taken(),
         truly: None,
         falsely: None,
+        dragged: None,
         per_s: None,
         at_least_per_s: None,
     })
@@ -420,12 +560,21 @@ fn advice(scene: &Scene) -> Advice {
         text,
         fields,
         bytes,
+        words,
     } = hint::advise(scene);
     Advice {
         kind: kind.name().to_owned(),
         text: Some(text),
         fields,
         bytes,
+        words: words
+            .into_iter()
+            .map(|word| WordAdvice {
+                field: word.field,
+                role: word.role.name().to_owned(),
+                text: word.text,
+            })
+            .collect(),
     }
 }
 

@@ -7,37 +7,46 @@
 //!
 //! Capital: somebody stores there. Small: only read.
 
-use super::{model::Group, style::TextOptions};
+use super::{
+    model::{ByteRange, Group},
+    style::TextOptions,
+};
 
 /// Columns of one row of the map.
 const ROW: usize = 64;
 
-/// Letters of the groups in their order; groups beyond the alphabet share `+`.
+/// Letters of the groups in their order, capital; groups beyond the alphabet share `+`.
 pub fn letters(groups: &[Group]) -> Vec<char> {
-    let letter = |(n, group): (usize, &Group)| {
-        let capital = u8::try_from(n)
-            .ok()
-            .filter(|n| *n < 26)
-            .map(|n| char::from(b'A' + n));
-        match capital {
-            Some(c) if group.writers.is_empty() => c.to_ascii_lowercase(),
-            Some(c) => c,
-            None => '+',
-        }
-    };
-    groups.iter().enumerate().map(letter).collect()
+    let letter = |n: usize| u8::try_from(n).ok().filter(|n| *n < 26);
+    (0..groups.len())
+        .map(|n| letter(n).map_or('+', |n| char::from(b'A' + n)))
+        .collect()
+}
+
+/// The letter of a group where somebody stores, and where bytes are only read.
+pub fn cased(letter: char, is_stored: bool) -> char {
+    if is_stored {
+        letter
+    } else {
+        letter.to_ascii_lowercase()
+    }
+}
+
+/// Whether any of so many bytes from an offset on is in one of the ranges.
+fn is_within(ranges: &[ByteRange], offset: u32, size: u32) -> bool {
+    ranges.iter().any(|bytes| {
+        let start = u32::from(bytes.offset);
+        start < offset + size && offset < start + u32::from(bytes.size)
+    })
 }
 
 /// The letters of the groups that some bytes belong to, in order.
 pub fn letters_of(groups: &[Group], letters: &[char], offset: u8, size: u16) -> String {
-    let end = u32::from(offset) + u32::from(size);
+    let (offset, size) = (u32::from(offset), u32::from(size));
     let mut out = String::new();
     for (group, &letter) in groups.iter().zip(letters) {
-        let overlaps = group.bytes.iter().any(|bytes| {
-            let group_end = u32::from(bytes.offset) + u32::from(bytes.size);
-            u32::from(bytes.offset) < end && u32::from(offset) < group_end
-        });
-        if overlaps && !out.contains(letter) {
+        let letter = cased(letter, is_within(&group.stored, offset, size));
+        if is_within(&group.bytes, offset, size) && !out.contains(letter) {
             out.push(letter);
         }
     }
@@ -52,7 +61,9 @@ pub fn draw(groups: &[Group], line_bytes: u64, options: TextOptions) -> Vec<Stri
         for bytes in &group.bytes {
             let start = usize::from(bytes.offset).min(width);
             let end = (start + usize::from(bytes.size)).min(width);
-            cells[start..end].fill(letter);
+            for (at, cell) in cells.iter_mut().enumerate().take(end).skip(start) {
+                *cell = cased(letter, is_within(&group.stored, at as u32, 1));
+            }
         }
     }
     let frame = options.frame();
@@ -72,11 +83,16 @@ pub fn draw(groups: &[Group], line_bytes: u64, options: TextOptions) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::ByteRange;
 
     fn group(offset: u8, size: u16, writers: &[u32]) -> Group {
+        let bytes = vec![ByteRange { offset, size }];
         Group {
-            bytes: vec![ByteRange { offset, size }],
+            stored: if writers.is_empty() {
+                Vec::new()
+            } else {
+                bytes.clone()
+            },
+            bytes,
             fields: Vec::new(),
             writers: writers.to_vec(),
             readers: vec![9],
@@ -93,6 +109,17 @@ mod tests {
                 "|AAAAAAAAbbbb................................................CCCC|"
             ]
         );
+    }
+
+    #[test]
+    fn bytes_that_a_writer_only_reads_have_its_letter_small() {
+        let mut mine = group(0, 16, &[1]);
+        mine.stored[0].size = 8;
+        let groups = [mine];
+        let letters = letters(&groups);
+        assert!(draw(&groups, 64, TextOptions::default())[1].starts_with("|AAAAAAAAaaaaaaaa...."));
+        assert_eq!(letters_of(&groups, &letters, 8, 8), "a");
+        assert_eq!(letters_of(&groups, &letters, 4, 8), "A");
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use super::{
     build::{OrderFacts, RunFacts},
-    number::{count, grouped, percent},
+    caveat::{Caveat, Weight},
+    model::Finding,
+    number::{count, grouped, list, percent},
+    rows::share,
 };
 use crate::{
     event::{Breadth, Tally, Unresolved},
@@ -12,43 +15,55 @@ use crate::{
 /// Reasons with less than this share of the samples are summed up in one sentence.
 const WORTH_ITS_OWN: f64 = 0.03;
 
+/// Share of undecided waits worth a sentence.
+const UNDECIDED_SHARE: f64 = 0.001;
+
 /// Share of kernel samples worth a sentence.
 const KERNEL_SHARE: f64 = 0.01;
 
+/// Where so many samples could not be read for one reason, what they were waiting for may be missing.
+const MUCH: f64 = 0.2;
+
 /// All that the counts say.
-pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
+pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<Caveat> {
     let mut out = Vec::new();
     if tally.samples == 0 {
-        out.push(no_samples(tally, run));
+        out.push(Caveat::reading(no_samples(tally, run)));
     }
-    out.extend(lost(tally));
+    out.extend(lost(tally).into_iter().map(Caveat::reading));
     out.extend(unresolved(tally));
     out.extend(run.order.iter().flat_map(emulated));
     let kernel = part(tally.kernel_samples, tally.samples);
     if kernel >= KERNEL_SHARE {
-        out.push(format!(
+        out.push(Caveat::detail(format!(
             "{} of the samples were taken in kernel mode. What the kernel touches there is counted, but named only \
              where the kernel's symbols can be read.",
             percent(kernel)
-        ));
+        )));
     }
     if tally.operands_unknown > 0 {
-        out.push(format!(
+        out.push(Caveat::detail(format!(
             "The addresses of {} in the sampled code could not be computed, so a line may have users that are not \
              listed.",
             count(tally.operands_unknown, "memory operand", "memory operands")
-        ));
+        )));
     }
     let totals = &run.totals;
     if totals.evicted_lines > 0 {
-        out.push(format!(
+        let weight = weight_if(totals.evicted_shared_lines > 0);
+        let text = format!(
             "To bound the memory used, {} {} forgotten ({} of the accesses), {} of them touched by more than one \
              thread. Watch fewer processes at a time to keep them.",
             count(totals.evicted_lines, "cache line", "cache lines"),
-            if totals.evicted_lines == 1 { "was" } else { "were" },
+            if totals.evicted_lines == 1 {
+                "was"
+            } else {
+                "were"
+            },
             percent(part(totals.evicted_touches, totals.touches)),
             grouped(totals.evicted_shared_lines)
-        ));
+        );
+        out.push(Caveat { text, weight });
     }
     if run.watched.windows > 0 {
         out.extend(windows(run));
@@ -56,42 +71,43 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<String> {
         && tally.samples > 0
         && run.totals.pmu_loads.sampled + run.totals.pmu_stores.sampled == 0
     {
-        out.push(
+        out.push(Caveat::detail(
             "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line \
-             between CPUs: shares of time are estimates, and no hand-offs are counted."
-                .to_owned(),
-        );
+             between CPUs: shares of time are estimates, and no hand-offs are counted.",
+        ));
     }
     out
 }
 
 /// What an emulator changes, and what it cannot see.
-fn emulated(order: &OrderFacts) -> Vec<String> {
+fn emulated(order: &OrderFacts) -> Vec<Caveat> {
     let mut out = vec![
-        "The program ran in an emulator, many times slower than on the machine: times are the emulator's, and costs are \
-         messages that a coherence protocol without evictions sends, not time."
-            .to_owned(),
-        "Threads ran in parallel, but met each other as the emulator let them: on the machine they may take turns more or \
-         less often. What the kernel reads and writes of the program's memory was not seen."
-            .to_owned(),
+        Caveat::detail(
+            "The program ran in an emulator, many times slower than on the machine: times are the emulator's, and costs are \
+         messages that a coherence protocol without evictions sends, not time.",
+        ),
+        Caveat::detail(
+            "Threads ran in parallel, but met each other as the emulator let them: on the machine they may take turns more or \
+         less often. What the kernel reads and writes of the program's memory was not seen.",
+        ),
     ];
     if order.totals.untracked > 0 {
-        out.push(format!(
+        out.push(Caveat::reading(format!(
             "To bound the memory used, the messages of {} to rarely used lines were not counted.",
             count(order.totals.untracked, "access", "accesses")
-        ));
+        )));
     }
     if order.totals.unpaired_lines > 0 {
-        out.push(format!(
+        out.push(Caveat::reading(format!(
             "To bound the memory used, no read-then-write pairs were kept of {} that became shared last.",
             count(order.totals.unpaired_lines, "line", "lines")
-        ));
+        )));
     }
     out
 }
 
-/// Memory without a name whose type no instruction told.
-pub(super) fn of_typing(coverage: &Coverage) -> Option<String> {
+/// Memory without a name whose type no instruction told, which matters where a finding is of such.
+pub(super) fn of_typing(coverage: &Coverage, findings: &[Finding]) -> Option<Caveat> {
     let untold: u64 = coverage.untraced.values().sum();
     if untold == 0 {
         return None;
@@ -103,40 +119,89 @@ pub(super) fn of_typing(coverage: &Coverage) -> Option<String> {
     let reasons: Vec<String> = (reasons.iter())
         .map(|(words, n)| format!("{} {words}", grouped(*n)))
         .collect();
-    Some(format!(
+    let text = format!(
         "{} of {} did not tell the type of the memory without a name that they access: {}.",
         grouped(untold),
         count(untold + coverage.named, "instruction", "instructions"),
         reasons.join(", ")
-    ))
+    );
+    let weight = weight_if(findings.iter().any(is_nameless));
+    Some(Caveat { text, weight })
+}
+
+/// Of memory that has neither a name nor a type.
+fn is_nameless(finding: &Finding) -> bool {
+    finding.object.name.is_none() && finding.object.type_name.is_none()
+}
+
+fn weight_if(is_concerned: bool) -> Weight {
+    if is_concerned {
+        Weight::Reading
+    } else {
+        Weight::Detail
+    }
+}
+
+/// Lines of which only the physical address is known.
+pub(super) fn of_physical<'a>(listed: impl Iterator<Item = &'a Finding>) -> Option<Caveat> {
+    let ids: Vec<String> = listed
+        .filter(|finding| finding.line.key.starts_with("physical:"))
+        .map(|finding| finding.id.clone())
+        .collect();
+    (!ids.is_empty()).then(|| {
+        Caveat::reading(format!(
+            "Of the memory of {} only the physical address is known: no mapping of the processes was there to name it.",
+            list(&ids, 8)
+        ))
+    })
+}
+
+/// Findings, by id, that rest on weak evidence.
+pub(super) fn of_weak(ids: &[String]) -> Option<Caveat> {
+    let who = match ids {
+        [] => return None,
+        [one] => format!("{one} rests"),
+        _ => format!("{} rest", list(ids, 8)),
+    };
+    Some(Caveat::reading(format!(
+        "{who} on weak evidence: addresses inferred from the loops around the samples."
+    )))
+}
+
+/// Why names are missing, which matters where a finding lacks one.
+pub(super) fn of_names(why: Vec<String>, findings: &[Finding]) -> Vec<Caveat> {
+    let lacks_a_name = |finding: &Finding| {
+        is_nameless(finding) || finding.accesses.iter().any(|row| row.code.file.is_none())
+    };
+    let weight = weight_if(findings.iter().any(lacks_a_name));
+    let caveat = |text| Caveat { text, weight };
+    why.into_iter().map(caveat).collect()
 }
 
 /// What watch windows could not see, and what they disturb.
-fn windows(run: &RunFacts) -> Vec<String> {
+fn windows(run: &RunFacts) -> Vec<Caveat> {
     let watched = &run.watched;
-    let mut out = vec![
+    let mut out = vec![Caveat::detail(
         "Hand-offs and pairs are of the watch windows, in which each access takes a trap: the order within a \
-         thread is exact, but threads meet each other differently than at full speed."
-            .to_owned(),
-    ];
+         thread is exact, but threads meet each other differently than at full speed.",
+    )];
     if run
         .watch
         .as_ref()
         .is_some_and(|watch| watch.breadth == Breadth::Threads)
     {
-        out.push(
+        out.push(Caveat::reading(
             "Breakpoints could be set on single threads only: accesses of threads that were born during a window \
-             are missing from it."
-                .to_owned(),
-        );
+             are missing from it.",
+        ));
     }
     if watched.lost > 0 {
-        out.push(format!(
+        out.push(Caveat::reading(format!(
             "{} of {} found no room in a ring buffer: {} of the windows have holes in their order.",
             grouped(watched.lost),
             count(watched.hits, "breakpoint hit", "breakpoint hits"),
             grouped(watched.incomplete)
-        ));
+        )));
     }
     let unresolved: u64 = watched.unresolved.values().sum();
     if unresolved > 0 {
@@ -145,11 +210,11 @@ fn windows(run: &RunFacts) -> Vec<String> {
             .iter()
             .map(|(reason, n)| format!("{} {}", grouped(*n), words(*reason)))
             .collect();
-        out.push(format!(
+        out.push(Caveat::reading(format!(
             "The instruction of {} could not be told: {}. Windows with such hits have holes in their order.",
             count(unresolved, "breakpoint hit", "breakpoint hits"),
             reasons.join("; ")
-        ));
+        )));
     }
     out
 }
@@ -208,23 +273,25 @@ fn lost(tally: &Tally) -> Vec<String> {
     out
 }
 
-fn unresolved(tally: &Tally) -> Vec<String> {
+fn unresolved(tally: &Tally) -> Vec<Caveat> {
     let mut out = Vec::new();
     let mut rest = 0u64;
     for (&reason, &n) in &tally.unresolved {
         let share = part(n, tally.samples);
         if share >= WORTH_ITS_OWN {
-            out.push(format!(
-                "{} of the samples {}.",
-                percent(share),
-                words(reason)
-            ));
+            let weight = match reason {
+                Unresolved::NoMemoryOperand => Weight::Detail,
+                _ if share >= MUCH => Weight::Reading,
+                _ => Weight::Detail,
+            };
+            let text = format!("{} of the samples {}.", percent(share), words(reason));
+            out.push(Caveat { text, weight });
         } else {
             rest = rest.saturating_add(n);
         }
     }
     if rest > 0 {
-        out.push(format!(
+        out.push(Caveat::detail(format!(
             "{} of the samples could not be tied to an access for {}.",
             percent(part(rest, tally.samples)),
             if out.is_empty() {
@@ -232,7 +299,41 @@ fn unresolved(tally: &Tally) -> Vec<String> {
             } else {
                 "other reasons"
             }
-        ));
+        )));
+    }
+    out
+}
+
+/// Waits that belong to no line that is listed. `spinning` is the share of the time that listed lines have of it.
+pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat> {
+    let weight = |share| {
+        if share >= MUCH {
+            Weight::Reading
+        } else {
+            Weight::Detail
+        }
+    };
+    let share = |ns: u64| share(ns as f64, tally.sampled_ns);
+    let mut out = Vec::new();
+    let elsewhere = share(run.totals.spinning_ns) - spinning;
+    if elsewhere >= WORTH_ITS_OWN {
+        let text = format!(
+            "{} of the time threads spun in loops that wait for memory to change, and nobody was seen to change it (as \
+             while another CPU answers an interrupt): no line above has this time.",
+            percent(elsewhere)
+        );
+        let weight = weight(elsewhere);
+        out.push(Caveat { text, weight });
+    }
+    let undecided = share(run.undecided_ns);
+    if undecided >= UNDECIDED_SHARE {
+        let text = format!(
+            "{} of the time was seen at loads of memory that nobody was seen to store to: what the CPU waited for there is \
+             undecided.",
+            percent(undecided)
+        );
+        let weight = weight(undecided);
+        out.push(Caveat { text, weight });
     }
     out
 }
@@ -241,7 +342,8 @@ fn unresolved(tally: &Tally) -> Vec<String> {
 fn words(reason: Unresolved) -> &'static str {
     match reason {
         Unresolved::NoMemoryOperand => {
-            "stand behind an instruction that touches no memory: that time was spent computing, not waiting for a line"
+            "stand behind an instruction that touches no memory: there the CPU was computing, or had just waited for an \
+             access shortly before it"
         }
         Unresolved::NoMapping => {
             "are in code for which no mapping is known, as of processes that ended before they could be looked at"
@@ -269,6 +371,10 @@ fn words(reason: Unresolved) -> &'static str {
         Unresolved::Code32Bit => "are in 32-bit code, which is not decoded",
         Unresolved::NoCoveringAccess => "follow no instruction that touches the watched word",
         Unresolved::NoDataAddress => "have no data address",
+        Unresolved::FullBarrier => {
+            "stand behind a full barrier (`mfence`), where the CPU waits for the stores before it: none of them is known to \
+             be to memory that several threads use"
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::{
     cost_words,
+    model::AccessRow,
     number::{count, grouped, percent},
     pmu,
     rows::share,
+    waits,
 };
 use crate::{
     access::{ByteSet, CostUnit},
@@ -12,13 +14,19 @@ use crate::{
     finding::{Confidence, Fact, Judgement, Reason, Shown, Verdict},
 };
 
-/// Sentences for one judged line. `whole_ns` is the sum of all costs.
-pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Vec<String> {
+/// Sentences for one judged line and its rows. `whole_ns` is the sum of all costs.
+pub(super) fn sentences(
+    judgement: &Judgement,
+    rows: &[AccessRow],
+    whole_ns: u64,
+    unit: CostUnit,
+) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(ordered(judgement));
     out.extend(watched(judgement));
     out.extend(pmu::seen(judgement));
     out.extend(waited(judgement, whole_ns, unit));
+    out.extend(waits::sentences(rows));
     out.extend(turns(judgement));
     out.extend(bytes(judgement));
     for fact in &judgement.facts {
@@ -34,12 +42,7 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) ->
                  a writer may never be sampled."
                     .to_owned(),
             ),
-            Fact::StalledWithoutStore(ns) if whole_ns > 0 => out.push(format!(
-                "Another {} {} was spent here while several threads used the line but none was seen to \
-                 store; that is not part of the cost.",
-                percent(ns / whole_ns as f64),
-                cost_words::of(unit)
-            )),
+            Fact::StalledWithoutStore(ns) => out.extend(unstored(judgement, ns, whole_ns, unit)),
             Fact::WriterUnknown => out.push(
                 "Somebody writes to it: a load finds a line modified in another CPU's cache only after that CPU's store. But \
                  no such store was sampled, so which bytes are written is not known, and whether the sharing is \
@@ -77,8 +80,7 @@ pub(super) fn sentences(judgement: &Judgement, whole_ns: u64, unit: CostUnit) ->
                 "Samples alone would have made this a finding, but the windows show {}.",
                 shown_words(shown)
             )),
-            Fact::StalledWithoutStore(_)
-            | Fact::HandOffs { .. }
+            Fact::HandOffs { .. }
             | Fact::CommonBytes(_)
             | Fact::PrivateBytes(_) => {}
         }
@@ -110,6 +112,8 @@ pub(super) fn reason(reason: Reason, cost_threshold: f64, unit: CostUnit) -> Str
         Reason::SizesUnknown => "the sizes of its accesses decide, and are not known".to_owned(),
         Reason::ServedApart => "its loads waited for memory, not for other CPUs".to_owned(),
         Reason::Contradicted => "watch windows saw no sharing".to_owned(),
+        Reason::NotWaitedFor => "only read: not waited for".to_owned(),
+        Reason::WaitUndecided => "no store seen, and perhaps not waited for".to_owned(),
         Reason::ReadOnly => "never stored to".to_owned(),
         Reason::HardlyHandedOff => "handed over a few times only, not by turns".to_owned(),
     }
@@ -133,17 +137,24 @@ fn ordered(judgement: &Judgement) -> Option<String> {
 }
 
 /// The end of a sentence on a line's requests: what came of them.
-fn handed_off(hand_offs: &HandOffs, to: &str) -> String {
+pub(super) fn handed_off(hand_offs: &HandOffs, to: &str) -> String {
     if hand_offs.total() == 0 {
         return ".".to_owned();
     }
-    format!(
-        ": {} moved it to another {to} after a store there; {} of these brought a value that the taker used before it \
-         lost the line again, {} did not.",
+    let mut text = format!(
+        ": {} moved it to another {to} after a store there; {} of these brought a change of bytes that the taker used \
+         before it lost the line again, {} did not.",
         grouped(hand_offs.total()),
         grouped(hand_offs.truly),
         grouped(hand_offs.falsely)
-    )
+    );
+    if hand_offs.dragged > 0 {
+        text.push_str(&format!(
+            " {} of the former also took along bytes that the taker uses and nobody had changed.",
+            grouped(hand_offs.dragged)
+        ));
+    }
+    text
 }
 
 /// What the windows on the line saw.
@@ -156,7 +167,22 @@ fn watched(judgement: &Judgement) -> Option<String> {
         grouped(counts.accesses),
         grouped(counts.stores)
     );
-    text.push_str(&handed_off(&counts.hand_offs, "CPU"));
+    let sure = watched.verdict.sure_hand_offs();
+    text.push_str(&handed_off(&sure, "CPU"));
+    let unplaced = (watched.verdict.hand_offs.decided()).saturating_sub(sure.decided());
+    if unplaced > 0 {
+        text.push_str(&format!(
+            " Of {} that is not known: instructions that overwrite their own address touched the words, and which of \
+             their bytes cannot be told.",
+            grouped(unplaced)
+        ));
+    }
+    if counts.superseded_windows > 0 {
+        text.push_str(&format!(
+            " Before, {} could not tell parts of a word apart.",
+            count(counts.superseded_windows, "window", "windows")
+        ));
+    }
     if watched.verdict.shown == Shown::Apart {
         text.push_str(
             " Most windows met one thread alone: the traps slow each of them down while it has the line to \
@@ -221,14 +247,30 @@ fn waited(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Option<String
         count(judgement.samples, "sample", "samples"),
         count(judgement.threads.len() as u64, "thread", "threads")
     );
+    text.push_str(&format!(" That is {} of the time", percent(all)));
     if percent(all) != percent(shared) {
         text.push_str(&format!(
-            " That is {} of the time, of which {} fell into moments when several threads used it by turns.",
-            percent(all),
+            ", of which {} fell into moments when several threads used it by turns",
             percent(shared)
         ));
     }
+    text.push('.');
     Some(text)
+}
+
+/// What was waited for the line while nobody was seen to store. Windows that saw the stores have made it a part of the
+/// cost: then nothing is left to tell.
+fn unstored(judgement: &Judgement, ns: f64, whole_ns: u64, unit: CostUnit) -> Option<String> {
+    let left_out = judgement.cost_ns.saturating_sub(judgement.shared_cost_ns);
+    let part = share(ns.min(left_out as f64), whole_ns);
+    (part > 0.0).then(|| {
+        format!(
+            "Another {} {} was spent here while several threads used the line but none was seen to store; that is not \
+             part of the cost.",
+            percent(part),
+            cost_words::of(unit)
+        )
+    })
 }
 
 fn turns(judgement: &Judgement) -> Option<String> {
@@ -293,34 +335,26 @@ fn bytes(judgement: &Judgement) -> Option<String> {
     }
 }
 
-/// What a change of the layout can gain, at most.
+/// What of the cost is not about common bytes, where that is not clear from the kind of sharing. What a change of the
+/// layout gains is another question, which samples cannot answer: a CPU also waits where none of them shows it.
 fn separable(judgement: &Judgement, part: f64, unit: CostUnit) -> Option<String> {
-    let share = judgement.shared_share?;
-    let part = part.clamp(0.0, 1.0);
-    let gain = percent(part * share);
-    if unit == CostUnit::LatencyCycles && share <= 0.0 {
-        return None;
-    }
-    let of = cost_words::of(unit);
-    match judgement.verdict? {
-        Verdict::TrueSharing if part < 0.005 => {
-            Some("Another layout would save nothing.".to_owned())
-        }
-        Verdict::TrueSharing => Some(format!("Another layout would save at most {gain} {of}.")),
-        Verdict::FalseSharing | Verdict::MixedSharing => Some(format!(
-            "Giving each part a line of its own would save at most {gain} {of}: {} of {}.",
-            if part >= 0.995 {
-                "all".to_owned()
-            } else {
-                percent(part)
-            },
-            if unit == CostUnit::Transactions {
-                "those for this line"
-            } else {
-                "that wait"
+    let clear = match judgement.verdict? {
+        Verdict::FalseSharing => true,
+        Verdict::TrueSharing => part < 0.005,
+        Verdict::MixedSharing => false,
+    };
+    let unmeasured = cost_words::is_unmeasured(unit, judgement.shared_share?);
+    (!clear && !unmeasured).then(|| {
+        format!(
+            "{} of {} between accesses to different bytes.",
+            percent(part.clamp(0.0, 1.0)),
+            match unit {
+                CostUnit::SampledTime => "that wait is",
+                CostUnit::LatencyCycles => "that latency is",
+                CostUnit::Transactions => "the transactions for this line are",
             }
-        )),
-    }
+        )
+    })
 }
 
 /// `byte 5 is`, `bytes 0-7,16-23 are`.

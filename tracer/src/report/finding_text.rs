@@ -9,9 +9,13 @@ use super::{
     style::Role,
     text::{Lines, WIDTH},
 };
+use crate::names::type_words;
 
 /// Up to this many groups are described one by one, with their threads' ids.
 const NAMED_GROUPS: usize = 4;
+
+/// Fields named as what a line is about.
+const NAMED_FIELDS: usize = 3;
 
 /// Entries of the legend otherwise.
 const LEGEND: usize = 6;
@@ -64,8 +68,9 @@ fn title(out: &mut Lines, finding: &Finding) {
         )
     };
     let used = columns(&finding.id) + 2 + columns(&kind) + 2;
-    let subject = out.options.name(&subject(finding));
-    let subject = shorten::middle(&subject, WIDTH.saturating_sub(used + columns(&right) + 2));
+    let room = WIDTH.saturating_sub(used + columns(&right) + 2);
+    let subject = out.options.name(&subject_within(finding, room));
+    let subject = shorten::name(&subject, room);
     let left = format!(
         "{}  {}  {}",
         finding.id,
@@ -96,19 +101,14 @@ fn explanation(kind: &str) -> Option<&'static str> {
 /// What the line is about, in a few words: `stats.hits and stats.misses`, `heap memory at 0x5581..`.
 pub(super) fn subject(finding: &Finding) -> String {
     let object = &finding.object;
-    let mut fields: Vec<String> = Vec::new();
-    for field in finding.groups.iter().flat_map(|group| &group.fields) {
-        let full = access_text::full_name(object.spoken(), Some(field));
-        if !fields.contains(&full) {
-            fields.push(full);
-        }
+    if let Some(lines) = &finding.lines {
+        let name = lines.name.as_deref().unwrap_or(kind_words(&object.kind));
+        return format!("{name} on {}", count(lines.count, "line", "lines"));
     }
-    let of_thread = object
-        .thread
-        .as_ref()
-        .map_or_else(String::new, |thread| format!(" of thread {thread}"));
+    let fields = fields(finding);
+    let of_thread = of_thread(finding);
     if !fields.is_empty() {
-        return list(&fields, 3) + &of_thread;
+        return list(&fields, NAMED_FIELDS) + &of_thread;
     }
     match (&object.name, &finding.line.address) {
         (Some(name), _) => name.clone() + &of_thread,
@@ -118,6 +118,56 @@ pub(super) fn subject(finding: &Finding) -> String {
             None => kind_words(&object.kind).to_owned(),
         },
     }
+}
+
+/// The same in so many columns: `ring.head, .tail and 2 more`, and less where that is too much.
+pub(super) fn subject_within(finding: &Finding, width: usize) -> String {
+    let whole = subject(finding);
+    if columns(&whole) <= width || finding.lines.is_some() {
+        return shorten::name(&whole, width);
+    }
+    let mut fields = fields(finding);
+    let object = finding.object.spoken().unwrap_or_default().to_owned();
+    for field in fields.iter_mut().skip(1).filter(|_| !object.is_empty()) {
+        match field.strip_prefix(&object) {
+            Some(part) if part.starts_with(['.', '[']) => *field = part.to_owned(),
+            _ => {}
+        }
+    }
+    let of_thread = of_thread(finding);
+    for most in (1..=NAMED_FIELDS).rev() {
+        let text = list(&fields, most) + &of_thread;
+        if columns(&text) <= width {
+            return text;
+        }
+    }
+    let Some(first) = fields.first() else {
+        return shorten::name(&whole, width);
+    };
+    let others = match fields.len() {
+        1 => of_thread,
+        n => format!(" and {} more{of_thread}", n - 1),
+    };
+    let room = width.saturating_sub(columns(&others));
+    shorten::name(first, room) + &others
+}
+
+/// The fields of the line by their full names.
+fn fields(finding: &Finding) -> Vec<String> {
+    let mut fields: Vec<String> = Vec::new();
+    for field in finding.groups.iter().flat_map(|group| &group.fields) {
+        let full = access_text::full_name(finding.object.spoken(), Some(field));
+        if !fields.contains(&full) {
+            fields.push(full);
+        }
+    }
+    fields
+}
+
+/// Of a thread-local variable, whose it is.
+fn of_thread(finding: &Finding) -> String {
+    let thread = finding.object.thread.as_ref();
+    thread.map_or_else(String::new, |thread| format!(" of thread {thread}"))
 }
 
 pub(super) fn kind_words(kind: &str) -> &'static str {
@@ -142,7 +192,10 @@ fn place(finding: &Finding) -> String {
         text.push_str(&format!(" of thread {thread}"));
     }
     if let Some(type_name) = &object.type_name {
-        text.push_str(&format!(" of type `{}`", shorten::symbol(type_name, 60)));
+        let variable = object.name.as_ref().filter(|_| object.allocation.is_none());
+        let variable = variable.or(object.called.as_ref());
+        let type_name = type_words(type_name, variable.map(String::as_str));
+        text.push_str(&format!(" of type `{}`", shorten::symbol(&type_name, 60)));
     }
     if let Some(size) = object.size {
         text.push_str(&format!(", {}", count(size, "byte", "bytes")));
@@ -162,6 +215,9 @@ fn place(finding: &Finding) -> String {
         ));
     }
     let line = &finding.line;
+    if finding.lines.is_some() {
+        text.push_str("; the worst of its lines is drawn");
+    }
     match &line.address {
         Some(address) => text.push_str(&format!("; cache line {address}, {} bytes", line.bytes)),
         None => text.push_str(&format!("; cache line {}, {} bytes", line.key, line.bytes)),
@@ -192,7 +248,12 @@ fn legend(finding: &Finding) -> String {
     let by_name = finding.groups.len() <= NAMED_GROUPS;
     let mut entries: Vec<(char, char, String)> = Vec::new();
     for (group, letter) in finding.groups.iter().zip(letters) {
-        let users = users(group, finding, by_name);
+        let letter = bytemap::cased(letter, !group.writers.is_empty());
+        let mut users = users(group, finding, by_name);
+        if !group.writers.is_empty() && group.stored != group.bytes {
+            let small = bytemap::cased(letter, false);
+            users.push_str(&format!(" ({small}: only read)"));
+        }
         match entries.last_mut() {
             Some((_, last, known)) if !by_name && *known == users => *last = letter,
             _ => entries.push((letter, letter, users)),

@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{
     access::{ByteSet, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{CpuSet, PmuCounts, Site, SiteCounts, Totals},
+    analysis::{CpuSet, Kinds, Site, SiteCounts, Totals},
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
     names::{
-        AccessedBy, CodeName, Coverage, FieldName, Language, Names, ObjectKind, ObjectName,
-        ThreadName, TypeTree, Untyped,
+        AccessedBy, CodeName, Coverage, FieldName, Language, Names, ObjectKind, ObjectName, Owned,
+        Owner, ThreadName, TypeTree, Untyped, WordUse,
     },
 };
 
@@ -26,6 +26,8 @@ pub const WHOLE_NS: u64 = 10_000_000_000;
 /// Answers from tables.
 #[derive(Default, Clone)]
 pub struct FakeNames {
+    /// What all lines are of; `None` where each is a thing of its own.
+    pub owner: Option<String>,
     pub objects: Vec<ObjectName>,
     /// First byte, one past the last, object, path.
     pub fields: Vec<(u8, u8, usize, Option<String>)>,
@@ -35,6 +37,8 @@ pub struct FakeNames {
     pub coverage: Coverage,
     /// Types by the index of their object.
     pub trees: BTreeMap<usize, TypeTree>,
+    /// What instructions do with their words.
+    pub uses: BTreeMap<u64, WordUse>,
 }
 
 impl FakeNames {
@@ -57,6 +61,8 @@ impl FakeNames {
             build_id: Some("c0ffee".to_owned()),
             ip: ip - 0x400000,
             symbol: Some(symbol.to_owned()),
+            symbol_offset: None,
+            inline_chain: Vec::new(),
             inlined: Vec::new(),
             file: Some(file.to_owned()),
             line: Some(line),
@@ -67,6 +73,12 @@ impl FakeNames {
         self
     }
 
+    /// What the instruction at an address does.
+    pub fn does(mut self, ip: u64, does: WordUse) -> FakeNames {
+        self.uses.insert(ip, does);
+        self
+    }
+
     pub fn comm(mut self, tid: u32, comm: &str) -> FakeNames {
         self.comms.insert(tid, comm.to_owned());
         self
@@ -74,6 +86,19 @@ impl FakeNames {
 }
 
 impl Names for FakeNames {
+    fn owner(&self, key: LineKey, _: LineSize, _: &[AccessedBy]) -> Option<Owned> {
+        Some(Owned {
+            owner: Owner {
+                kind: ObjectKind::Global,
+                label: self.owner.clone().unwrap_or_else(|| key.to_string()),
+                start: 0,
+                part: 0,
+            },
+            lines: self.owner.as_ref().map(|_| 4),
+            unit: None,
+        })
+    }
+
     fn objects(&self, _: LineKey, _: LineSize, _: &[AccessedBy]) -> Vec<ObjectName> {
         self.objects.clone()
     }
@@ -112,6 +137,10 @@ impl Names for FakeNames {
         self.code.get(&ip).cloned().unwrap_or(unknown)
     }
 
+    fn word_use(&self, _: SpaceId, ip: u64, _: bool) -> Option<WordUse> {
+        self.uses.get(&ip).copied()
+    }
+
     fn thread(&self, tid: Tid) -> ThreadName {
         ThreadName {
             comm: self.comms.get(&tid.0).cloned(),
@@ -131,6 +160,8 @@ pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName
     ObjectName {
         kind,
         name: Some(name.to_owned()),
+        called: None,
+        is_reached: false,
         thread: None,
         type_name: None,
         file: None,
@@ -156,7 +187,11 @@ pub fn site(
     let mut cpus = CpuSet::default();
     cpus.insert(Cpu(tid % 2));
     SiteCounts {
-        site: Site {
+        stalled,
+        decoded,
+        cost_ns: u64::from(stalled) * 1_000_000,
+        cpus,
+        ..SiteCounts::unseen(Site {
             space: SpaceId(0),
             ip,
             pid: Pid(4000),
@@ -167,15 +202,8 @@ pub fn site(
             locked: false,
             kernel: false,
             size_known: true,
-        },
-        stalled,
-        decoded,
-        harvested: 0,
-        emulated: 0,
-        trapped: 0,
-        pmu: PmuCounts::default(),
-        cost_ns: u64::from(stalled) * 1_000_000,
-        cpus,
+            within: 0,
+        })
     }
 }
 
@@ -209,13 +237,17 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
         standing: Standing::Significant,
         cost_ns,
         shared_cost_ns: cost_ns / 10 * 9,
+        alike_share: None,
+        together_share: None,
         shared_share: Some((cost_ns / 10 * 9) as f64 / WHOLE_NS as f64),
         pmu: None,
         samples,
         accesses: samples,
         interleaving: 0.9,
-        true_weight,
-        false_weight: 1.0 - true_weight,
+        kinds: Some(Kinds {
+            truly: true_weight,
+            falsely: 1.0 - true_weight,
+        }),
         facts: vec![
             Fact::HandOffs {
                 seen: samples as f64 * 0.49,
@@ -229,7 +261,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
     }
 }
 
-/// Adds what [`crate::finding::judge_all`] says of stored bytes.
+/// Adds what judging says of stored bytes.
 pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judgement {
     if common != 0 {
         judgement.facts.push(Fact::CommonBytes(ByteSet(common)));
@@ -265,6 +297,7 @@ pub fn facts() -> RunFacts {
         thresholds: Thresholds::default(),
         cost_unit: CostUnit::SampledTime,
         order: None,
+        undecided_ns: 0,
     }
 }
 
@@ -279,5 +312,5 @@ pub fn tally() -> Tally {
 }
 
 pub fn report(judgements: &[Judgement], names: &FakeNames) -> Report {
-    build(judgements, &[], names, &tally(), &facts(), &[])
+    build(&judgements.into(), &[], names, &tally(), &facts(), &[])
 }

@@ -19,10 +19,14 @@ pub mod text;
 
 mod access_text;
 mod bytemap;
+mod caveat;
 mod caveats;
+mod closing;
 pub mod cost_words;
+mod doubt;
 mod facts;
 mod finding_text;
+mod headline;
 pub(crate) mod number;
 mod pairs;
 mod pairs_text;
@@ -31,9 +35,13 @@ mod pmu;
 mod printable;
 mod rows;
 mod shorten;
+mod spread;
+mod spread_words;
 mod style;
 mod subject;
 mod table;
+mod waits;
+mod words;
 mod wrap;
 
 #[cfg(test)]
@@ -43,3 +51,4 @@ mod tests;
 
 pub use allocation::HeapFacts;
 pub use build::{OrderFacts, RunFacts, WatchFacts, build};
+pub use caveat::Caveat;

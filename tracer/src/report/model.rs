@@ -2,11 +2,18 @@
 //!
 //! Absent is `None` (`null`), never 0 or "". Addresses are hex strings.
 
+mod lines;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use super::allocation::{Allocation, Heap};
+pub use lines::{Lines, Pieces, Share};
+
+pub use super::{
+    allocation::{Allocation, Heap},
+    caveat::{Caveat, Weight},
+};
 
 /// Version of this schema.
 pub const SCHEMA: u32 = 1;
@@ -28,7 +35,7 @@ pub struct Report {
     /// Read-then-write pairs, those with a hint first; empty where no line was watched.
     pub pairs: Vec<Pair>,
     /// What could not be seen or named, in sentences.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
 }
 
 /// Name and version of the tool.
@@ -81,8 +88,16 @@ pub struct Run {
     pub unresolved: BTreeMap<String, u64>,
     /// Operands of sampled code whose address could not be computed.
     pub operands_unknown: u64,
+    /// Share of the cost, 0..1, that was waited for lines which threads share, whether they are findings or not; `None`
+    /// where nothing was measured.
+    pub shared_share: Option<f64>,
     /// Significance threshold: share of the cost.
     pub threshold: f64,
+    /// Share of the sampled time that threads spent in loops that only wait for memory to change, 0..1.
+    pub spinning_share: f64,
+    /// Share of the sampled time, 0..1, that was seen at loads of memory that nobody was seen to store to: what the CPU waited for
+    /// there is not known.
+    pub undecided_share: f64,
     /// What costs are in: `sampled_ns`, nanoseconds of the targets' sampled time, or `latency_cycles`, cycles that
     /// sampled loads took, or `transactions`, messages of the coherence protocol. Shares called "of the sampled time" are of the sum of it.
     pub cost_unit: String,
@@ -96,6 +111,24 @@ pub struct Run {
     pub heap: Option<Heap>,
     /// What an emulator saw, which is every access of the program, in order; `None` where accesses were sampled.
     pub order: Option<Order>,
+    /// It is unlikely that a finding was missed.
+    pub conclusive: bool,
+    /// Why it is not; `None` where it is.
+    pub doubt: Option<Doubt>,
+}
+
+/// Why a finding may have been missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// There were no samples.
+    NoSamples,
+    /// It could not be read what most samples waited for.
+    Unread,
+    /// Lines move between CPUs, and which of their bytes threads use was not seen.
+    BytesUnknown,
+    /// A line at the threshold would have given too few samples.
+    TooFewSamples,
 }
 
 /// The complete order of an emulated run. `samples` and `accesses` of the run are executions then.
@@ -133,7 +166,7 @@ pub struct Watch {
     pub lost: u64,
     /// Of those, without a known instruction, by reason.
     pub unresolved: BTreeMap<String, u64>,
-    /// Accesses known by the watched word's address only.
+    /// Accesses that are known to lie within some bytes only; see [`AccessRow::within`].
     pub inferred: u64,
     /// Words watched at once, at most.
     pub slots: u32,
@@ -179,6 +212,9 @@ pub struct Finding {
     pub moves: bool,
     /// Which line.
     pub line: Line,
+    /// The lines that the finding is about, where they are several: all of `cost`, `handoffs` and `accesses` is of them
+    /// together, and `line`, `object` and `groups` show the costliest. `None` of one line.
+    pub lines: Option<Lines>,
     /// Whose memory.
     pub object: Object,
     /// The objects of the heap on the line whose allocations were seen, in address order.
@@ -187,6 +223,8 @@ pub struct Finding {
     pub cost: Cost,
     /// Ownership moves; `None` where the source cannot count them.
     pub handoffs: Option<Handoffs>,
+    /// What its hand-offs are for; `None` where neither samples nor a complete order tell.
+    pub kinds: Option<Kinds>,
     /// Where its sampled accesses were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,
     /// Mean latency of its sampled loads, cycles; `None` where none was measured.
@@ -220,6 +258,8 @@ pub struct Object {
     pub kind: String,
     /// Variable.
     pub name: Option<String>,
+    /// How the source comes to it from a variable, for memory without a name: `recs[3]`, `*current`.
+    pub called: Option<String>,
     /// Of a thread-local variable: whose it is, in words: `worker 4242`.
     pub thread: Option<String>,
     /// Type; `type` in JSON.
@@ -238,14 +278,15 @@ pub struct Object {
 }
 
 impl Object {
-    /// What stands before a field in sentences: the variable, or the type of memory without a name. That of an
-    /// allocation tells only where it is from.
+    /// What stands before a field in sentences: the variable, or how the source comes to memory without a name, or its
+    /// type. The name of an allocation tells only where it is from.
     pub(super) fn spoken(&self) -> Option<&str> {
         let (name, type_name) = (self.name.as_deref(), self.type_name.as_deref());
+        let reached = self.called.as_deref().or(type_name);
         if self.allocation.is_some() {
-            type_name.or(name)
+            reached.or(name)
         } else {
-            name.or(type_name)
+            name.or(reached)
         }
     }
 }
@@ -282,15 +323,28 @@ pub struct Handoffs {
     /// Seen in windows, or in a whole emulated run; where there was none, loads that a PMU saw served by another CPU's
     /// cache.
     pub observed: u64,
-    /// Of those, hand-offs of a value that the taker used; `None` where no window saw it.
+    /// Of those, hand-offs of bytes that others had changed and the taker used; `None` where no window saw it.
     pub truly: Option<u64>,
     /// Of those, hand-offs of nothing that the taker used; `None` where no window saw it.
     pub falsely: Option<u64>,
+    /// Of the ones in `truly`, hand-offs that also took along bytes which the taker used and nobody had changed: its copy
+    /// of them left for nothing. `None` where no window saw it.
+    pub dragged: Option<u64>,
     /// Per second of the time in which the threads ran freely; `None` where traps fill most of the windows, or an
     /// emulator ran them.
     pub per_s: Option<f64>,
     /// Per second of the windows' time, traps included: there are at least as many at full speed.
     pub at_least_per_s: Option<f64>,
+}
+
+/// The parts of a line's hand-offs that are of each kind, 0..1; they overlap where one hand-off is both.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq)]
+pub struct Kinds {
+    /// Hand-offs of bytes that others had changed and the taker uses: they would also be with each group of bytes on a
+    /// line of its own.
+    pub truly: f64,
+    /// Hand-offs that took along bytes which the taker uses and nobody had changed.
+    pub falsely: f64,
 }
 
 /// One instruction's accesses to one range of the line.
@@ -302,6 +356,9 @@ pub struct AccessRow {
     pub size: u16,
     /// Whether the size is known; else it is the one byte that is certain.
     pub size_known: bool,
+    /// Where they lie somewhere in so many bytes from `offset` on, because the access overwrote its own address:
+    /// nothing is concluded from which of them it may have touched.
+    pub within: Option<u8>,
     /// `.hits`, `[3]`, or the variable's name where the line holds several.
     pub field: Option<String>,
     /// `load`, `store`, `rmw`; `None` where the source does not say.
@@ -312,6 +369,10 @@ pub struct AccessRow {
     pub trapped: u64,
     /// Share of the targets' sampled time, 0..1.
     pub cost_share: f64,
+    /// The part of it in which the CPU stood at a full barrier behind the store.
+    pub at_barrier_share: f64,
+    /// The part of it in which the thread went round in a loop that waits for it to change.
+    pub spinning_share: f64,
     /// How samples know it: `stalled`, `decoded`, `sampled` (by a PMU), `harvested` (strongest first); `trapped` when
     /// only windows do; `emulated` where all were seen.
     pub basis: String,
@@ -330,6 +391,8 @@ pub struct AccessRow {
 pub struct Group {
     /// The bytes, ascending.
     pub bytes: Vec<ByteRange>,
+    /// Of those, bytes that its writers store to; they only read the others.
+    pub stored: Vec<ByteRange>,
     /// What they are, as the rows name it.
     pub fields: Vec<String>,
     /// Ids of the threads that store there.
@@ -371,11 +434,29 @@ pub struct Code {
     pub ip: String,
     /// Function that holds the instruction.
     pub symbol: Option<String>,
+    /// Bytes from that function's start (hex), of the kernel's code without lines.
+    pub symbol_offset: Option<String>,
     /// Inlined functions, innermost first.
     pub inlined: Vec<String>,
+    /// Those functions with where in them the instruction is, then the function that holds it; empty without debug info.
+    /// `file` and `line` are of the innermost that is the program's own.
+    pub inline_chain: Vec<CodeFrame>,
     /// Source file.
     pub file: Option<String>,
     /// Source line.
+    pub line: Option<u32>,
+    /// Source column.
+    pub column: Option<u32>,
+}
+
+/// A function of the source, and where in it.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct CodeFrame {
+    /// Demangled.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line: of the instruction in the innermost, of the call before in the others.
     pub line: Option<u32>,
     /// Source column.
     pub column: Option<u32>,
@@ -392,7 +473,9 @@ pub struct Pair {
     pub store: PairSide,
     /// One instruction does both.
     pub same_instruction: bool,
-    /// On which line.
+    /// Lines on which it was seen; the counts are of all of them.
+    pub lines: u64,
+    /// On which line; of several, the one where it was seen most often.
     pub line: Line,
     /// Whose memory.
     pub object: Object,
@@ -434,6 +517,8 @@ pub struct PairSide {
     pub offset: u8,
     /// Bytes.
     pub size: u16,
+    /// As in [`AccessRow::within`].
+    pub within: Option<u8>,
     /// What it touches, as in rows of accesses.
     pub field: Option<String>,
 }
@@ -485,4 +570,18 @@ pub struct Advice {
     pub fields: Vec<String>,
     /// Bytes the change costs; `None` where the type is unknown.
     pub bytes: Option<u64>,
+    /// What the words that threads truly share are for, and what to do about each.
+    pub words: Vec<WordAdvice>,
+}
+
+/// A word that threads truly share.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct WordAdvice {
+    /// What it is, as in rows of accesses; its bytes where it has no name.
+    pub field: String,
+    /// `lock`, `ticket-lock`, `counter`, `reference-count`, `numbers`, `index`, `list-head`, `replaced-value`, `flag`,
+    /// `position`, `queue-end`, `version`, `published-value`, `guarded-data`, `overwritten-data`, `unknown`.
+    pub role: String,
+    /// In sentences.
+    pub text: String,
 }

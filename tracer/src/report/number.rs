@@ -44,6 +44,18 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// As [`percent`], with as many more digits as it takes to differ from a limit next to it.
+pub fn percent_beside(share: f64, limit: f64) -> String {
+    let (text, of_limit) = (percent(share), percent(limit));
+    if text != of_limit || !share.is_finite() {
+        return text;
+    }
+    let with = |share: f64, digits: usize| format!("{:.digits$} %", share * 100.0);
+    (2..=4)
+        .find(|digits| with(share, *digits) != with(limit, *digits))
+        .map_or(text, |digits| with(share, digits))
+}
+
 /// Seconds as `0.25 s`, `9.8 s`, `1,312 s`.
 pub fn seconds(s: f64) -> String {
     if s < 1.0 {
@@ -116,6 +128,13 @@ mod tests {
         assert_eq!(count(1, "line", "lines"), "1 line");
         assert_eq!(count(0, "line", "lines"), "0 lines");
         assert_eq!(count(2000, "line", "lines"), "2,000 lines");
+    }
+
+    #[test]
+    fn a_share_next_to_a_limit_never_reads_as_the_limit() {
+        assert_eq!(percent_beside(0.009_97, 0.01), "0.997 %");
+        assert_eq!(percent_beside(0.009_4, 0.01), "0.9 %");
+        assert_eq!(percent_beside(0.01, 0.01), "1.0 %");
     }
 
     #[test]

@@ -1,18 +1,22 @@
 //! Read-then-write pairs as the report shows them.
 
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, btree_map::Entry},
+};
+
 use super::{
     build::RunFacts,
     model::{Code, Left, Line, LoadHint, Pair, PairSide, Taken},
-    number::percent,
+    number::{percent, percent_beside},
     rows,
-    subject::Subject,
+    subject::OnLine,
 };
 use crate::{
-    access::LineSize,
-    analysis::{self, CpuSet, Site, SiteCounts},
+    analysis::{self, Site, SiteCounts},
     finding::{Hint, JudgedPair, NoHint},
     hint::load,
-    names::Names,
+    names::{Language, Names},
 };
 
 /// Pairs that are listed; the others are rarer.
@@ -20,27 +24,67 @@ const LISTED: usize = 100;
 
 /// Names the pairs, in their order.
 pub(super) fn pairs(judged: &[JudgedPair], names: &dyn Names, run: &RunFacts) -> Vec<Pair> {
-    let listed = judged.iter().take(LISTED).zip(1..);
+    let all = of_all_lines(judged);
+    let listed = all.iter().take(LISTED).zip(1..);
     listed
-        .map(|(judged, number)| pair(format!("P{number}"), judged, names, run.line_size, run))
+        .map(|(all, number)| pair(format!("P{number}"), all, names, run))
         .collect()
 }
 
-fn pair(
-    id: String,
-    judged: &JudgedPair,
-    names: &dyn Names,
-    line_size: LineSize,
-    run: &RunFacts,
-) -> Pair {
+/// A pair on all lines where it was seen.
+struct OnLines {
+    /// Of the line where it was seen most often, with the counts of all.
+    judged: JudgedPair,
+    lines: u64,
+}
+
+/// Pairs of the same two instructions are one, whatever the line; those with a hint first, then by how often they were
+/// seen. What is said of the load is what holds on the line where it was seen most often.
+fn of_all_lines(judged: &[JudgedPair]) -> Vec<OnLines> {
+    let mut numbers = BTreeMap::new();
+    let mut all: Vec<OnLines> = Vec::new();
+    for judged in judged {
+        let is_hinted = judged.hint == Hint::FetchForOwnership;
+        let sides = (judged.pair.load.instruction, judged.pair.store.instruction);
+        match numbers.entry((sides, is_hinted)) {
+            Entry::Vacant(entry) => {
+                entry.insert(all.len());
+                all.push(OnLines {
+                    judged: judged.clone(),
+                    lines: 1,
+                });
+            }
+            Entry::Occupied(entry) => {
+                let known = &mut all[*entry.get()];
+                known.judged.pair.add(&judged.pair);
+                known.lines += 1;
+            }
+        }
+    }
+    all.sort_by_key(|all| {
+        let pair = &all.judged.pair;
+        let is_hinted = all.judged.hint == Hint::FetchForOwnership;
+        (!is_hinted, pair.same_instruction, Reverse(pair.count))
+    });
+    all
+}
+
+fn pair(id: String, on_lines: &OnLines, names: &dyn Names, run: &RunFacts) -> Pair {
+    let OnLines { judged, lines } = on_lines;
+    let line_size = run.line_size;
     let pair = &judged.pair;
     // The subject knows fields by the sites that touch them.
     let sites = [site(&pair.load), site(&pair.store)];
-    let subject = Subject::new(names, judged.line, line_size, &sites);
-    let load = side(&pair.load, &subject, names);
-    let store = side(&pair.store, &subject, names);
+    let subject = OnLine::new(names, judged.line, line_size, &sites);
+    let subject = if *lines > 1 {
+        subject.generic()
+    } else {
+        subject
+    };
+    let (load, language) = side(&pair.load, &subject, names);
+    let (store, _) = side(&pair.store, &subject, names);
     let (hint, no_hint_because) = match judged.hint {
-        Hint::FetchForOwnership => (Some(load_hint(&load, &store)), None),
+        Hint::FetchForOwnership => (Some(load_hint(&load, &store, language)), None),
         Hint::No(reason) => (None, Some(words(reason, run))),
     };
     Pair {
@@ -49,6 +93,7 @@ fn pair(
         load,
         store,
         same_instruction: pair.same_instruction,
+        lines: *lines,
         line: Line {
             key: judged.line.to_string(),
             address: names
@@ -79,20 +124,31 @@ fn pair(
     }
 }
 
-fn side(side: &analysis::PairSide, subject: &Subject, names: &dyn Names) -> PairSide {
+/// One side, and the language of its source.
+fn side(
+    side: &analysis::PairSide,
+    subject: &OnLine,
+    names: &dyn Names,
+) -> (PairSide, Option<Language>) {
     let at = &side.instruction;
-    PairSide {
-        code: rows::code(names.code(Some(at.space), at.ip, at.kernel)),
+    let code = names.code(Some(at.space), at.ip, at.kernel);
+    let of_file = || code.file.as_deref().and_then(Language::of_file);
+    let language = code.language.or_else(of_file);
+    let side = PairSide {
+        code: rows::code(code),
         op: rows::op_name(side.op).map(str::to_owned),
         offset: side.offset,
         size: u16::from(side.size),
-        field: subject.label(side.offset, u16::from(side.size)).1,
-    }
+        within: (side.within > 0).then_some(side.within),
+        field: subject.label(&site(side).site).1,
+    };
+    (side, language)
 }
 
 fn site(side: &analysis::PairSide) -> SiteCounts {
     SiteCounts {
-        site: Site {
+        decoded: 1,
+        ..SiteCounts::unseen(Site {
             space: side.instruction.space,
             ip: side.instruction.ip,
             pid: crate::access::Pid::default(),
@@ -103,24 +159,17 @@ fn site(side: &analysis::PairSide) -> SiteCounts {
             locked: false,
             kernel: side.instruction.kernel,
             size_known: true,
-        },
-        stalled: 0,
-        decoded: 1,
-        harvested: 0,
-        emulated: 0,
-        trapped: 0,
-        pmu: analysis::PmuCounts::default(),
-        cost_ns: 0,
-        cpus: CpuSet::default(),
+            within: side.within,
+        })
     }
 }
 
-fn load_hint(load: &PairSide, store: &PairSide) -> LoadHint {
+fn load_hint(load: &PairSide, store: &PairSide, language: Option<Language>) -> LoadHint {
     LoadHint {
         kind: load::FETCH_FOR_OWNERSHIP.to_owned(),
         x86: load::X86.to_owned(),
         aarch64: load::AARCH64.to_owned(),
-        text: load::sentence(&place(&load.code), &place(&store.code)),
+        text: load::sentence(&place(&load.code), &place(&store.code), language),
     }
 }
 
@@ -153,13 +202,13 @@ fn words(reason: NoHint, run: &RunFacts) -> String {
         }
         NoHint::SeldomStored(share) => format!(
             "the store follows {} of the loads, less than {}",
-            percent(share),
+            percent_beside(share, limits.share_of_load),
             percent(limits.share_of_load)
         ),
         NoHint::AlwaysHits => "the load always found the line in its cache".to_owned(),
         NoHint::TakenFromReaders(share) => format!(
             "other CPUs that only read would lose their copy at {} of the loads, more than {}",
-            percent(share),
+            percent_beside(share, limits.readers),
             percent(limits.readers)
         ),
     }

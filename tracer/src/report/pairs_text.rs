@@ -5,9 +5,49 @@ use super::{
     model::{Pair, PairSide},
     number::{count, grouped, percent},
     pairs::place,
-    style::Role,
+    shorten,
+    style::{Role, TextOptions},
+    table::Column,
     text::Lines,
 };
+
+/// Of a list with a pair in each line: its id, what it is of, where its sides are, how often.
+pub(super) const COLUMNS: [Column; 4] = [
+    Column::left("", 4, shorten::end),
+    Column::left("", 20, shorten::name),
+    Column::left("", 30, shorten::end),
+    Column::left("", 30, shorten::end),
+];
+
+/// What stands there of a pair.
+pub(super) fn cells(pair: &Pair, options: TextOptions) -> Vec<String> {
+    let what = access_text::full_name(pair.object.spoken(), pair.load.field.as_deref());
+    let what = if what.is_empty() {
+        format!(
+            "line {}",
+            pair.line.address.as_deref().unwrap_or(&pair.line.key)
+        )
+    } else {
+        what
+    };
+    let places = format!(
+        "{} then {}",
+        place(&pair.load.code),
+        place(&pair.store.code)
+    );
+    let share = pair.share_of_load.map_or_else(String::new, |share| {
+        format!(", {} of its executions", percent(share))
+    });
+    let lines = if pair.lines > 1 {
+        format!(", in {} lines", grouped(pair.lines))
+    } else {
+        String::new()
+    };
+    let seen = format!("{}{share}{lines}", count(pair.count, "time", "times"));
+    [pair.id.clone(), what, places, seen]
+        .map(|cell| options.name(&cell))
+        .into()
+}
 
 /// Prints a pair: what follows what, how often, and what to do.
 pub(super) fn print(out: &mut Lines, pair: &Pair) {
@@ -30,8 +70,13 @@ pub(super) fn print(out: &mut Lines, pair: &Pair) {
         out.prose(" then ", &side(pair, &pair.store));
     }
     let mut seen = format!(
-        "{}{share}, by {}",
+        "{}{share}{}, by {}",
         count(pair.count, "time", "times"),
+        if pair.lines > 1 {
+            format!(", in {} lines", grouped(pair.lines))
+        } else {
+            String::new()
+        },
         count(pair.threads, "thread", "threads")
     );
     if !pair.same_instruction {
@@ -49,7 +94,11 @@ pub(super) fn print(out: &mut Lines, pair: &Pair) {
         }
     }
     if !pair.complete_order {
-        seen.push_str("; not all of the line was watched at once");
+        seen.push_str(if pair.lines > 1 {
+            "; not all of each line was watched at once"
+        } else {
+            "; not all of the line was watched at once"
+        });
     }
     out.prose(" seen ", &format!("{seen}."));
     if let Some(hint) = &pair.hint {

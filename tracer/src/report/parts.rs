@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     model::{AccessRow, ByteRange, Group},
     printable::printable,
-    subject::Subject,
+    rows,
+    subject::OnLine,
 };
 use crate::{
-    access::{ByteSet, LineSize, Op, Tid},
+    access::{ByteSet, LineSize, Tid},
     analysis::{SiteCounts, groups},
-    hint::{Field, Sharing, Traffic, Unit, names_a_lock},
+    hint::{Field, Sharing, Unit},
 };
 
 /// Places in the code named per part.
@@ -19,6 +20,8 @@ const CODE_PLACES: usize = 3;
 /// Bytes that may stay together.
 pub(super) struct Part {
     bytes: ByteSet,
+    /// Of those, bytes that the writers store to.
+    stored: ByteSet,
     writers: Vec<Tid>,
     readers: Vec<Tid>,
     fields: Vec<Field>,
@@ -36,7 +39,7 @@ impl Part {
 pub(super) fn parts(
     sites: &[SiteCounts],
     rows: &[AccessRow],
-    subject: &Subject,
+    subject: &OnLine,
     sharing: Sharing,
     line_size: LineSize,
 ) -> Vec<Part> {
@@ -44,18 +47,66 @@ pub(super) fn parts(
         .into_iter()
         .map(|group| (group.bytes, group.writers, group.readers))
         .collect();
-    if sharing != Sharing::True && sets.len() < 2 {
-        sets = by_footprint(sites, line_size);
+    if sharing != Sharing::True {
+        if sets.len() < 2 {
+            sets = by_footprint(sites, line_size);
+        }
+        sets = without_readers(sets, sites, line_size);
     }
     sets.into_iter()
         .map(|(bytes, writers, readers)| Part {
             fields: fields(bytes, sites, subject, line_size),
             code: code(bytes, rows, line_size),
+            stored: stored(bytes, &writers, sites, line_size),
             bytes,
             writers,
             readers,
         })
         .collect()
+}
+
+/// Of the bytes, those that these threads store to.
+fn stored(bytes: ByteSet, by: &[Tid], sites: &[SiteCounts], line_size: LineSize) -> ByteSet {
+    let stores = (sites.iter()).filter(|s| s.site.op.stores() && by.contains(&s.site.tid));
+    let all = stores.fold(0, |all, site| all | site.site.bytes(line_size).0);
+    ByteSet(all & bytes.0)
+}
+
+/// Takes what is never stored out of the parts that threads truly share: it would be better off without them, whoever reads
+/// it, and goes to what is only read.
+fn without_readers(
+    sets: Vec<(ByteSet, Vec<Tid>, Vec<Tid>)>,
+    sites: &[SiteCounts],
+    line_size: LineSize,
+) -> Vec<(ByteSet, Vec<Tid>, Vec<Tid>)> {
+    let touching = || sites.iter().filter(|site| site.site.op.touches());
+    let stores = touching().filter(|site| site.site.op.stores());
+    let stored = stores.fold(0, |all, site| all | site.site.bytes(line_size).0);
+    let is_read_only = |(_, writers, _): &&(ByteSet, Vec<Tid>, Vec<Tid>)| writers.is_empty();
+    let mut read = sets
+        .iter()
+        .filter(is_read_only)
+        .fold(0, |all, set| all | set.0.0);
+    let mut out = Vec::new();
+    for (bytes, writers, readers) in sets {
+        if writers.is_empty() {
+            continue;
+        }
+        let apart = if writers.len() + readers.len() > 1 {
+            bytes.0 & !stored
+        } else {
+            0
+        };
+        read |= apart;
+        out.push((ByteSet(bytes.0 & !apart), writers, readers));
+    }
+    if read != 0 {
+        let here = touching().filter(|site| site.site.bytes(line_size).0 & read != 0);
+        let readers: BTreeSet<Tid> = here.map(|site| site.site.tid).collect();
+        out.push((ByteSet(read), Vec::new(), readers.into_iter().collect()));
+    }
+    out.sort_by_key(|(bytes, ..)| bytes.0.trailing_zeros());
+    out
 }
 
 /// One part for each range that some store writes at once, and one for what is only read.
@@ -102,16 +153,16 @@ fn by_footprint(sites: &[SiteCounts], line_size: LineSize) -> Vec<(ByteSet, Vec<
 fn fields(
     bytes: ByteSet,
     sites: &[SiteCounts],
-    subject: &Subject,
+    subject: &OnLine,
     line_size: LineSize,
 ) -> Vec<Field> {
     let mut inside: BTreeMap<(u8, u8), (Option<usize>, Option<String>)> = BTreeMap::new();
     for site in sites.iter().filter(|site| site.site.op.touches()) {
-        if site.site.bytes(line_size).0 & !bytes.0 == 0 {
-            let (offset, size) = (site.site.offset, site.site.size);
+        let own = site.site.bytes(line_size);
+        if !own.is_empty() && own.0 & !bytes.0 == 0 {
             inside
-                .entry((offset, size))
-                .or_insert_with(|| subject.label(offset, u16::from(size)));
+                .entry((site.site.offset, site.site.size))
+                .or_insert_with(|| subject.label(&site.site));
         }
     }
     let mut out: Vec<Field> = Vec::new();
@@ -128,7 +179,7 @@ fn fields(
 /// Where the code is that touches the bytes, costliest first: `worker.c:31`, or a function.
 fn code(bytes: ByteSet, rows: &[AccessRow], line_size: LineSize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    let here = |row: &&AccessRow| ByteSet::range(row.offset, row.size, line_size).overlaps(bytes);
+    let here = |row: &&AccessRow| rows::known_bytes(row, line_size).overlaps(bytes);
     for row in rows.iter().filter(here) {
         let code = &row.code;
         let place = match (&code.file, code.line, &code.symbol) {
@@ -161,10 +212,8 @@ pub(super) fn groups_of(parts: &[Part]) -> Vec<Group> {
     parts
         .iter()
         .map(|part| Group {
-            bytes: pieces(part.bytes)
-                .into_iter()
-                .map(|(offset, size)| ByteRange { offset, size })
-                .collect(),
+            bytes: ranges(part.bytes),
+            stored: ranges(part.stored),
             fields: part
                 .fields
                 .iter()
@@ -174,6 +223,21 @@ pub(super) fn groups_of(parts: &[Part]) -> Vec<Group> {
             readers: part.readers.iter().map(|tid| tid.0).collect(),
         })
         .collect()
+}
+
+fn ranges(bytes: ByteSet) -> Vec<ByteRange> {
+    let range = |(offset, size)| ByteRange { offset, size };
+    pieces(bytes).into_iter().map(range).collect()
+}
+
+/// The bytes of the parts that threads truly share; of all parts where none is.
+pub(super) fn shared_bytes(parts: &[Part]) -> ByteSet {
+    let all =
+        |parts: &mut dyn Iterator<Item = &Part>| parts.fold(0, |all, part| all | part.bytes.0);
+    match all(&mut parts.iter().filter(|part| part.truly_shared())) {
+        0 => ByteSet(all(&mut parts.iter())),
+        bytes => ByteSet(bytes),
+    }
 }
 
 /// The parts as advice is made from.
@@ -188,54 +252,6 @@ pub(super) fn units_of(parts: &[Part]) -> Vec<Unit> {
             code: part.code.clone(),
         })
         .collect()
-}
-
-/// What happens to the truly shared parts; to all parts where none is.
-pub(super) fn traffic(
-    parts: &[Part],
-    sites: &[SiteCounts],
-    rows: &[AccessRow],
-    names: &[Option<String>],
-    line_size: LineSize,
-) -> Traffic {
-    let shared = parts.iter().filter(|part| part.truly_shared());
-    let mut bytes = shared.fold(0, |all, part| all | part.bytes.0);
-    if bytes == 0 {
-        bytes = parts.iter().fold(0, |all, part| all | part.bytes.0);
-    }
-    let bytes = ByteSet(bytes);
-    let mut traffic = Traffic::default();
-    let mut writers: BTreeSet<Tid> = BTreeSet::new();
-    let mut touchers: BTreeSet<Tid> = BTreeSet::new();
-    for site in sites.iter().filter(|site| site.site.op.touches()) {
-        let at = &site.site;
-        if !at.bytes(line_size).overlaps(bytes) {
-            continue;
-        }
-        touchers.insert(at.tid);
-        let count = match (at.op.stores(), at.op == Op::Rmw, at.locked) {
-            (false, ..) => &mut traffic.loads,
-            (true, true, true) => &mut traffic.locked,
-            (true, true, false) => &mut traffic.unlocked_rmw,
-            (true, false, _) => &mut traffic.stores,
-        };
-        *count += site.accesses();
-        if at.op.stores() {
-            writers.insert(at.tid);
-        }
-    }
-    traffic.writers = writers.len();
-    traffic.readers = touchers.len() - writers.len();
-    let here = |row: &&AccessRow| ByteSet::range(row.offset, row.size, line_size).overlaps(bytes);
-    let by_row = rows.iter().filter(here).any(|row| {
-        let mut code = row.code.symbol.iter().chain(&row.code.inlined);
-        // A function's name tells of the lock only where it is the one that takes it.
-        let takes = row.op.as_deref() == Some("rmw") && code.any(|name| names_a_lock(name));
-        takes || row.field.as_deref().is_some_and(names_a_lock)
-    });
-    let by_object = traffic.locked > 0 && names.iter().flatten().any(|name| names_a_lock(name));
-    traffic.named_lock = by_row || by_object;
-    traffic
 }
 
 /// The maximal runs of bytes in a set, ascending.

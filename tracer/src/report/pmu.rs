@@ -2,6 +2,7 @@
 
 use super::{
     build::RunFacts,
+    caveat::Caveat,
     model::Coherence,
     number::{count, grouped, percent},
 };
@@ -71,55 +72,52 @@ pub(super) fn seen(judgement: &Judgement) -> Option<String> {
 }
 
 /// What the PMU could not tell in the whole run.
-pub(super) fn caveats(run: &RunFacts) -> Vec<String> {
+pub(super) fn caveats(run: &RunFacts) -> Vec<Caveat> {
     let (loads, stores) = (&run.totals.pmu_loads, &run.totals.pmu_stores);
     let mut out = Vec::new();
     if loads.sampled + stores.sampled == 0 {
         return out;
     }
     let part = |n: u64, whole: u64| percent(n as f64 / whole.max(1) as f64);
-    out.push(
+    out.push(Caveat::detail(
         "The PMU samples a few of all loads and stores: each hand-off shown was seen, but most were not, and a thread \
-         or a store that is not listed may only not have been sampled."
-            .to_owned(),
-    );
+         or a store that is not listed may only not have been sampled.",
+    ));
     if loads.not_available > 0 {
-        out.push(format!(
+        out.push(Caveat::detail(format!(
             "The data source of {} of {} ({}) is not available: whether another CPU had these lines is not known.",
             grouped(loads.not_available),
             count(loads.sampled, "sampled load", "sampled loads"),
             part(loads.not_available, loads.sampled)
-        ));
+        )));
     }
     if stores.not_available > 0 {
-        out.push(format!(
+        out.push(Caveat::detail(format!(
             "{} of {} ({}) do not tell where they were served.",
             grouped(stores.not_available),
             count(stores.sampled, "sampled store", "sampled stores"),
             part(stores.not_available, stores.sampled)
-        ));
+        )));
     }
     if run.totals.untimed_stores() > 0 {
-        out.push(format!(
+        out.push(Caveat::detail(format!(
             "{} of {} have no latency, so what they waited is in no cost; lines that are mostly stored to are judged by \
              their share of these stores.",
             grouped(run.totals.untimed_stores()),
             count(stores.sampled, "sampled store", "sampled stores")
-        ));
+        )));
     }
     if stores.sampled == 0 {
-        out.push(
+        out.push(Caveat::reading(
             "No store was sampled at all, so the writers of lines are not known: sample stores too, or watch the lines \
-             while the program runs (`attach --watch`)."
-                .to_owned(),
-        );
+             while the program runs (`attach --watch`).",
+        ));
     }
     if loads.hitm() == 0 && loads.peer > 0 {
-        out.push(
+        out.push(Caveat::reading(
             "No load tells that another CPU had its line modified, as on machines that do not record it (Arm SPE): \
-             lines from other CPUs' caches stand for it, which readers alone may cause too."
-                .to_owned(),
-        );
+             lines from other CPUs' caches stand for it, which readers alone may cause too.",
+        ));
     }
     out
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    model::{AccessRow, Code, Thread},
+    model::{AccessRow, Code, CodeFrame, Thread},
     pmu,
-    subject::Subject,
+    subject::OnLine,
 };
 use crate::{
-    access::{Op, Pid, SpaceId, Tid},
-    analysis::{PmuCounts, SiteCounts},
-    names::{CodeName, Language, Names},
+    access::{ByteSet, LineSize, Op, Pid, SpaceId, Tid},
+    analysis::{PmuCounts, Site, SiteCounts, WaitTimes},
+    names::{self, CodeName, Language, Names},
 };
 
 /// The rows of a line, costliest first, and the language of most of its code.
@@ -26,6 +26,7 @@ struct RowKey {
     offset: u8,
     size: u8,
     size_known: bool,
+    within: u8,
     op: Op,
     label: Option<String>,
     module: Option<String>,
@@ -44,6 +45,7 @@ struct Sum {
     pmu: PmuCounts,
     trapped: u64,
     cost_ns: u64,
+    waits: WaitTimes,
     threads: BTreeMap<(Pid, Tid), BTreeSet<u32>>,
     /// Of the costliest site.
     code: CodeName,
@@ -53,9 +55,19 @@ struct Sum {
 /// Sums the sites up. `whole_ns` is the sampled time that shares are of.
 pub(super) fn rows(
     names: &dyn Names,
-    subject: &Subject,
+    subject: &OnLine,
     sites: &[SiteCounts],
     whole_ns: u64,
+) -> Rows {
+    rows_of(names, sites, whole_ns, |site| subject.label(site).1)
+}
+
+/// The same, where something else says what part of the line a site touches.
+pub(super) fn rows_of(
+    names: &dyn Names,
+    sites: &[SiteCounts],
+    whole_ns: u64,
+    label: impl Fn(&Site) -> Option<String>,
 ) -> Rows {
     let mut codes: BTreeMap<(SpaceId, u64, bool), CodeName> = BTreeMap::new();
     let mut sums: BTreeMap<RowKey, Sum> = BTreeMap::new();
@@ -71,7 +83,8 @@ pub(super) fn rows(
                 None => languages.push((language, site.accesses())),
             }
         }
-        let sum = sums.entry(key(site, subject, code)).or_default();
+        let part = label(&site.site);
+        let sum = sums.entry(key(site, part, code)).or_default();
         sum.add(site, code);
     }
     let mut rows: Vec<(u64, AccessRow)> = sums
@@ -89,7 +102,15 @@ pub(super) fn rows(
     }
 }
 
-fn key(site: &SiteCounts, subject: &Subject, code: &CodeName) -> RowKey {
+/// The bytes that a row touches for certain.
+pub(super) fn known_bytes(row: &AccessRow, line_size: LineSize) -> ByteSet {
+    match row.within {
+        None => ByteSet::range(row.offset, row.size, line_size),
+        Some(_) => ByteSet::default(),
+    }
+}
+
+fn key(site: &SiteCounts, label: Option<String>, code: &CodeName) -> RowKey {
     let at = &site.site;
     let source = code
         .file
@@ -100,8 +121,9 @@ fn key(site: &SiteCounts, subject: &Subject, code: &CodeName) -> RowKey {
         offset: at.offset,
         size: at.size,
         size_known: at.size_known,
+        within: at.within,
         op: at.op,
-        label: subject.label(at.offset, u16::from(at.size)).1,
+        label,
         module: code.module.clone(),
         symbol: code.symbol.clone(),
         inlined: code.inlined.clone(),
@@ -119,6 +141,7 @@ impl Sum {
         self.pmu.add(&site.pmu);
         self.trapped = self.trapped.saturating_add(site.trapped);
         self.cost_ns = self.cost_ns.saturating_add(site.cost_ns);
+        self.waits.add(site.waits);
         let cpus = self
             .threads
             .entry((site.site.pid, site.site.tid))
@@ -151,12 +174,15 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
         offset: key.offset,
         size: u16::from(key.size),
         size_known: key.size_known,
+        within: (key.within > 0).then_some(key.within),
         field: key.label,
         op: op_name(key.op).map(str::to_owned),
         count: (sum.stalled + sum.decoded + sum.pmu.sampled + sum.harvested)
             .saturating_add(sum.emulated),
         trapped: sum.trapped,
         cost_share: share(sum.cost_ns as f64, whole_ns),
+        at_barrier_share: share(sum.waits.at_barrier_ns as f64, whole_ns),
+        spinning_share: share(sum.waits.spinning_ns as f64, whole_ns),
         basis: basis.to_owned(),
         coherence: pmu::coherence(&sum.pmu),
         latency_cycles: sum.pmu.mean_latency(),
@@ -172,10 +198,21 @@ pub(super) fn code(name: CodeName) -> Code {
         build_id: name.build_id,
         ip: format!("{:#x}", name.ip),
         symbol: name.symbol,
+        symbol_offset: name.symbol_offset.map(|offset| format!("{offset:#x}")),
         inlined: name.inlined,
+        inline_chain: name.inline_chain.into_iter().map(frame).collect(),
         file: name.file,
         line: name.line,
         column: name.column,
+    }
+}
+
+fn frame(frame: names::CodeFrame) -> CodeFrame {
+    CodeFrame {
+        function: frame.function,
+        file: frame.file,
+        line: frame.line,
+        column: frame.column,
     }
 }
 

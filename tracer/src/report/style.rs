@@ -9,6 +9,8 @@ pub struct TextOptions {
     pub colour: bool,
     /// Characters beyond ASCII. Without it, names that have some are escaped.
     pub unicode: bool,
+    /// Everything there is to know, not only what must be.
+    pub verbose: bool,
 }
 
 /// What a piece of text is, which decides its colour.

@@ -10,15 +10,15 @@ use super::{
 };
 use crate::{
     access::{LineKey, LineSize, Place, Tid},
-    analysis::SiteCounts,
-    names::{AccessedBy, FieldName, Names, ObjectKind, ObjectName},
+    analysis::{Site, SiteCounts},
+    names::{AccessedBy, FieldName, Names, ObjectKind, ObjectName, type_words},
 };
 
 /// Columns of the longest name in a sentence.
-const NAME_COLUMNS: usize = 60;
+pub(super) const NAME_COLUMNS: usize = 60;
 
 /// The objects of one line and the names of the ranges that its sites touch.
-pub(super) struct Subject {
+pub(super) struct OnLine {
     key: LineKey,
     /// In address order.
     pub(super) objects: Vec<ObjectName>,
@@ -27,21 +27,25 @@ pub(super) struct Subject {
     fields: BTreeMap<(u8, u16), Option<FieldName>>,
     /// Names of the threads whose variables are on the line.
     threads: BTreeMap<Tid, Option<String>>,
+    /// Names are for any line of its kind: without indices.
+    generic: bool,
 }
 
-impl Subject {
+impl OnLine {
     pub(super) fn new(
         names: &dyn Names,
         key: LineKey,
         line_size: LineSize,
         sites: &[SiteCounts],
-    ) -> Subject {
-        let by: Vec<AccessedBy> = sites.iter().map(accessed_by).collect();
+    ) -> OnLine {
+        let by: Vec<AccessedBy> = sites.iter().filter_map(accessed_by).collect();
         let objects = names.objects(key, line_size, &by);
         let mut fields: BTreeMap<(u8, u16), Option<FieldName>> = BTreeMap::new();
         let mut weights = vec![(0u64, 0u64); objects.len()];
         for site in sites {
-            let range = (site.site.offset, u16::from(site.site.size));
+            let Some(range) = range(&site.site) else {
+                continue;
+            };
             let field = fields
                 .entry(range)
                 .or_insert_with(|| names.field(key, line_size, range.0, range.1))
@@ -56,20 +60,41 @@ impl Subject {
         let main = heaviest.filter(|&n| weights[n] != (0, 0) || objects.len() == 1);
         let owners = objects.iter().filter_map(|object| object.thread);
         let threads = owners.map(|tid| (tid, names.thread(tid).comm)).collect();
-        Subject {
+        OnLine {
             key,
             objects,
             main,
             fields,
             threads,
+            generic: false,
         }
     }
 
-    /// The object that the range is in, and what the report calls the range: the part of the main
+    /// The same, with names that hold for all lines of the same thing: `slot[]` for `slot[12]`.
+    pub(super) fn generic(self) -> OnLine {
+        OnLine {
+            generic: true,
+            ..self
+        }
+    }
+
+    /// The object that the site's bytes are in, and what the report calls them: the part of the main
     /// object, or another object's name with its part. `None` where there is nothing to add to the
-    /// main object's name.
-    pub(super) fn label(&self, offset: u8, size: u16) -> (Option<usize>, Option<String>) {
-        let Some(field) = self.fields.get(&(offset, size)).and_then(Option::as_ref) else {
+    /// main object's name, or the bytes are not known.
+    pub(super) fn label(&self, site: &Site) -> (Option<usize>, Option<String>) {
+        let (object, label) = self.exact_label(site);
+        let any = |label: String| {
+            if self.generic {
+                without_indices(&label)
+            } else {
+                label
+            }
+        };
+        (object, label.map(any))
+    }
+
+    fn exact_label(&self, site: &Site) -> (Option<usize>, Option<String>) {
+        let Some(field) = self.field(site) else {
             return (None, None);
         };
         let Some(object) = self.objects.get(field.object) else {
@@ -86,14 +111,20 @@ impl Subject {
         let of_thread = object.thread.map_or_else(String::new, |tid| {
             format!(" of thread {}", self.thread(tid))
         });
-        let of_type = object
-            .type_name
-            .as_ref()
-            .filter(|_| object.allocation.is_some());
-        let label = of_type
-            .or(object.name.as_ref())
-            .map(|name| format!("{name}{path}{of_thread}"));
+        let shown = match object.allocation {
+            Some(_) => object
+                .called
+                .as_ref()
+                .or(object.type_name.as_ref())
+                .or(object.name.as_ref()),
+            None => object.name.as_ref().or(object.called.as_ref()),
+        };
+        let label = shown.map(|name| format!("{name}{path}{of_thread}"));
         (Some(field.object), label.or_else(|| field.path.clone()))
+    }
+
+    fn field(&self, site: &Site) -> Option<&FieldName> {
+        self.fields.get(&range(site)?)?.as_ref()
     }
 
     /// `worker 4242`.
@@ -120,6 +151,7 @@ impl Subject {
             return Object {
                 kind: kind.name().to_owned(),
                 name: None,
+                called: None,
                 thread: None,
                 type_name: None,
                 file: None,
@@ -131,8 +163,7 @@ impl Subject {
         };
         let line = self.key.0.position();
         let in_main = |site: &&SiteCounts| {
-            let range = (site.site.offset, u16::from(site.site.size));
-            let field = self.fields.get(&range).and_then(Option::as_ref);
+            let field = self.field(&site.site);
             field.is_some_and(|field| Some(field.object) == self.main)
         };
         let first = sites
@@ -146,6 +177,7 @@ impl Subject {
         Object {
             kind: main.kind.name().to_owned(),
             name: main.name.clone(),
+            called: main.called.clone(),
             thread: main.thread.map(|tid| self.thread(tid)),
             type_name: main.type_name.clone(),
             file: main.file.clone(),
@@ -181,10 +213,34 @@ impl Subject {
     }
 }
 
-/// A site as the names need it.
-pub(crate) fn accessed_by(site: &SiteCounts) -> AccessedBy {
+/// `slot[].next` of `slot[12].next`.
+fn without_indices(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(open) = rest.find('[') {
+        let (before, from) = rest.split_at(open + 1);
+        out.push_str(before);
+        let digits = from.bytes().take_while(u8::is_ascii_digit).count();
+        rest = if from[digits..].starts_with(']') {
+            &from[digits..]
+        } else {
+            from
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The bytes that have a name; none where they are not known.
+fn range(site: &Site) -> Option<(u8, u16)> {
+    (site.within == 0).then(|| (site.offset, u16::from(site.size)))
+}
+
+/// A site as the names need it. One whose bytes are not known would tell an object of another start, and contradict
+/// those that are right.
+pub(crate) fn accessed_by(site: &SiteCounts) -> Option<AccessedBy> {
     let at = &site.site;
-    AccessedBy {
+    (at.within == 0).then(|| AccessedBy {
         space: at.space,
         ip: at.ip,
         kernel: at.kernel,
@@ -192,7 +248,7 @@ pub(crate) fn accessed_by(site: &SiteCounts) -> AccessedBy {
         offset: at.offset,
         size: at.size,
         count: site.accesses().saturating_add(site.trapped),
-    }
+    })
 }
 
 fn printable_object(mut object: ObjectName) -> ObjectName {
@@ -202,11 +258,20 @@ fn printable_object(mut object: ObjectName) -> ObjectName {
         }
     };
     clean(&mut object.name);
-    clean(&mut object.type_name);
+    clean(&mut object.called);
+    let variable = object.name.as_ref().filter(|_| object.allocation.is_none());
+    let variable = variable.or(object.called.as_ref()).cloned();
+    let clean_type = |text: &mut Option<String>| {
+        if let Some(text) = text {
+            *text = type_words(text, variable.as_deref());
+        }
+        clean(text);
+    };
+    clean_type(&mut object.type_name);
     clean(&mut object.file);
     if let Some(layout) = &mut object.layout {
         if let Some(element) = &mut layout.element {
-            clean(&mut element.type_name);
+            clean_type(&mut element.type_name);
         }
         for member in &mut layout.members {
             member.name = shorten::middle(&printable(&member.name, false), NAME_COLUMNS);

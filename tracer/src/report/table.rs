@@ -1,6 +1,6 @@
 //! Aligned columns that always fit: when a table is too wide, the widest shrinkable column gives way.
 
-use super::printable::columns;
+use super::{printable::columns, shorten};
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -19,7 +19,11 @@ pub struct Column {
 
 impl Column {
     /// Words, aligned to the left.
-    pub fn left(title: &'static str, min: usize, shorten: fn(&str, usize) -> String) -> Column {
+    pub const fn left(
+        title: &'static str,
+        min: usize,
+        shorten: fn(&str, usize) -> String,
+    ) -> Column {
         Column {
             title,
             right: false,
@@ -29,7 +33,11 @@ impl Column {
     }
 
     /// Numbers, aligned to the right.
-    pub fn right(title: &'static str, min: usize, shorten: fn(&str, usize) -> String) -> Column {
+    pub const fn right(
+        title: &'static str,
+        min: usize,
+        shorten: fn(&str, usize) -> String,
+    ) -> Column {
         Column {
             right: true,
             ..Column::left(title, min, shorten)
@@ -42,31 +50,28 @@ impl Column {
 pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<String> {
     let used = used(rows);
     let widths = fit(table, rows, &used, width);
-    let line = |cells: &dyn Fn(usize) -> String| {
-        let mut out = String::new();
-        for (&i, &w) in used.iter().zip(&widths) {
-            let cell = (table[i].shorten)(&cells(i), w);
+    let mut lines = vec![String::new(); rows.len() + 1];
+    for (&i, &w) in used.iter().zip(&widths) {
+        let cells: Vec<&str> = rows.iter().map(|row| row[i].as_str()).collect();
+        let cells = shorten::apart(&cells, w, table[i].shorten);
+        let title = (table[i].shorten)(table[i].title, w);
+        for (line, cell) in lines.iter_mut().zip([title].into_iter().chain(cells)) {
             let pad = " ".repeat(w.saturating_sub(columns(&cell)));
-            if !out.is_empty() {
-                out.push_str(&" ".repeat(GAP));
+            if i != used[0] {
+                line.push_str(&" ".repeat(GAP));
             }
-            if table[i].right {
-                out.push_str(&pad);
-                out.push_str(&cell);
+            let (before, after) = if table[i].right {
+                (pad.as_str(), "")
             } else {
-                out.push_str(&cell);
-                out.push_str(&pad);
-            }
+                ("", pad.as_str())
+            };
+            line.extend([before, cell.as_str(), after]);
         }
-        out.truncate(out.trim_end().len());
-        out
-    };
-    let mut out = Vec::with_capacity(rows.len() + 1);
-    out.push(line(&|i| table[i].title.to_owned()));
-    for row in rows {
-        out.push(line(&|i| row[i].clone()));
     }
-    out
+    for line in &mut lines {
+        line.truncate(line.trim_end().len());
+    }
+    lines
 }
 
 /// Whether nothing would have to be shortened.

@@ -6,7 +6,7 @@ use parquet::errors::ParquetError;
 
 use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid, Wait},
     data_source::DataSource,
 };
 
@@ -39,7 +39,12 @@ pub(super) fn encode(
     let phys_addr = |row: &Access| row.measured.phys_addr.map(NonZeroU64::get);
     sink.optional_u64s("phys_addr", rows().map(phys_addr))?;
     let repeats = |row: &Access| NonZeroU32::new(row.measured.repeats).map(NonZeroU32::get);
-    sink.optional_u32s("repeats", rows().map(repeats))
+    sink.optional_u32s("repeats", rows().map(repeats))?;
+    let positive = |n: u8| (n > 0).then_some(u32::from(n));
+    sink.optional_u32s("within", rows().map(|row| positive(row.within)))?;
+    let wait = |row: &Access| positive(row.wait.index());
+    sink.optional_u32s("wait", rows().map(wait))?;
+    sink.optional_u32s("instead", rows().map(|row| positive(row.instead)))
 }
 
 /// Reads all columns: the number of the first access, the accesses, and the batch number of each.
@@ -69,7 +74,7 @@ pub(super) fn decode(
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         })
         .collect();
     let kinds = source.u32s("op")?.into_iter().zip(source.u32s("basis")?);
@@ -98,6 +103,20 @@ pub(super) fn decode(
             phys_addr: phys_addr.and_then(NonZeroU64::new),
             repeats: repeats.unwrap_or(0),
         };
+    }
+    let within = source.optional_u32s("within")?.into_iter();
+    let waits = within.zip(source.optional_u32s("wait")?);
+    let waits = waits.zip(source.optional_u32s("instead")?);
+    for (n, (row, ((within, wait), instead))) in accesses.iter_mut().zip(waits).enumerate() {
+        let byte = |name, value: Option<u32>| {
+            let value = value.unwrap_or(0);
+            u8::try_from(value).map_err(|_| Damage::value(name, n, value))
+        };
+        row.within = byte("within", within)?;
+        row.instead = byte("instead", instead)?;
+        let wait = byte("wait", wait)?;
+        let known = Wait::ALL.get(usize::from(wait));
+        row.wait = *known.ok_or_else(|| Damage::value("wait", n, u32::from(wait)))?;
     }
     Ok((first, accesses, batches))
 }

@@ -50,6 +50,14 @@ pub(super) struct BlockRow {
     block: LocalBlock,
 }
 
+/// A row of `memory`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MemoryRow<'a> {
+    pid: Option<Pid>,
+    start: u64,
+    bytes: &'a [u8],
+}
+
 const COMM: u32 = 0;
 const EXEC: u32 = 1;
 const FORK: u32 = 2;
@@ -64,6 +72,8 @@ pub(super) enum Row<'a> {
     Task(TaskRow<'a>),
     /// In `local_storage`.
     Block(BlockRow),
+    /// In `memory`.
+    Memory(MemoryRow<'a>),
 }
 
 impl Row<'_> {
@@ -103,6 +113,11 @@ impl Row<'_> {
                 tid: *tid,
                 block: *block,
             }),
+            ContextKind::Memory { pid, start, bytes } => Row::Memory(MemoryRow {
+                pid: *pid,
+                start: *start,
+                bytes,
+            }),
             ContextKind::Exit { pid, tid } => Row::Task(task(EXIT, *pid, *tid)),
             ContextKind::Thread { pid, tid, sp, tp } => Row::Task(TaskRow {
                 sp: Some(*sp),
@@ -113,13 +128,14 @@ impl Row<'_> {
     }
 }
 
-/// Bytes of names in an event.
+/// Bytes of texts in an event.
 pub(super) fn text_bytes(kind: &ContextKind) -> usize {
     match kind {
         ContextKind::Mapping { mapping, .. } => {
             mapping.name.len() + mapping.build_id.as_ref().map_or(0, String::len)
         }
         ContextKind::Comm { comm, .. } => comm.len(),
+        ContextKind::Memory { bytes, .. } => 2 * bytes.len(),
         ContextKind::Fork { .. }
         | ContextKind::Exit { .. }
         | ContextKind::Thread { .. }
@@ -185,6 +201,59 @@ pub(super) fn encode_blocks(
     sink.u64s("len", rows().map(|row| row.block.len))?;
     sink.u64s("dev", rows().map(|row| row.block.dev))?;
     sink.u64s("inode", rows().map(|row| row.block.inode))
+}
+
+/// Gives all columns of `memory`.
+pub(super) fn encode_memory(
+    placed: &[Placed<MemoryRow<'_>>],
+    sink: &mut ColumnSink<'_>,
+) -> Result<(), ParquetError> {
+    let rows = || placed.iter().map(|placed| placed.row);
+    encode_places(placed, sink)?;
+    sink.optional_u32s("pid", rows().map(|row| row.pid.map(|pid| pid.0)))?;
+    sink.u64s("start", rows().map(|row| row.start))?;
+    let texts: Vec<String> = rows().map(|row| hex(row.bytes)).collect();
+    sink.texts("bytes", texts.iter().map(String::as_str))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn unhex(text: &str) -> Option<Arc<[u8]>> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Reads all columns of `memory`.
+pub(super) fn decode_memory(source: &mut ColumnSource<'_>) -> Result<Vec<Placed<Context>>, Damage> {
+    let places = decode_places(source)?;
+    let mut pid = source.optional_u32s("pid")?.into_iter();
+    let mut start = source.u64s("start")?.into_iter();
+    let mut bytes = source.texts("bytes")?.into_iter();
+    let mut next = || Some((pid.next()?, start.next()?, bytes.next()?));
+    places
+        .into_iter()
+        .map(|place| {
+            let (pid, start, text) =
+                next().ok_or(Damage::Meta("its columns have different lengths"))?;
+            let bytes = unhex(&text).ok_or(Damage::Meta("bytes that are not hexadecimal"))?;
+            let pid = pid.map(Pid);
+            Ok(place.holding(ContextKind::Memory { pid, start, bytes }))
+        })
+        .collect()
 }
 
 /// Reads all columns of `local_storage`.

@@ -67,6 +67,9 @@ pub struct Meta {
     pub tally: TallyRecord,
     /// What a reader of the data must know, as sentences.
     pub caveats: Vec<String>,
+    /// How it was measured, as sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// The machine that was recorded.
@@ -137,6 +140,7 @@ impl Meta {
             cost_unit: sampled_time(),
             tally: TallyRecord::default(),
             caveats: Vec::new(),
+            remarks: Vec::new(),
         }
     }
 

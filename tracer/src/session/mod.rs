@@ -9,7 +9,8 @@
 //!     meta.json                    who, where, how; counts so far; complete or not
 //!     mappings/part-00000.parquet  ┐
 //!     tasks/part-00000.parquet     ├ segment 0: context before accesses, accesses last:
-//!     local_storage/part-..         │
+//!     local_storage/part-..        │
+//!     memory/part-00000.parquet    │
 //!     windows/part-00000.parquet   │ its rename is what makes the segment exist
 //!     accesses/part-00000.parquet  ┘
 //! ```

@@ -11,8 +11,8 @@ use super::{
     part_reader::read_part,
     part_writer::{ColumnSink, write_part, write_part_coded},
     schema::{
-        ACCESSES, ALLOCATIONS, Column, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, TASKS,
-        Table, WINDOWS, emulated_coding,
+        ACCESSES, ALLOCATIONS, Column, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, MEMORY,
+        TASKS, Table, WINDOWS, emulated_coding,
     },
     segment::{Position, Segment},
     tally_record::TallyRecord,
@@ -29,6 +29,7 @@ pub(super) struct Parts {
     pub mappings: Option<Vec<u8>>,
     pub tasks: Option<Vec<u8>>,
     pub local_storage: Option<Vec<u8>>,
+    pub memory: Option<Vec<u8>>,
     pub windows: Option<Vec<u8>>,
     pub allocations: Option<Vec<u8>>,
 }
@@ -51,6 +52,9 @@ pub(super) struct Whole {
     /// Versions before 3 had none and do not say so.
     #[serde(default)]
     pub local_storage: u64,
+    /// Versions before 6 had none and do not say so.
+    #[serde(default)]
+    pub memory: u64,
     /// Version 1 had none and does not say so.
     #[serde(default)]
     pub windows: u64,
@@ -85,6 +89,7 @@ impl Segment {
         let mut mappings = Vec::new();
         let mut tasks = Vec::new();
         let mut blocks = Vec::new();
+        let mut memory = Vec::new();
         for ((context, seq), batch) in self
             .context
             .iter()
@@ -111,6 +116,12 @@ impl Segment {
                     time_ns,
                     row,
                 }),
+                Row::Memory(row) => memory.push(Placed {
+                    seq,
+                    batch,
+                    time_ns,
+                    row,
+                }),
             }
         }
         let whole = Whole {
@@ -118,6 +129,7 @@ impl Segment {
             mappings: mappings.len() as u64,
             tasks: tasks.len() as u64,
             local_storage: blocks.len() as u64,
+            memory: memory.len() as u64,
             windows: self.windows.len() as u64,
             allocations: self.allocations.len() as u64,
             tally: TallyRecord::from(&self.tally),
@@ -148,6 +160,9 @@ impl Segment {
             })?,
             local_storage: part_of_rows(&LOCAL_STORAGE, blocks.len(), number, origin, |sink| {
                 context_tables::encode_blocks(&blocks, sink)
+            })?,
+            memory: part_of_rows(&MEMORY, memory.len(), number, origin, |sink| {
+                context_tables::encode_memory(&memory, sink)
             })?,
             windows: part_of_rows(&WINDOWS, self.windows.len(), number, origin, |sink| {
                 window_table::encode(&self.windows, first.window, &window_batches, sink)
@@ -268,6 +283,19 @@ pub(super) fn decode_local_storage(
         check_facts(facts, number)?;
         check_count("local_storage", source.rows(), rows)?;
         context_tables::decode_blocks(source)
+    })
+}
+
+/// Decodes `memory` of segment `number`, which must have `rows` of them.
+pub(super) fn decode_memory(
+    part: Vec<u8>,
+    number: u32,
+    rows: u64,
+) -> Result<Vec<Placed<Context>>, Damage> {
+    read_part(&MEMORY, part, |facts, source| {
+        check_facts(facts, number)?;
+        check_count("memory", source.rows(), rows)?;
+        context_tables::decode_memory(source)
     })
 }
 

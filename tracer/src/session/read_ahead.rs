@@ -15,7 +15,7 @@ use super::{
     directory::Directory,
     error::{Damage, SessionError},
     parts::{self, DecodedAllocations, DecodedWindows},
-    schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, TASKS, Table, WINDOWS},
+    schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MEMORY, TASKS, Table, WINDOWS},
     segment::{self, Numbered},
 };
 
@@ -100,6 +100,11 @@ fn read_segment(directory: &Directory, number: u32) -> Decoded {
         let part = directory.read_part(&LOCAL_STORAGE, number)?;
         let blocks = parts::decode_local_storage(part, number, whole.local_storage);
         tasks.extend(blocks.map_err(|damage| damaged(&LOCAL_STORAGE, damage))?);
+    }
+    if wants_part(directory, &MEMORY, number, whole.memory)? {
+        let part = directory.read_part(&MEMORY, number)?;
+        let memory = parts::decode_memory(part, number, whole.memory);
+        tasks.extend(memory.map_err(|damage| damaged(&MEMORY, damage))?);
     }
     let mut windows = DecodedWindows::default();
     if wants_part(directory, &WINDOWS, number, whole.windows)? {

@@ -33,6 +33,8 @@ pub enum Caveat {
     },
     /// Said by the recorder.
     Recorded(String),
+    /// Said by the recorder of how it measured.
+    Remark(String),
 }
 
 impl fmt::Display for Caveat {
@@ -46,7 +48,9 @@ impl fmt::Display for Caveat {
             Caveat::LastSegmentLost { segment, reason } => {
                 write!(f, "the last segment ({segment}) is left out: {reason}")
             }
-            Caveat::Stopped(text) | Caveat::Recorded(text) => f.write_str(text),
+            Caveat::Stopped(text) | Caveat::Recorded(text) | Caveat::Remark(text) => {
+                f.write_str(text)
+            }
         }
     }
 }
@@ -87,6 +91,7 @@ impl SessionReader {
             None => {}
         }
         caveats.extend(meta.caveats.iter().cloned().map(Caveat::Recorded));
+        caveats.extend(meta.remarks.iter().cloned().map(Caveat::Remark));
         Ok(SessionReader {
             segments: segments.max(meta.segments),
             directory: Arc::new(directory),

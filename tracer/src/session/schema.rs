@@ -1,4 +1,4 @@
-//! The files of a session: tables, columns, types, units. Schema version 5.
+//! The files of a session: tables, columns, types, units. Schema version 6.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
@@ -25,12 +25,15 @@
 //! | latency | u32, null | cycles | of a sampled access, issue to completion; null where not measured |
 //! | phys_addr | u64, null | address | physical address of the first byte; null where not recorded |
 //! | repeats | u32, null | executions | further executions of the same instruction on the same bytes by the same thread that this row stands for, before another CPU asked for the line; null for none |
+//! | within | u8, null | bytes | of an access whose own address is not known: it lies somewhere in so many bytes from `addr` on; null where `addr` is its first byte |
+//! | wait | u8, null | code | of a stalled access: 1 the CPU stood at a full barrier after it, 2 in a loop that reads it until another thread stores; null at the instruction itself |
+//! | instead | u8, null | | of a stalled access: the row of the same sample, counted from 1, that was waited for if nobody stores to this one's line; null for none |
 //!
 //! `mappings`: one row per range of memory that appeared in a process.
 //!
 //! | column | type | unit | meaning |
 //! |---|---|---|---|
-//! | seq | u64 | | number among all context rows (mappings, tasks, local_storage) of the session, from 0 |
+//! | seq | u64 | | number among all context rows (mappings, tasks, local_storage, memory) of the session, from 0 |
 //! | batch | u64 | | as above |
 //! | time_ns | u64 | ns | CLOCK_MONOTONIC |
 //! | pid | u32 | | process |
@@ -65,6 +68,16 @@
 //! | len | u64 | bytes | length |
 //! | dev, inode | u64 | | the module's file, as in `mappings` |
 //!
+//! `memory`: one row per stretch of memory that was read for the sake of names: functions of the kernel, and pointers of
+//! programs.
+//!
+//! | column | type | unit | meaning |
+//! |---|---|---|---|
+//! | seq, batch, time_ns | u64 | | as in `mappings` |
+//! | pid | u32, null | | process; null for the kernel's own memory |
+//! | start | u64 | address | of the first byte |
+//! | bytes | text | | what was there, hexadecimal |
+//!
 //! `windows`: one row per watch window that is over; its accesses are those of `basis` 3 to its line from
 //! `open_ns` to `end_ns`. It comes in the batch of its last access or in a later one.
 //!
@@ -77,7 +90,7 @@
 //! | end_ns | u64 | ns | up to here every access was trapped; not before `open_ns` |
 //! | hits | u64 | | breakpoint hits of targets |
 //! | lost | u64 | | of those, hits that found no room in their ring |
-//! | inferred | u64 | | accesses whose address is taken from the watched word |
+//! | inferred | u64 | | accesses that are known to lie within some bytes only |
 //! | cost_ns | u64 | ns | time that the traps took from the targets |
 //! | everyone | bool | | hits of every target were taken, not only of the words' processes |
 //! | breadth | u8 | code | 0 armed on every CPU, 1 on each thread |
@@ -111,7 +124,8 @@
 //! `cohtrace.boot_id`, `cohtrace.schema_version`, `cohtrace.started_unix_ns`, as in `meta.json`.
 //!
 //! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`; versions
-//! before 5 had no `repeats`, no `op` 5 and no `basis` 5.
+//! before 5 had no `repeats`, no `op` 5 and no `basis` 5; versions before 6 had no `within`, `wait` and `instead`, and no
+//! `memory`.
 
 use std::sync::Arc;
 
@@ -122,7 +136,7 @@ use parquet::{
 };
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
@@ -232,9 +246,12 @@ pub(super) static ACCESSES: Table = Table {
         nullable("latency", Kind::U32, Coding::Dictionary),
         nullable("phys_addr", Kind::U64, Coding::Plain),
         nullable("repeats", Kind::U32, Coding::Dictionary),
+        nullable("within", Kind::U8, Coding::Dictionary),
+        nullable("wait", Kind::U8, Coding::Dictionary),
+        nullable("instead", Kind::U8, Coding::Dictionary),
     ],
-    // Before version 4; of version 4.
-    added: &[4, 1],
+    // Before version 4; of version 4; of version 5.
+    added: &[7, 4, 3],
 };
 
 /// The coding of a column of accesses that are all of an emulator. They are many, of few kinds, and their addresses
@@ -306,6 +323,21 @@ pub(super) static LOCAL_STORAGE: Table = Table {
     added: &[],
 };
 
+/// What memory held.
+pub(super) static MEMORY: Table = Table {
+    name: "memory",
+    max_rows: MAX_SEGMENT_ROWS,
+    columns: &[
+        column("seq", Kind::U64, Coding::Delta),
+        column("batch", Kind::U64, Coding::Delta),
+        column("time_ns", Kind::U64, Coding::Delta),
+        nullable("pid", Kind::U32, Coding::Dictionary),
+        column("start", Kind::U64, Coding::Plain),
+        column("bytes", Kind::Text, Coding::Plain),
+    ],
+    added: &[],
+};
+
 /// Watch windows.
 pub(super) static WINDOWS: Table = Table {
     name: "windows",
@@ -363,8 +395,10 @@ pub(super) static WINDOWS: Table = Table {
             Coding::Dictionary,
         ),
         nullable("unresolved_no_data_address", Kind::U64, Coding::Dictionary),
+        nullable("unresolved_full_barrier", Kind::U64, Coding::Dictionary),
     ],
-    added: &[1],
+    // Before version 4; of versions 4 and 5.
+    added: &[2, 1],
 };
 
 /// Allocations. Stacks repeat, so that a dictionary makes them small.
@@ -388,10 +422,11 @@ pub(super) static ALLOCATIONS: Table = Table {
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never
 /// refer to a mapping that a killed recorder did not get to write. The others before accesses too: without its
 /// accesses, no part of a segment is read.
-pub(super) static TABLES: [&Table; 6] = [
+pub(super) static TABLES: [&Table; 7] = [
     &MAPPINGS,
     &TASKS,
     &LOCAL_STORAGE,
+    &MEMORY,
     &WINDOWS,
     &ALLOCATIONS,
     &ACCESSES,

@@ -3,7 +3,7 @@
 //! ```text
 //!   bounds     batch 7       batch 8     batch 9       ends of each batch in all rows
 //!   accesses   aaaaaaaaa     aaaa        aaaaaaa       ─► accesses/
-//!   context    m  t          mm          t             ─► mappings/, tasks/ and local_storage/, `seq` keeps their order
+//!   context    m  t          mm          t             ─► mappings/, tasks/, local_storage/ and memory/, `seq` keeps their order
 //!   windows                  w           w             ─► windows/
 //!   allocations           h  h                         ─► allocations/
 //! ```

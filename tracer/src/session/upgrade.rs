@@ -27,6 +27,9 @@ static STEPS: &[Step] = &[
     |_| {},
     // 5 added emulated accesses, with `repeats` as last column of `accesses`, null in older parts.
     |_| {},
+    // 6 added what is not known of an access's address and of a wait: last columns of `accesses`, null in older parts; and
+    // the table `memory`, which reads as none.
+    |_| {},
 ];
 
 const _: () = assert!(STEPS.len() + 1 == SCHEMA_VERSION as usize);

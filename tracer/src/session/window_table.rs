@@ -205,6 +205,7 @@ fn column_of(reason: Unresolved) -> &'static str {
         Unresolved::Code32Bit => "unresolved_code_32_bit",
         Unresolved::NoCoveringAccess => "unresolved_no_covering_access",
         Unresolved::NoDataAddress => "unresolved_no_data_address",
+        Unresolved::FullBarrier => "unresolved_full_barrier",
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     origin::Origin,
     schema::{
         ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
-        MAX_SEGMENT_WINDOWS, SCHEMA_VERSION, TASKS, WINDOWS,
+        MAX_SEGMENT_WINDOWS, MEMORY, SCHEMA_VERSION, TASKS, WINDOWS,
     },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,
@@ -304,6 +304,7 @@ impl SessionWriter {
             (&MAPPINGS, parts.mappings),
             (&TASKS, parts.tasks),
             (&LOCAL_STORAGE, parts.local_storage),
+            (&MEMORY, parts.memory),
             (&WINDOWS, parts.windows),
             (&ALLOCATIONS, parts.allocations),
             (&ACCESSES, Some(parts.accesses)),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use symbolizer::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
 
+use super::pace::Pace;
 use crate::{
     access::{Pid, Tid},
     event::LocalBlock,
@@ -23,9 +24,6 @@ use crate::{
     space::AddressSpaces,
 };
 
-/// Until a thread is looked at again: libraries may be opened, and blocks made, at any time. Doubles each time.
-const FIRST_DELAY_NS: u64 = 20_000_000;
-const LAST_DELAY_NS: u64 = 4_000_000_000;
 /// No static block is farther from its thread pointer than this; glibc's whole area is some kilobytes.
 const FARTHEST: u64 = 1 << 28;
 /// Numbers of modules above this are no numbers of modules.
@@ -56,8 +54,8 @@ struct Told {
 /// When a thread was looked at, and what was found.
 struct Looked {
     tp: u64,
-    next_ns: u64,
-    delay_ns: u64,
+    /// Libraries may be opened, and blocks made, at any time.
+    pace: Pace,
     known: Vec<LocalBlock>,
 }
 
@@ -84,7 +82,7 @@ impl LocalStorage {
     /// Whether it is time to look at a thread.
     pub fn is_due(&self, time_ns: u64, tid: Tid, tp: u64) -> bool {
         let looked = self.threads.get(&tid);
-        tp >= LOWEST && looked.is_none_or(|looked| looked.tp != tp || time_ns >= looked.next_ns)
+        tp >= LOWEST && looked.is_none_or(|looked| looked.tp != tp || looked.pace.is_due(time_ns))
     }
 
     /// The thread's blocks that were not known yet, or moved.
@@ -101,13 +99,12 @@ impl LocalStorage {
         }
         let looked = self.threads.entry(tid).or_insert(Looked {
             tp,
-            next_ns: 0,
-            delay_ns: FIRST_DELAY_NS,
+            pace: Pace::at_once(time_ns),
             known: Vec::new(),
         });
         if looked.tp != tp {
             looked.tp = tp;
-            looked.delay_ns = FIRST_DELAY_NS;
+            looked.pace = Pace::at_once(time_ns);
             looked.known.clear();
         }
         let news: Vec<LocalBlock> = found
@@ -116,8 +113,7 @@ impl LocalStorage {
             .copied()
             .collect();
         looked.known = found;
-        looked.next_ns = time_ns.saturating_add(looked.delay_ns);
-        looked.delay_ns = (looked.delay_ns * 2).min(LAST_DELAY_NS);
+        looked.pace.look(time_ns);
         news
     }
 
@@ -133,12 +129,8 @@ impl LocalStorage {
         };
         let mut found: Vec<LocalBlock> = Vec::new();
         let mut vector = None;
-        let code = || {
-            spaces
-                .mappings(space)
-                .filter(|mapping| mapping.is_file() && mapping.executable)
-        };
-        for mapping in code() {
+        let code = spaces.code(space);
+        for mapping in &code {
             let file = (mapping.dev, mapping.inode);
             if found.iter().any(|known| (known.dev, known.inode) == file) {
                 continue;
@@ -154,7 +146,7 @@ impl LocalStorage {
             };
             let vector = *vector.get_or_insert_with(|| {
                 let musl = |name: &str| name.contains("/ld-musl-") || name.contains("/libc.musl-");
-                if code().any(|mapping| musl(&mapping.name)) {
+                if code.iter().any(|mapping| musl(&mapping.name)) {
                     Vector::Musl
                 } else {
                     Vector::Glibc

@@ -15,20 +15,30 @@ pub mod cpu_events;
 pub mod emulate;
 pub mod heap;
 pub mod ibs;
+mod kernel_code;
+mod last_places;
+mod line_users;
 pub mod live;
 mod local_storage;
 pub mod memory;
-pub mod order;
+pub mod nameless_code;
+mod order;
+mod pace;
 pub mod pebs;
 pub mod perf_data;
 pub mod perf_record;
+mod pointers;
 pub mod proc_snapshot;
+mod recalled;
+#[cfg(test)]
+pub mod running;
 pub mod sampled_code;
 mod sampling;
 mod threads;
 pub mod timer;
 pub mod tracked;
 pub mod trapped_code;
+mod waits;
 pub mod watch;
 
 /// All sources, in order of preference.

@@ -4,22 +4,23 @@ use std::{rc::Rc, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
+use super::{
+    kernel_code::{KernelCode, LONGEST_FUNCTION},
+    nameless_code::{NamelessCode, Stretch, page_of},
+    recalled::{Loads, ProcessMemory},
+};
 use crate::{
     access::Pid,
-    decode::{FunctionCode, Harvest, Registers, Stall, Touch, harvest_window},
+    decode::{FunctionCode, Harvest, Registers, Stall, Touch},
     event::{Mapping, Unresolved},
     module::{ModuleId, ModuleStore},
     space::{AddressSpaces, KERNEL_START},
     sys,
 };
 
-/// Longest kernel function that is read, bytes; longer ones are cut.
-pub(super) const LONGEST_FUNCTION: u64 = 64 * 1024;
 /// Instructions kept decoded, at about 90 bytes each. What runs hot is decoded again at once, so beyond
 /// this everything is let go rather than the oldest sought.
 const MOST_INSTRUCTIONS: usize = 1 << 19;
-/// Bytes read at the ip where no function is known.
-const WINDOW: usize = 256;
 
 /// Reads kernel text: address, length.
 pub type ReadKernel<'a> = &'a mut dyn FnMut(u64, usize) -> Option<Vec<u8>>;
@@ -32,17 +33,26 @@ pub struct SampledCode {
     /// By process and first address; with the text, which its compiler may replace.
     compiled: FxHashMap<(Pid, u64), (Vec<u8>, Rc<FunctionCode>)>,
     instructions: usize,
+    pub(super) kernel_code: KernelCode,
+    nameless: NamelessCode,
+    /// By process and page of the ip; with what was known of the code.
+    pieces: FxHashMap<(Pid, u64), (Rc<Stretch>, Rc<FunctionCode>)>,
+    loads: Loads,
 }
 
 impl SampledCode {
     /// Nothing decoded yet.
     pub fn new(modules: Arc<ModuleStore>) -> SampledCode {
         SampledCode {
+            kernel_code: KernelCode::new(modules.clone()),
             modules,
             functions: FxHashMap::default(),
             kernel: FxHashMap::default(),
             compiled: FxHashMap::default(),
             instructions: 0,
+            nameless: NamelessCode::default(),
+            pieces: FxHashMap::default(),
+            loads: Loads::default(),
         }
     }
 
@@ -58,32 +68,50 @@ impl SampledCode {
         if registers.ip >= KERNEL_START {
             return match self.kernel_function(registers.ip, read_kernel) {
                 Some(function) => function.harvest(registers, 0, touches),
-                None => unresolved(Unresolved::KernelText),
+                None => Harvest::unresolved(Unresolved::KernelText),
             };
         }
         let space = spaces.space(pid);
         let Some(mapping) = spaces.mapping(space, registers.ip) else {
-            return unresolved(Unresolved::NoMapping);
+            return Harvest::unresolved(Unresolved::NoMapping);
         };
         let found = match self.module_function(pid, mapping, registers.ip) {
             Err(Unresolved::NoModule) => self.compiled_function(spaces, pid, mapping, registers.ip),
             found => found,
         };
-        match found {
-            Ok((function, bias)) => function.harvest(registers, bias, touches),
-            Err(reason) => {
-                // Without bounds the code before the ip cannot be cut into instructions, but what
-                // follows can: enough to know what the thread touches, not what it waited for.
-                let mut window = [0; WINDOW];
-                let got = sys::process_memory::read(pid, registers.ip, &mut window).unwrap_or(0);
-                let mut harvest = harvest_window(&window[..got], registers, touches);
-                harvest.stall = match harvest.stall {
-                    Stall::Unresolved(_) => Stall::Unresolved(reason),
-                    attributed @ Stall::Attributed => attributed,
-                };
-                harvest
-            }
+        let (function, bias, unknown) = match found {
+            Ok((function, bias)) => (function, bias, None),
+            // Without bounds, code is known as far as it was seen to run.
+            Err(reason) => match self.known_pieces(pid, mapping, registers.ip) {
+                Some(pieces) => (pieces, 0, Some(reason)),
+                None => return Harvest::unresolved(reason),
+            },
+        };
+        let loads = &mut self.loads;
+        let mut memory = ProcessMemory { pid, loads };
+        let mut harvest = function.harvest_with(registers, bias, &mut memory, touches);
+        if let (Some(reason), Stall::Unresolved(Unresolved::NoFunction)) = (unknown, harvest.stall)
+        {
+            harvest.stall = Stall::Unresolved(reason);
         }
+        harvest
+    }
+
+    /// What is known of the code around `ip` that nothing divides into functions.
+    fn known_pieces(&mut self, pid: Pid, mapping: &Mapping, ip: u64) -> Option<Rc<FunctionCode>> {
+        let mut read =
+            |addr, buffer: &mut [u8]| sys::process_memory::read(pid, addr, buffer).unwrap_or(0);
+        let stretch = self.nameless.see(pid, ip, mapping, &mut read)?;
+        let key = (pid, page_of(ip));
+        if let Some((known, code)) = self.pieces.get(&key)
+            && Rc::ptr_eq(known, &stretch)
+        {
+            return Some(code.clone());
+        }
+        let code = FunctionCode::decode_pieces(stretch.start, &stretch.bytes, &stretch.starts)?;
+        let code = self.count(code);
+        self.pieces.insert(key, (stretch, code.clone()));
+        Some(code)
     }
 
     /// The decoded function at `ip`, and what to add to its addresses.
@@ -142,32 +170,30 @@ impl SampledCode {
     }
 
     fn decode(&mut self, start: u64, bytes: &[u8]) -> Rc<FunctionCode> {
-        let code = FunctionCode::decode(start, bytes);
+        self.count(FunctionCode::decode(start, bytes))
+    }
+
+    /// Keeps memory bounded: a function more.
+    fn count(&mut self, code: FunctionCode) -> Rc<FunctionCode> {
         self.instructions += code.instructions().count();
         if self.instructions > MOST_INSTRUCTIONS {
             self.functions.clear();
             self.kernel.clear();
             self.compiled.clear();
+            self.pieces.clear();
             self.instructions = code.instructions().count();
         }
         Rc::new(code)
     }
 
     fn kernel_function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<Rc<FunctionCode>> {
-        let (start, end, _) = self.modules.kernel().ok()?.function(ip)?;
+        let (start, ..) = self.modules.kernel().ok()?.function(ip)?;
         if let Some(code) = self.kernel.get(&start) {
             return code.clone();
         }
-        let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
-        let code = read(start, length).map(|bytes| self.decode(start, &bytes));
+        let code = self.kernel_code.function(ip, read);
+        let code = code.map(|(start, bytes)| self.decode(start, &bytes));
         self.kernel.insert(start, code.clone());
         code
-    }
-}
-
-fn unresolved(reason: Unresolved) -> Harvest {
-    Harvest {
-        stall: Stall::Unresolved(reason),
-        operands_unknown: 0,
     }
 }

@@ -17,6 +17,7 @@ use super::{
     live::Live,
     order::TimeOrder,
     perf_record::{self, RecordKind},
+    pointers::Pointers,
     proc_snapshot,
     threads::Threads,
     watch::{Hit, Watcher},
@@ -49,6 +50,8 @@ pub(super) trait Sampler {
     fn stop(&self);
     /// The record and its time, CLOCK_MONOTONIC nanoseconds; `None` for bytes that are none.
     fn parse(raw: &[u8]) -> Option<(u64, Self::Record)>;
+    /// Whose sample it is.
+    fn pid(record: &Self::Record) -> Pid;
     /// Makes accesses of a sample. Everything older has been taken.
     fn take(&mut self, time_ns: u64, record: &Self::Record, to: &mut Taking<'_>);
     /// What was counted in the kernel half since the last time on all CPUs, or in all, that no tally has.
@@ -89,6 +92,7 @@ pub(super) struct Sampling<S: Sampler> {
     ended: bool,
     order: TimeOrder<Pending<S::Record>>,
     threads: Threads,
+    pointers: Pointers,
     watcher: Option<Watcher>,
     heap: Option<HeapTracker>,
     stats: FxHashMap<Cpu, Stats>,
@@ -160,6 +164,7 @@ impl<S: Sampler> Sampling<S> {
             ended: false,
             order,
             threads: Threads::new(modules.clone()),
+            pointers: Pointers::new(modules.clone()),
             watcher,
             heap,
             stats: FxHashMap::default(),
@@ -242,6 +247,8 @@ impl<S: Sampler> Sampling<S> {
                 }
             }
             Pending::Sample(sample) => {
+                let pid = S::pid(&sample);
+                self.pointers.tell(time_ns, pid, &mut self.live, batch);
                 let mut to = Taking {
                     live: &mut self.live,
                     threads: &mut self.threads,
@@ -412,5 +419,6 @@ fn is_of_target(live: &Live, kind: &ContextKind) -> bool {
         | ContextKind::Exit { pid, .. }
         | ContextKind::Thread { pid, .. }
         | ContextKind::LocalStorage { pid, .. } => live.is_target(*pid),
+        ContextKind::Memory { pid, .. } => pid.is_none_or(|pid| live.is_target(pid)),
     }
 }

@@ -93,11 +93,7 @@ impl Threads {
         if !self.local_storage.is_due(time_ns, tid, tp) {
             return;
         }
-        let mut read = |address| {
-            let mut word = [0; 8];
-            let read = process_memory::read(pid, address, &mut word).ok()?;
-            (read == word.len()).then(|| u64::from_le_bytes(word))
-        };
+        let mut read = |address| process_memory::read_word(pid, address);
         let blocks = (self.local_storage).look(time_ns, thread, &live.spaces, &mut read);
         for block in blocks {
             let kind = ContextKind::LocalStorage { pid, tid, block };

@@ -12,9 +12,10 @@ use super::{
     sampled_code::SampledCode,
     sampling::{Sampler, Sampling, Taking},
     threads::SampledThread,
+    waits::{Owner, Placed, Sampled, Waits},
 };
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Pid, Tid},
+    access::{Access, Basis, Cpu, Pid, Tid},
     decode::{Registers, Stall, Touch},
     event::Unresolved,
     machine::{Machine, btf::KernelOffsets},
@@ -76,6 +77,9 @@ fn open(
         period_ns: 1_000_000_000 / options.frequency_hz.max(1),
         code: SampledCode::new(modules.clone()),
         touches: Vec::new(),
+        waits: Waits::default(),
+        placed: Vec::new(),
+        owners: Vec::new(),
     };
     Sampling::open(target, options, machine, offsets, modules, timer)
 }
@@ -85,7 +89,11 @@ struct Timer {
     clocks: Vec<PerfEvent>,
     period_ns: u64,
     code: SampledCode,
+    waits: Waits,
+    /// Of the sample that is taken.
     touches: Vec<Touch>,
+    placed: Vec<Placed>,
+    owners: Vec<Owner>,
 }
 
 impl Sampler for Timer {
@@ -117,6 +125,10 @@ impl Sampler for Timer {
     fn parse(raw: &[u8]) -> Option<(u64, SampleRecord)> {
         let (sample, _) = SampleRecord::read_from_prefix(raw).ok()?;
         Some((sample.time_ns, sample))
+    }
+
+    fn pid(sample: &SampleRecord) -> Pid {
+        Pid(sample.pid)
     }
 
     fn take(&mut self, time_ns: u64, sample: &SampleRecord, to: &mut Taking<'_>) {
@@ -157,26 +169,31 @@ impl Sampler for Timer {
             &mut self.touches,
         );
         tally.operands_unknown += u64::from(harvest.operands_unknown);
-        let mut cost_ns = 0;
-        match harvest.stall {
-            Stall::Attributed => {
-                tally.attributed += 1;
-                cost_ns = self.period_ns as u32;
-            }
-            Stall::Unresolved(reason) => *tally.unresolved.entry(reason).or_default() += 1,
-        }
+        self.code.kernel_code.tell(time_ns, live, batch);
+        let tally = &mut batch.tally;
+        self.placed.clear();
         for touch in &self.touches {
-            // An instruction with two memory operands stalled once.
-            let cost_ns = if touch.basis == Basis::Stalled {
-                std::mem::take(&mut cost_ns)
-            } else {
-                0
+            let (_, place) = live.spaces.place(pid, touch.addr);
+            self.placed.push(Placed::new(*touch, place));
+        }
+        let by = Sampled { time_ns, tid, cpu };
+        (self.waits).owners(&harvest, &mut self.placed, by, &mut self.owners);
+        if self.owners.is_empty() {
+            let reason = match harvest.stall {
+                Stall::Unresolved(reason) => reason,
+                // In a loop that waits, for another word than the one read last.
+                Stall::Attributed => Unresolved::RegisterOverwritten,
             };
-            batch.accesses.push(Access {
+            *tally.unresolved.entry(reason).or_default() += 1;
+        } else {
+            tally.attributed += 1;
+        }
+        let mut shares = shares(self.period_ns as u32, self.owners.len());
+        for (number, Placed { touch, .. }) in self.placed.iter().enumerate() {
+            let access = Access {
                 time_ns,
                 addr: touch.addr,
                 ip: touch.ip,
-                cost_ns,
                 pid,
                 tid,
                 cpu,
@@ -185,10 +202,32 @@ impl Sampler for Timer {
                 basis: touch.basis,
                 locked: touch.locked,
                 kernel: in_kernel,
-                measured: Measured::default(),
+                ..Access::BLANK
+            };
+            let owner = self.owners.iter().find(|owner| owner.touch == number);
+            batch.accesses.push(match owner {
+                Some(owner) => Access {
+                    cost_ns: shares.next().unwrap_or(0),
+                    basis: Basis::Stalled,
+                    wait: owner.wait,
+                    instead: owner.instead,
+                    ..access
+                },
+                // It retired last, but another access was waited for.
+                None if touch.basis == Basis::Stalled => Access {
+                    basis: Basis::Decoded,
+                    ..access
+                },
+                None => access,
             });
         }
     }
+}
+
+/// A cost in equal parts, the first ones larger where it does not divide.
+fn shares(cost_ns: u32, parts: usize) -> impl Iterator<Item = u32> {
+    let parts = parts as u32;
+    (0..parts).map(move |part| cost_ns / parts + u32::from(part < cost_ns % parts))
 }
 
 /// The registers of a sample or hit.

@@ -65,6 +65,7 @@ impl Tracked {
             | ContextKind::Exit { pid, .. }
             | ContextKind::Thread { pid, .. }
             | ContextKind::LocalStorage { pid, .. } => *pid,
+            ContextKind::Memory { pid, .. } => return pid.is_none_or(|pid| self.contains(pid)),
         };
         self.contains(pid)
     }

@@ -7,10 +7,10 @@ use std::{
 
 use rustc_hash::FxHasher;
 
-use super::sampled_code::{LONGEST_FUNCTION, ReadKernel};
+use super::{kernel_code::LONGEST_FUNCTION, nameless_code::NamelessCode, sampled_code::ReadKernel};
 use crate::{
     access::{Pid, SpaceId},
-    decode::trap::{FunctionText, Hit, Text, TrapCode, Trapped, Unit},
+    decode::trap::{FunctionText, Hit, Stopped, Text, TrapCode, Trapped, Unit},
     event::Unresolved,
     module::{LoadedModule, ModuleId, ModuleStore},
     space::{AddressSpaces, KERNEL_START},
@@ -21,6 +21,7 @@ use crate::{
 pub struct TrappedCode {
     modules: Arc<ModuleStore>,
     code: TrapCode<Place>,
+    nameless: NamelessCode,
 }
 
 /// Whose text is kept: it does not change while it is mapped.
@@ -38,6 +39,7 @@ impl TrappedCode {
         TrappedCode {
             modules,
             code: TrapCode::default(),
+            nameless: NamelessCode::default(),
         }
     }
 
@@ -57,7 +59,13 @@ impl TrappedCode {
             spaces,
             pid,
             read_kernel,
+            nameless: &mut self.nameless,
         };
+        if let Stopped::After(registers) = hit.stopped
+            && !hit.kernel
+        {
+            text.notice(registers.ip);
+        }
         self.code.resolve(&mut text, hit, out)
     }
 }
@@ -69,6 +77,7 @@ struct LiveText<'a> {
     space: SpaceId,
     pid: Pid,
     read_kernel: ReadKernel<'a>,
+    nameless: &'a mut NamelessCode,
 }
 
 impl LiveText<'_> {
@@ -93,7 +102,42 @@ impl LiveText<'_> {
         let mappings = self.spaces.mappings(self.space);
         let jit = self.modules.jit();
         let (start, bytes) = jit.text(self.pid, addr, LONGEST_FUNCTION, mappings)?;
-        Some(FunctionText { start, bytes })
+        Some(FunctionText {
+            start,
+            bytes,
+            starts: None,
+        })
+    }
+
+    /// The same, or what is known of code that nothing divides into functions.
+    fn outside_of_modules(&self, addr: u64) -> Option<FunctionText> {
+        self.compiled(addr).or_else(|| self.pieces(addr))
+    }
+
+    /// What is known around an address of code that nothing divides into functions.
+    fn pieces(&self, addr: u64) -> Option<FunctionText> {
+        let stretch = self.nameless.around(self.pid, addr)?;
+        Some(FunctionText {
+            start: stretch.start,
+            bytes: stretch.bytes.clone(),
+            starts: Some(stretch.starts.clone()),
+        })
+    }
+
+    /// Notes where user code was trapped, if nothing divides it into functions.
+    fn notice(&mut self, ip: u64) {
+        let is_bounded = match self.module(ip) {
+            Ok((module, svma)) => module.elf.function(svma).is_some(),
+            Err(_) => self.compiled(ip).is_some(),
+        };
+        if let Some(mapping) = self.spaces.mapping(self.space, ip)
+            && !is_bounded
+        {
+            let pid = self.pid;
+            let mut read =
+                |addr, buffer: &mut [u8]| sys::process_memory::read(pid, addr, buffer).unwrap_or(0);
+            self.nameless.see(pid, ip, mapping, &mut read);
+        }
     }
 }
 
@@ -107,20 +151,22 @@ impl Text for LiveText<'_> {
                 bias: 0,
             });
         }
-        let (module, svma) = match self.module(addr) {
-            Ok(found) => found,
-            Err(reason) => {
-                let text = self.compiled(addr).ok_or(reason)?;
-                let hash = BuildHasherDefault::<FxHasher>::default().hash_one(&text.bytes);
+        let reason = match self.module(addr) {
+            Ok((module, svma)) if module.elf.function(svma).is_some() => {
                 return Ok(Unit {
-                    key: Place::Compiled(self.pid, text.start, hash),
-                    bias: 0,
+                    key: Place::Module(module.id),
+                    bias: addr.wrapping_sub(svma),
                 });
             }
+            Ok(_) => Unresolved::NoFunction,
+            Err(reason) => reason,
         };
+        let text = self.outside_of_modules(addr).ok_or(reason)?;
+        let contents = (&text.bytes, &text.starts);
+        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(contents);
         Ok(Unit {
-            key: Place::Module(module.id),
-            bias: addr.wrapping_sub(svma),
+            key: Place::Compiled(self.pid, text.start, hash),
+            bias: 0,
         })
     }
 
@@ -130,13 +176,19 @@ impl Text for LiveText<'_> {
             let (start, end, _) = symbols.function(addr).ok_or(Unresolved::KernelText)?;
             let length = end.saturating_sub(start).min(LONGEST_FUNCTION) as usize;
             let bytes = (self.read_kernel)(start, length).ok_or(Unresolved::KernelText)?;
-            return Ok(FunctionText { start, bytes });
+            return Ok(FunctionText {
+                start,
+                bytes,
+                starts: None,
+            });
         }
         let (module, svma) = match self.module(addr) {
             Ok(found) => found,
-            Err(reason) => return self.compiled(addr).ok_or(reason),
+            Err(reason) => return self.outside_of_modules(addr).ok_or(reason),
         };
-        let function = module.elf.function(svma).ok_or(Unresolved::NoFunction)?;
+        let Some(function) = module.elf.function(svma) else {
+            return self.outside_of_modules(addr).ok_or(Unresolved::NoFunction);
+        };
         let bytes = module
             .elf
             .code(function.start, function.end)
@@ -145,6 +197,7 @@ impl Text for LiveText<'_> {
         Ok(FunctionText {
             start: function.start.wrapping_add(bias),
             bytes: bytes.to_vec(),
+            starts: None,
         })
     }
 

@@ -24,7 +24,7 @@ use super::{
     trapped_code::TrappedCode,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Pid, Tid},
+    access::{Access, Basis, Cpu, Pid, Tid},
     decode::trap::{self, Stopped, Trapped},
     event::{Batch, Breadth, Unresolved, WatchedWord, Window, WindowEnd},
     module::ModuleStore,
@@ -68,6 +68,8 @@ pub struct Subject<'a> {
     pub words: &'a [WatchedWord],
     /// Take the hits of all targets at these addresses.
     pub everyone: bool,
+    /// There is data on the line that is not aligned.
+    pub packed: bool,
 }
 
 /// Hits of one instruction, as the rings bring them: one record for each watched word it touched.
@@ -88,6 +90,10 @@ struct Open {
 /// What became of a window's hits.
 struct Account {
     words: Vec<WatchedWord>,
+    everyone: bool,
+    packed: bool,
+    /// Hits that the window may still have.
+    hits_left: u64,
     unresolved: BTreeMap<Unresolved, u64>,
     inferred: u64,
 }
@@ -207,6 +213,9 @@ impl Watcher {
         self.windows += 1;
         let account = Account {
             words: subject.words.to_vec(),
+            everyone: subject.everyone,
+            packed: subject.packed,
+            hits_left: limits.hits,
             unresolved: BTreeMap::new(),
             inferred: 0,
         };
@@ -310,10 +319,12 @@ impl Watcher {
             *account.unresolved.entry(Unresolved::Code32Bit).or_default() += hits;
             return;
         }
-        let words: Vec<WatchedWord> = (account.words.iter())
-            .filter(|word| hit.addresses.contains(&word.addr))
-            .copied()
-            .collect();
+        let (words, mut alone) = account.hit(pid, &hit.addresses);
+        account.hits_left = account.hits_left.saturating_sub(hits);
+        // Of the instruction that brought the last hit, another may be beyond the limit.
+        if account.hits_left == 0 {
+            alone.clear();
+        }
         self.trapped.clear();
         let half: &mut KernelHalf = &mut live.kernel;
         let resolved = self.code.resolve(
@@ -322,6 +333,8 @@ impl Watcher {
             &trap::Hit {
                 stopped: Stopped::After(&registers(sample)),
                 words: &words,
+                alone: &alone,
+                packed: account.packed,
                 stack_top: (sample.flags & SAMPLE_STACK_TOP != 0).then_some(hit.record.stack_top),
                 kernel,
             },
@@ -333,7 +346,7 @@ impl Watcher {
             return;
         }
         for access in &self.trapped {
-            account.inferred += u64::from(!access.exact);
+            account.inferred += u64::from(access.within > 0);
             batch.accesses.push(Access {
                 time_ns,
                 addr: access.addr,
@@ -347,7 +360,8 @@ impl Watcher {
                 basis: Basis::Trapped,
                 locked: access.locked,
                 kernel,
-                measured: Measured::default(),
+                within: access.within,
+                ..Access::BLANK
             });
         }
     }
@@ -359,6 +373,16 @@ impl Watcher {
             window.inferred = account.inferred;
         }
         batch.windows.push(window);
+    }
+}
+
+impl Account {
+    /// The words at these addresses, and the others that the process would have hit.
+    fn hit(&self, pid: Pid, addresses: &[u64]) -> (Vec<WatchedWord>, Vec<WatchedWord>) {
+        let own = |word: &&WatchedWord| self.everyone || word.pid == pid;
+        (self.words.iter())
+            .filter(|word| addresses.contains(&word.addr) || own(word))
+            .partition(|word| addresses.contains(&word.addr))
     }
 }
 

@@ -101,6 +101,7 @@ fn a_physical_address_places_what_no_mapping_does_and_nothing_else() {
                 phys_addr: NonZeroU64::new(physical),
                 ..Measured::default()
             },
+            ..Access::BLANK
         };
         spaces.place_of(&access).1
     };

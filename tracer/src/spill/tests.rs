@@ -121,6 +121,7 @@ fn access() -> impl Strategy<Value = Access> {
             phys_addr: NonZeroU64::new(source / 5 * (0x9000 + word * 8)),
             repeats: source as u32 / 2,
         },
+        ..Access::BLANK
     })
 }
 
@@ -243,7 +244,7 @@ fn falsely_shared(n: u64) -> Vec<Access> {
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         }
     };
     (0..n).map(access).collect()

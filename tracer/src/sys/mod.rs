@@ -28,6 +28,7 @@ pub mod map_file;
 pub mod map_memory;
 #[cfg(test)]
 mod memory_live_tests;
+pub mod orphans;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;
@@ -36,7 +37,6 @@ pub mod probe;
 pub mod process_memory;
 pub mod ring;
 pub mod target_table;
-pub mod terminate;
 pub mod uprobe;
 pub mod watch_control;
 #[cfg(test)]

@@ -2,12 +2,23 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
     time::Duration,
 };
 
 use super::poll::wait_readable;
 use crate::access::Pid;
+
+/// What is sent to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM: end in order.
+    Terminate,
+    /// SIGCONT: go on, where stopped.
+    Continue,
+    /// SIGKILL: end.
+    Kill,
+}
 
 /// An open process; readable ([`wait_readable`]) once all its threads have ended.
 #[derive(Debug)]
@@ -30,6 +41,31 @@ impl PidFd {
     pub fn has_ended(&self) -> io::Result<bool> {
         Ok(wait_readable(&[self.0.as_fd()], Duration::ZERO)?[0])
     }
+
+    /// Sends a signal. `ESRCH`: it has ended and was reaped; `EPERM`: it is another user's.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        const NO_FLAGS: libc::c_uint = 0;
+        let number = match signal {
+            Signal::Terminate => libc::SIGTERM,
+            Signal::Continue => libc::SIGCONT,
+            Signal::Kill => libc::SIGKILL,
+        };
+        let info: *const libc::siginfo_t = std::ptr::null();
+        // SAFETY: the descriptor is open; without a siginfo the kernel makes that of kill(2).
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                number,
+                info,
+                NO_FLAGS,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
 }
 
 impl AsFd for PidFd {
@@ -45,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_waits_has_not_ended_and_one_that_was_killed_has() {
+    fn a_process_that_waits_has_not_ended_and_one_that_got_sigterm_has() {
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -53,12 +89,15 @@ mod tests {
             .unwrap();
         let pidfd = PidFd::open(Pid(child.id())).unwrap();
         assert!(!pidfd.has_ended().unwrap());
-        child.kill().unwrap();
+        pidfd.signal(Signal::Terminate).unwrap();
         let ready = wait_readable(&[pidfd.as_fd()], Duration::from_secs(10)).unwrap();
         assert_eq!(ready, [true]);
         child.wait().unwrap();
         assert!(pidfd.has_ended().unwrap());
         let gone = PidFd::open(Pid(child.id())).unwrap_err();
         assert_eq!(gone.raw_os_error(), Some(libc::ESRCH));
+        // Whoever has the pid by now, it is not him that the descriptor means.
+        let nobody = pidfd.signal(Signal::Kill).unwrap_err();
+        assert_eq!(nobody.raw_os_error(), Some(libc::ESRCH));
     }
 }

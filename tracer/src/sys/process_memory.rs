@@ -34,6 +34,13 @@ pub fn read(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
+/// A word of a process, little-endian; `None` where it cannot be read whole.
+pub fn read_word(pid: Pid, address: u64) -> Option<u64> {
+    let mut word = [0; 8];
+    let read = read(pid, address, &mut word).ok()?;
+    (read == word.len()).then(|| u64::from_le_bytes(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

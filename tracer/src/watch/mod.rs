@@ -7,6 +7,7 @@
 //! ```
 
 mod governor;
+mod parts;
 mod planner;
 mod words;
 

@@ -1,15 +1,20 @@
 //! Chooses what the next window watches: which line, and which of its words.
 //!
+//! A word in which an access could not be placed is watched in parts from then on, see `parts`.
+//!
 //! Suspicious lines take turns by their cost until the windows have shown what they are; after that each is
 //! looked at now and then, since programs change. Lines of the kernel are not watched: a breakpoint on
 //! memory that interrupt and scheduler code touches would trap there.
 
 use rustc_hash::FxHashMap;
 
-use super::words::{self, WORD_BYTES};
+use super::{
+    parts::{self, Part},
+    words::{self, WORD_BYTES},
+};
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid},
-    analysis::{SiteCounts, WatchedLine, WatchedLines},
+    analysis::{Site, SiteCounts, WatchedLine, WatchedLines},
     event::WatchedWord,
     finding::{Confidence, Judgement, Reason, Standing},
     space::AddressSpaces,
@@ -38,6 +43,9 @@ pub struct Request {
     pub words: Vec<WatchedWord>,
     /// Several targets have the line at the same address: take the hits of all.
     pub everyone: bool,
+    /// There is data on the line that is not aligned: where an access lies whose bytes are not known, alignment says
+    /// nothing.
+    pub packed: bool,
     /// Hits that tell all that this window can.
     pub enough_hits: u64,
 }
@@ -63,6 +71,10 @@ pub struct View<'a> {
     pub spaces: &'a AddressSpaces,
     /// Granule.
     pub line_size: LineSize,
+    /// Least share of the cost, 0..=1, for a finding.
+    pub cost_share: f64,
+    /// Target time that all samples stand for, nanoseconds.
+    pub sampled_ns: u64,
 }
 
 /// How often a line had its turn, and when.
@@ -86,7 +98,7 @@ impl Planner {
     pub fn next(&mut self, view: &View<'_>, slots: usize, now_ns: u64) -> Option<Request> {
         let mut best: Option<((Known, f64), Request)> = None;
         for judgement in view.judgements {
-            let Some(weight) = weight(judgement) else {
+            let Some(weight) = weight(judgement, view) else {
                 continue;
             };
             let turns = self.turns.get(&judgement.key).copied().unwrap_or_default();
@@ -132,6 +144,7 @@ impl Planner {
             line: None,
             words,
             everyone: false,
+            packed: false,
             enough_hits: u64::MAX,
         })
     }
@@ -146,10 +159,11 @@ fn disagrees(judgement: &Judgement) -> bool {
     shown.is_some() && judgement.confidence == Confidence::Sampled
 }
 
-/// Where the windows so far met one thread alone, or too few of many, more of the same window shows more of
-/// the same: many short ones have a better chance to meet the others.
+/// Where the windows so far met one thread alone, or too few of many, or nobody who stores, more of the same window
+/// shows more of the same: many short ones have a better chance to meet the others.
 fn enough_hits(judgement: &Judgement) -> u64 {
-    if disagrees(judgement) {
+    let no_store_seen = judgement.standing == Standing::Insignificant(Reason::NoStoreSeen);
+    if disagrees(judgement) || no_store_seen || judgement.standing.is_left_out() {
         return SHORT_HITS;
     }
     let counts = judgement.watched.as_ref().map(|watched| &watched.counts);
@@ -191,25 +205,50 @@ fn known(judgement: &Judgement, watched: &WatchedLines) -> Known {
 /// The bytes that samples saw in use.
 fn sampled(sites: &[SiteCounts]) -> ByteSet {
     let touching = sites.iter().filter(|site| site.site.op.touches());
-    ByteSet(touching.fold(0, |all, site| all | site.site.bytes(LineSize::B128).0))
+    ByteSet(touching.fold(0, |all, site| all | site.site.reach(LineSize::B128).0))
+}
+
+/// Whether an access of known bytes is not aligned to its size.
+fn is_packed(sites: &[SiteCounts]) -> bool {
+    let is_misaligned = |site: &Site| {
+        site.within == 0
+            && site.size_known
+            && matches!(site.size, 2 | 4 | 8)
+            && !site.offset.is_multiple_of(site.size)
+    };
+    sites.iter().any(|site| is_misaligned(&site.site))
 }
 
 /// How much a line deserves to be watched; `None` where windows have nothing to decide.
-fn weight(judgement: &Judgement) -> Option<f64> {
+fn weight(judgement: &Judgement, view: &View<'_>) -> Option<f64> {
     let share = judgement.shared_share.unwrap_or(0.0);
+    let alike = judgement.alike_share.unwrap_or(0.0);
     match judgement.standing {
         // Nothing costs less than a thousandth as much as another and is found.
         Standing::Significant => Some(share.max(1e-3)),
         Standing::Insignificant(reason) => match reason {
-            // A writer that no sample caught, or too little to tell yet.
-            Reason::NoStoreSeen | Reason::TooFewStores | Reason::TooFewSamples => Some(1e-4),
+            // A writer that no sample caught, or what only seems to be waited for: the more it takes, the more it would
+            // be missing elsewhere. Most often it is beside a finding, which comes first.
+            Reason::NoStoreSeen | Reason::WaitUndecided => {
+                let stalled = judgement.cost_ns as f64 / view.sampled_ns.max(1) as f64;
+                Some((stalled / 10.0).clamp(1e-4, 1.0))
+            }
+            // Too little to tell yet.
+            Reason::TooFewStores | Reason::TooFewSamples => Some(1e-4),
+            // Somebody may begin to store there.
+            Reason::NotWaitedFor => Some(1e-5),
             // It moves, and windows can tell what for.
             Reason::WriterNotSampled | Reason::FromOtherCaches | Reason::SizesUnknown => {
                 Some(share.max(1e-3))
             }
+            // Threads that wait for each other by turns longer than samples are apart.
+            Reason::NotInterleaved => {
+                let share = judgement.together_share.unwrap_or(0.0).max(alike);
+                (share >= view.cost_share).then_some(1e-4)
+            }
+            // With others of its kind it costs enough. Several of them take their turns.
+            Reason::CostBelowThreshold => (alike >= view.cost_share).then_some(1e-4),
             Reason::OneCpu
-            | Reason::NotInterleaved
-            | Reason::CostBelowThreshold
             | Reason::ServedApart
             | Reason::Contradicted
             | Reason::ReadOnly
@@ -244,7 +283,11 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         .collect();
     ranked.extend(more);
     if let Standing::Insignificant(
-        Reason::NoStoreSeen | Reason::WriterNotSampled | Reason::FromOtherCaches,
+        Reason::NoStoreSeen
+        | Reason::WaitUndecided
+        | Reason::NotWaitedFor
+        | Reason::WriterNotSampled
+        | Reason::FromOtherCaches,
     ) = judgement.standing
     {
         let more: Vec<u8> = words.filter(|word| unsampled(&ranked, word)).collect();
@@ -254,14 +297,30 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         let both = |seen: &WatchedLine| seen.words().together(usize::from(a), usize::from(b));
         seen.map_or(0, |seen| u64::from(both(seen)))
     };
-    let chosen = words::choose(&ranked, room, together);
-    let words: Vec<WatchedWord> = chosen
-        .iter()
-        .flat_map(|word| {
-            homes.iter().map(|(pid, addr)| WatchedWord {
+    let unplaced = seen.map_or_else(ByteSet::default, |seen| seen.counts().unplaced);
+    // Beside the parts of one word there is room for another.
+    let most = if ranked.len() > 1 {
+        room.div_ceil(2)
+    } else {
+        room
+    };
+    let parts = |word: u8| -> Vec<Part> {
+        parts::parts(
+            word,
+            &judgement.sites,
+            unplaced,
+            line_size,
+            most.max(2).min(room),
+        )
+    };
+    let chosen = words::choose(&ranked, room, |word| parts(word).len(), together);
+    let words: Vec<WatchedWord> = (chosen.iter())
+        .flat_map(|word| parts(*word))
+        .flat_map(|part| {
+            homes.iter().map(move |(pid, addr)| WatchedWord {
                 pid: *pid,
-                addr: addr + u64::from(*word) * WORD_BYTES,
-                len: WORD_BYTES as u8,
+                addr: addr + u64::from(part.offset),
+                len: part.len,
             })
         })
         .collect();
@@ -269,6 +328,7 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         line: Some(line),
         words,
         everyone: homes.len() < processes,
+        packed: is_packed(&judgement.sites),
         enough_hits: enough_hits(judgement),
     })
 }

@@ -24,7 +24,7 @@ struct Use {
 pub(super) fn ranked(sites: &[SiteCounts], line_size: LineSize) -> Vec<u8> {
     let mut uses = vec![Use::default(); (line_size.bytes() / WORD_BYTES) as usize];
     for site in sites.iter().filter(|site| site.site.op.touches()) {
-        let bytes = site.site.bytes(line_size).0;
+        let bytes = site.site.reach(line_size).0;
         for (word, usage) in uses.iter_mut().enumerate() {
             let of_word = (bytes >> (word as u64 * WORD_BYTES)) as u8;
             if of_word == 0 {
@@ -59,42 +59,51 @@ pub(super) fn ranked(sites: &[SiteCounts], line_size: LineSize) -> Vec<u8> {
     first
 }
 
-/// At most `room` of the ranked words: all where they fit, else the set that shows the most pairs of words
-/// that were seen together least (`together`), so that in the end every pair has been.
-pub(super) fn choose(ranked: &[u8], room: usize, together: impl Fn(u8, u8) -> u64) -> Vec<u8> {
-    if ranked.len() <= room {
+/// Of the ranked words as many as there is `room` for, each taking `slots`: all where they fit, else the set that shows the
+/// most pairs of words that were seen together least (`together`), so that in the end every pair has been.
+pub(super) fn choose(
+    ranked: &[u8],
+    room: usize,
+    slots: impl Fn(u8) -> usize,
+    together: impl Fn(u8, u8) -> u64,
+) -> Vec<u8> {
+    let taken = |words: &[u8]| words.iter().map(|word| slots(*word)).sum::<usize>();
+    if taken(ranked) <= room {
         return ranked.to_vec();
     }
-    if room < 2 {
-        let least = ranked.iter().min_by_key(|word| together(**word, **word));
-        return least.copied().into_iter().take(room).collect();
-    }
-    let mut best: Option<(u64, [u8; 2])> = None;
-    for (n, &a) in ranked.iter().enumerate() {
-        for &b in &ranked[n + 1..] {
-            let seen = together(a, b);
-            // Of pairs seen equally often, the first by rank.
-            if best.is_none_or(|(least, _)| seen < least) {
-                best = Some((seen, [a, b]));
-            }
-        }
-    }
-    let mut chosen = best.map_or_else(Vec::new, |(_, pair)| pair.to_vec());
-    while chosen.len() < room {
+    let pairs = ranked.iter().enumerate().flat_map(|(n, &a)| {
+        let others = ranked[n + 1..].iter();
+        others.map(move |&b| vec![a, b])
+    });
+    // A word that leaves no room for any other is seen alone or not at all.
+    let alone = ranked.iter().filter(|&&word| {
+        let mut others = ranked.iter().filter(|other| **other != word);
+        others.all(|&other| slots(word) + slots(other) > room)
+    });
+    let sets = pairs.chain(alone.map(|word| vec![*word]));
+    let fitting = sets.filter(|set| taken(set) <= room);
+    let seen = |set: &Vec<u8>| match set.as_slice() {
+        [a, b] => together(*a, *b),
+        _ => set.iter().map(|word| together(*word, *word)).sum(),
+    };
+    // Of sets seen equally often, the first by rank.
+    let mut chosen = fitting.min_by_key(seen).unwrap_or_default();
+    loop {
         let seen = |word: &u8| {
             chosen
                 .iter()
                 .map(|other| together(*word, *other))
                 .sum::<u64>()
         };
+        let left = room - taken(&chosen);
         let next = ranked.iter().filter(|word| !chosen.contains(word));
+        let fitting = next.filter(|word| slots(**word) <= left);
         // `min_by_key` takes the first of equal ones.
-        let Some(next) = next.min_by_key(|word| seen(word)).copied() else {
-            break;
+        let Some(next) = fitting.min_by_key(|word| seen(word)).copied() else {
+            return chosen;
         };
         chosen.push(next);
     }
-    chosen
 }
 
 #[cfg(test)]
@@ -130,20 +139,28 @@ mod tests {
 
     #[test]
     fn where_all_fit_all_are_watched() {
-        assert_eq!(choose(&[3, 1], 4, |_, _| 0), [3, 1]);
-        assert!(choose(&[], 4, |_, _| 0).is_empty());
+        assert_eq!(choose(&[3, 1], 4, |_| 1, |_, _| 0), [3, 1]);
+        assert!(choose(&[], 4, |_| 1, |_, _| 0).is_empty());
     }
 
     /// Windows until every pair of `words` was together at least once; panics when that takes too many.
     fn windows_until_all_pairs(words: u8, room: usize) -> usize {
+        windows_with(words, room, |_| 1)
+    }
+
+    /// The same, where words take this many slots.
+    fn windows_with(words: u8, room: usize, slots: impl Fn(u8) -> usize + Copy) -> usize {
         let ranked: Vec<u8> = (0..words).collect();
         let mut seen: BTreeMap<(u8, u8), u64> = BTreeMap::new();
         let pairs = usize::from(words) * (usize::from(words) - 1) / 2;
         for window in 1..=pairs {
             let together =
                 |a: u8, b: u8| seen.get(&(a.min(b), a.max(b))).copied().unwrap_or_default();
-            let chosen = choose(&ranked, room, together);
-            assert_eq!(chosen.len(), room);
+            let chosen = choose(&ranked, room, slots, together);
+            let taken = |words: &[u8]| words.iter().map(|word| slots(*word)).sum::<usize>();
+            assert!(taken(&chosen) <= room, "{chosen:?}");
+            let mut left = ranked.iter().filter(|word| !chosen.contains(word));
+            assert!(left.all(|word| taken(&chosen) + slots(*word) > room));
             for (n, &a) in chosen.iter().enumerate() {
                 for &b in &chosen[n + 1..] {
                     *seen.entry((a.min(b), a.max(b))).or_default() += 1;
@@ -154,6 +171,29 @@ mod tests {
             }
         }
         panic!("{words} words, {room} at once: only {} pairs", seen.len());
+    }
+
+    #[test]
+    fn a_divided_word_is_seen_with_the_others_where_it_leaves_them_room() {
+        let divided = |word| if word == 2 { 2 } else { 1 };
+        assert!(windows_with(5, 4, divided) <= 6);
+        assert!(windows_with(4, 3, divided) <= 6);
+        let both = |word| if word < 2 { 2 } else { 1 };
+        assert!(windows_with(4, 4, both) <= 6);
+        // Where it takes all, it has its turns alone.
+        let mut windows = BTreeMap::<u8, u64>::new();
+        for _ in 0..9 {
+            let seen = |a: u8, b: u8| {
+                let of = |word| windows.get(&word).copied().unwrap_or_default();
+                of(a).min(of(b))
+            };
+            for word in choose(&[0, 1, 2], 2, divided, seen) {
+                *windows.entry(word).or_default() += 1;
+            }
+        }
+        assert!((0..3).all(|word| windows[&word] >= 3), "{windows:?}");
+        // Too large for what there is.
+        assert_eq!(choose(&[2], 1, divided, |_, _| 0), [0; 0]);
     }
 
     #[test]

@@ -1,39 +1,63 @@
 //! What a window of a line shows: turns, by order or by the loads that other CPUs' caches served, and whose bytes
 //! they are about.
 
-use super::{Line, Record, Sharing, SiteKey, Taken};
+use super::{Line, MeasuredLine, Record, SiteKey, Taken};
 use crate::{
     access::{LineSize, Tid},
     analysis::{
-        conflict::{Conflicts, Touch, conflicts},
+        Group, Kinds, Lives, Sharing,
+        conflict::{Touch, conflicts},
         order::Turns,
     },
 };
 
+/// What windows of a line showed, in sums.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shared {
+    pub(super) sums: Sharing,
+    /// They weigh what the windows weigh that they are of.
+    lives: Lives,
+    /// The same, if accesses of unknown size reached to the end of their words; `None` while there is none.
+    widest: Option<Lives>,
+}
+
+impl Shared {
+    pub(super) fn add(&mut self, window: &Shared) {
+        self.sums.add(&window.sums);
+        if self.widest.is_some() || window.widest.is_some() {
+            let widest = self.widest.get_or_insert_with(|| self.lives.clone());
+            widest.add_all(window.widest.as_ref().unwrap_or(&window.lives), 1.0);
+        }
+        self.lives.add_all(&window.lives, 1.0);
+    }
+}
+
 impl Line {
     /// What the open window shows so far; `None` while only one thread is in it and no load of it was served by
     /// another CPU's cache.
-    pub(super) fn open_window(&self, line_size: LineSize) -> Option<Sharing> {
+    pub(super) fn open_window(&self) -> Option<Shared> {
         let taken = (self.measured.as_ref()).map_or_else(Taken::default, |m| m.window);
-        let mut window = Sharing::unmet(taken);
+        let mut shared = Shared {
+            sums: Sharing::unmet(taken),
+            ..Shared::default()
+        };
         let Some(turns) = self.order.turns() else {
-            return (taken.loads > 0).then_some(window);
+            return (taken.loads > 0).then_some(shared);
         };
         let cost_ns = self.window_cost_ns as f64;
+        let window = &mut shared.sums;
+        window.together_cost_ns = cost_ns;
         window.hand_offs = turns.hand_offs;
         window.expected_hand_offs = turns.expected;
         if turns.stores == 0.0 {
             window.unstored_cost_ns = (cost_ns - window.unmet_cost_ns).max(0.0);
         }
         let interleaving = interleaving(&turns, taken);
-        if interleaving == 0.0 {
-            return Some(window);
+        if interleaving == 0.0 || !self.conflicts(|record| record.in_window() > 0) {
+            return Some(shared);
         }
-        let Some(kinds) = self.kinds(Record::in_window, line_size) else {
-            return Some(window);
-        };
-        window.weigh(&kinds, turns.samples * interleaving);
-        if self.conflicts_without_harvest() {
+        window.weight = turns.samples * interleaving;
+        if self.conflicts(|record| record.window_exact > 0) {
             window.exact_weight = window.weight;
         }
         // What is known to have waited for nobody is no cost of sharing, whoever comes next.
@@ -44,32 +68,76 @@ impl Line {
         window.minority = turns.minority;
         window.unmet = 0.0;
         window.unmet_cost_ns = 0.0;
-        Some(window)
+        let weight = window.weight;
+        shared.lives = weighed(&self.stints.lives(), weight);
+        if self.sizes_unknown {
+            shared.widest = Some(weighed(&self.stints.widest_lives(), weight));
+        }
+        Some(shared)
     }
 
-    /// Finds out of the whole run whose bytes the loads met that met no store in their windows: a PMU samples so
-    /// seldom that load and store may never be in one. That CPUs took turns each of these loads has proven.
-    pub(super) fn meet(&self, sharing: &mut Sharing, line_size: LineSize) {
-        let stored = (self.measured.as_ref()).is_some_and(|m| m.stored_while_taken());
-        if sharing.unmet == 0.0 || !stored {
-            return;
-        }
-        let Some(kinds) = self.kinds(Record::accesses, line_size) else {
-            return;
+    /// The kinds of its hand-offs by the bytes that are certain, and by those that are possible.
+    pub(super) fn kinds(
+        &self,
+        shared: &mut Shared,
+        groups: &[Group],
+        line_size: LineSize,
+    ) -> (Option<Kinds>, Option<Kinds>) {
+        let met = self.meet(&mut shared.sums);
+        let kinds = |lives: &Lives, size: fn(SiteKey) -> u8| {
+            let seen = lives.kinds(groups);
+            if met == 0.0 {
+                return seen;
+            }
+            let touches = self.touches(size);
+            let Some(met_kinds) = conflicts(&touches, groups, line_size) else {
+                return seen;
+            };
+            let Some(seen) = seen else {
+                return Some(met_kinds);
+            };
+            let known = lives.known();
+            let both = |a: f64, b: f64| (a * known + b * met) / (known + met);
+            Some(Kinds {
+                truly: both(seen.truly, met_kinds.truly),
+                falsely: both(seen.falsely, met_kinds.falsely),
+            })
         };
-        sharing.weigh(&kinds, sharing.unmet);
-        sharing.exact_weight += sharing.unmet;
+        let certain = kinds(&shared.lives, SiteKey::least);
+        let widest = match &shared.widest {
+            Some(widest) => kinds(widest, SiteKey::widest),
+            None if self.sizes_unknown => kinds(&shared.lives, SiteKey::widest),
+            None => certain,
+        };
+        (certain, widest)
+    }
+
+    /// Counts the loads that met no store in their windows to sharing, where stores were sampled in others, and says
+    /// how many they were: a PMU samples so seldom that load and store may never be in one window. That CPUs took turns
+    /// each of these loads has proven; whose bytes they met the whole run must tell.
+    fn meet(&self, sharing: &mut Sharing) -> f64 {
+        let stored = self
+            .measured
+            .as_deref()
+            .is_some_and(MeasuredLine::stored_while_taken);
+        let met = sharing.unmet;
+        if met == 0.0 || !stored || !self.conflicts(|record| record.accesses() > 0) {
+            return 0.0;
+        }
+        sharing.weight += met;
+        sharing.exact_weight += met;
         sharing.cost_ns += sharing.unmet_cost_ns;
-        sharing.samples = (self.samples as f64).min(sharing.samples + sharing.unmet);
+        sharing.samples = (self.samples as f64).min(sharing.samples + met);
         sharing.stores = sharing.stores.max(self.stores as f64);
         sharing.minority = sharing.minority.max(self.minority());
         sharing.unmet = 0.0;
         sharing.unmet_cost_ns = 0.0;
+        met
     }
 
     /// Accesses by threads other than the most frequent one.
     fn minority(&self) -> f64 {
-        let touches = self.touches(Record::accesses, |key| key.size);
+        let touches = self.touches(SiteKey::least);
         let mut by_thread: Vec<(Tid, u64)> = touches.iter().map(|t| (t.tid, t.accesses)).collect();
         by_thread.sort_unstable_by_key(|(tid, _)| *tid);
         let sums = by_thread
@@ -79,21 +147,9 @@ impl Line {
         (all - most) as f64
     }
 
-    /// How the accesses conflict; and how, if each of unknown size reached to the end of its word.
-    fn kinds(&self, count: fn(&Record) -> u64, line_size: LineSize) -> Option<Kinds> {
-        let certain = conflicts(&self.touches(count, |key| key.size), line_size)?;
-        let unknown = |(key, _): &(SiteKey, Record)| key.widest() != key.size;
-        let widest = if self.sites.iter().any(unknown) {
-            conflicts(&self.touches(count, SiteKey::widest), line_size)?
-        } else {
-            certain
-        };
-        Some(Kinds { certain, widest })
-    }
-
-    fn touches(&self, count: fn(&Record) -> u64, size: fn(SiteKey) -> u8) -> Vec<Touch> {
+    pub(super) fn touches(&self, size: fn(SiteKey) -> u8) -> Vec<Touch> {
         let counted = |(key, record): &(SiteKey, Record)| {
-            let accesses = count(record);
+            let accesses = record.accesses();
             (accesses > 0 && key.op().touches()).then(|| Touch {
                 tid: key.tid,
                 offset: key.offset,
@@ -105,14 +161,13 @@ impl Line {
         self.sites.iter().filter_map(counted).collect()
     }
 
-    /// Whether, in the open window, a stalled or decoded store meets such an access of another thread.
-    fn conflicts_without_harvest(&self) -> bool {
-        let exact =
-            |(key, record): &&(SiteKey, Record)| record.window_exact > 0 && key.op().touches();
+    /// Whether, among the accesses of these records, a store meets an access of another thread.
+    fn conflicts(&self, counts: impl Fn(&Record) -> bool) -> bool {
         let mut stored = false;
         let mut first = None;
         let mut several = false;
-        for (key, _) in self.sites.iter().filter(exact) {
+        let here = |(key, record): &&(SiteKey, Record)| counts(record) && key.op().touches();
+        for (key, _) in self.sites.iter().filter(here) {
             stored |= key.op().stores();
             several |= *first.get_or_insert(key.tid) != key.tid;
         }
@@ -120,20 +175,15 @@ impl Line {
     }
 }
 
-/// How the accesses of a window conflict, by the bytes that are certain and by those that are possible.
-struct Kinds {
-    certain: Conflicts,
-    widest: Conflicts,
-}
-
-impl Sharing {
-    fn weigh(&mut self, kinds: &Kinds, weight: f64) {
-        self.weight += weight;
-        self.true_weight += weight * kinds.certain.true_share;
-        self.false_weight += weight * kinds.certain.false_share;
-        self.widest_true_weight += weight * kinds.widest.true_share;
-        self.widest_false_weight += weight * kinds.widest.false_share;
+/// The lives of a window, to weigh so much together; none where they tell nothing.
+fn weighed(lives: &Lives, weight: f64) -> Lives {
+    let mut weighed = Lives::default();
+    let known = lives.known();
+    // Less than one is left over from the subtraction of rare ones.
+    if known >= 1.0 {
+        weighed.add_all(lives, weight / known);
     }
+    weighed
 }
 
 /// What the order shows, or what the loads show that another CPU's cache served: these prove turns, however few

@@ -170,6 +170,7 @@ proptest! {
                 time_ns: 0, addr, ip: addr % 7, cost_ns: 0, pid: Pid(0), tid: Tid(cpu),
                 cpu: Cpu(cpu), size, op: Op::ALL[op], basis: Basis::Emulated, locked: false,
                 kernel: false, measured: Measured { repeats, ..Measured::default() },
+                ..Access::BLANK
             };
             feed(&mut table, &[access]);
         }

@@ -23,8 +23,6 @@ pub(super) enum Copy {
 /// A line that one thread on one CPU has to itself, or where to find it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// Bytes that the thread stored.
-    pub(super) stored: u128,
     pub(super) cpu: Cpu,
     pub(super) tid: Tid,
     pub(super) copy: Copy,
@@ -128,7 +126,6 @@ impl KnownLines {
 }
 
 const UNTOUCHED: Known = Known {
-    stored: 0,
     cpu: Cpu(0),
     tid: Tid(0),
     copy: Copy::Shared,

@@ -4,7 +4,7 @@ use super::lookahead::Lookahead;
 use crate::{
     access::{Access, ByteSet, Cpu, LineKey, LineSize, Op, SpaceId, Tid},
     analysis::{
-        HandOffs, Pair,
+        Group, HandOffs, Kinds, Pair,
         lifetimes::{Lifetimes, Use},
         line::Piece,
         pair::Instruction,
@@ -18,7 +18,7 @@ use crate::{
 const FEW_LOADS: usize = 16;
 
 /// Sums over a line, from the moment on when a second thread or CPU touched it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OrderCounts {
     /// Requests for a copy.
     pub read_shar: u64,
@@ -31,6 +31,9 @@ pub struct OrderCounts {
     pub shared_transactions: u64,
     /// Hand-offs between CPUs.
     pub hand_offs: HandOffs,
+    /// The parts of those that are of each kind, without what happened but once beside others that go on; `None` when none
+    /// is decided.
+    pub kinds: Option<Kinds>,
     /// CPUs that touched it.
     pub cpus: usize,
 }
@@ -71,6 +74,7 @@ impl Next {
             tid: self.tid,
             offset: self.offset,
             size: self.size,
+            within: 0,
             op: self.op,
             request,
             cold: false,
@@ -99,19 +103,18 @@ struct Paired {
 }
 
 impl OrderedLine {
-    /// A line that one thread on one CPU had to itself so far; it has these bytes stored.
+    /// A line that one thread on one CPU had to itself so far.
     pub(super) fn after(
         key: LineKey,
         directory: Directory,
         cpu: Cpu,
         tid: Tid,
-        stored: u128,
         paired: bool,
     ) -> OrderedLine {
         OrderedLine {
             key,
             directory,
-            lifetimes: Lifetimes::after(cpu, tid, stored),
+            lifetimes: Lifetimes::after(cpu, tid),
             counts: OrderCounts::default(),
             paired: paired.then(Box::default),
         }
@@ -175,10 +178,13 @@ impl OrderedLine {
         self.key
     }
 
-    /// The sums so far.
-    pub fn counts(&self) -> OrderCounts {
+    /// The sums so far. `groups` are bytes that belong together, as [`groups`](crate::analysis::groups) tells.
+    pub fn counts(&self, groups: &[Group]) -> OrderCounts {
+        let held = self.lifetimes.held();
+        let lives = self.lifetimes.lives();
         OrderCounts {
-            hand_offs: self.lifetimes.hand_offs(),
+            hand_offs: lives.hand_offs(&held, groups),
+            kinds: lives.lasting_kinds(&held, groups),
             cpus: self.lifetimes.cpus(),
             ..self.counts
         }

@@ -6,12 +6,12 @@
 //! really moved between them, and the protocol says when it does, however far apart they are.
 //!
 //! ```text
-//!   one thread on one CPU      a few bytes a line: who, in which state, which bytes it stored
+//!   one thread on one CPU      a few bytes a line: who, in which state
 //!   another one comes          an OrderedLine: its directory, the lives of its copies, its pairs
 //! ```
 //!
-//! So what a line went through while one thread had it to itself is in no pair and no hand-off; which bytes it stored
-//! then is known to those who come later. Everything happens while the stream is fed, so that a stream that is looked
+//! So what a line went through while one thread had it to itself is in no pair and no hand-off, nor are the values that it
+//! left there: who sets something up hands it over once, whatever happens to it later. Everything happens while the stream is fed, so that a stream that is looked
 //! at while it grows and one that was recorded show the same.
 
 mod known;
@@ -26,7 +26,7 @@ pub use log::RequestLog;
 
 use super::{CpuSet, cut::cut};
 use crate::{
-    access::{Access, ByteSet, Cpu, LineKey, LineSize, Place, SpaceId},
+    access::{Access, Cpu, LineKey, LineSize, Place, SpaceId},
     coherence::{Directory, Intent, Protocol},
 };
 use known::{Copy, Known, KnownLines, PRIVATE};
@@ -117,22 +117,16 @@ impl OrderedLines {
     }
 
     fn touch(&mut self, key: LineKey, intent: Intent, next: &Next) -> u32 {
-        let bytes = if next.op.stores() {
-            ByteSet::range(next.offset, u16::from(next.size), self.line_size).0
-        } else {
-            0
-        };
         let Some(known) = self.lines.room(key) else {
             self.totals.untracked += 1;
             return 0;
         };
         if known.is_new() {
-            let (line, cost) = first(self.protocol, intent, next, bytes);
+            let (line, cost) = first(self.protocol, intent, next);
             self.lines.put(key, line);
             return cost;
         }
         if known.shared == PRIVATE && (known.cpu, known.tid) == (next.cpu, next.tid) {
-            known.stored |= bytes;
             let hits = match intent {
                 Intent::Load | Intent::BiasedLoad => true,
                 Intent::Store => known.copy == Copy::Modified,
@@ -148,8 +142,8 @@ impl OrderedLines {
             let paired = self.shared.len() < self.bounds.paired_lines;
             self.totals.unpaired_lines += u64::from(!paired);
             let directory = seeded(self.protocol, known.cpu, known.copy);
-            let (cpu, tid, stored) = (known.cpu, known.tid, known.stored);
-            (self.shared).push(OrderedLine::after(key, directory, cpu, tid, stored, paired));
+            let (cpu, tid) = (known.cpu, known.tid);
+            (self.shared).push(OrderedLine::after(key, directory, cpu, tid, paired));
         }
         let line = &mut self.shared[known.shared as usize];
         let before = line.loads();
@@ -192,7 +186,7 @@ impl OrderedLines {
 }
 
 /// A line that nobody touched before, and the messages that it takes.
-fn first(protocol: Protocol, intent: Intent, next: &Next, stored: u128) -> (Known, u32) {
+fn first(protocol: Protocol, intent: Intent, next: &Next) -> (Known, u32) {
     let outcome = Directory::under(protocol).access(next.cpu, intent);
     let copy = match intent {
         Intent::Store => Copy::Modified,
@@ -201,7 +195,6 @@ fn first(protocol: Protocol, intent: Intent, next: &Next, stored: u128) -> (Know
         Intent::Load => Copy::Shared,
     };
     let line = Known {
-        stored,
         cpu: next.cpu,
         tid: next.tid,
         copy,

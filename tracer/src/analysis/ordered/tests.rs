@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::*;
 use crate::{
-    access::{Basis, Measured, Op},
+    access::{Basis, ByteSet, Measured, Op},
     analysis::{
         Pair,
         watched_fixture::{Act, Watch, key, load, repeated, rmw, store},
@@ -74,12 +74,14 @@ proptest! {
             pair.complete_order = true;
         }
         prop_assert_eq!(pairs(&lines), watched);
-        let (counts, window) = (lines.get(key()).unwrap().counts(), watch.line().counts());
-        prop_assert_eq!(counts.hand_offs, window.hand_offs);
+        let (counts, window) = (lines.get(key()).unwrap().counts(&[]), watch.line().counts());
         // The first store was before the line was shared.
         prop_assert_eq!(counts.read_priv, window.read_priv - 1);
         prop_assert_eq!(counts.read_shar, window.read_shar);
         prop_assert_eq!(lines.totals().transactions, window.transactions.total());
+        // What it left there sets the line up.
+        let later = Watch::new().windows(1, &everything, &acts[1..]);
+        prop_assert_eq!(counts.hand_offs, later.line().hand_offs(&[]));
     }
 
     #[test]
@@ -161,27 +163,31 @@ fn a_prefetch_for_ownership_owns_and_a_plain_one_asks_for_nothing() {
 }
 
 #[test]
-fn what_one_thread_has_to_itself_is_no_shared_line_and_keeps_its_stores() {
+fn what_one_thread_has_to_itself_is_no_shared_line_and_its_values_are_handed_over_once_for_all() {
     let alone = repeated(50, &[load(1, 0), store(1, 0)]);
     assert!(ordered(&alone).get(key()).is_none());
-    // It stored the word before anybody else came: the value is used by the one who comes.
-    let lines = ordered(&[&alone[..], &[load(2, 0)]].concat());
-    let counts = lines.get(key()).unwrap().counts();
-    assert_eq!((counts.hand_offs.truly, counts.hand_offs.falsely), (1, 0));
-    let lines = ordered(&[&alone[..], &[load(2, 8)]].concat());
-    let counts = lines.get(key()).unwrap().counts();
-    assert_eq!((counts.hand_offs.truly, counts.hand_offs.undecided), (0, 1));
+    // It set the word up before anybody else came: that moves no line again.
+    let taken = [&alone[..], &[load(2, 0)]].concat();
+    let counts = ordered(&taken).get(key()).unwrap().counts(&[]);
+    assert_eq!(counts.hand_offs, crate::analysis::HandOffs::default());
     assert_eq!((counts.read_shar, counts.shared_transactions), (1, 4));
+    // Its next value is one that somebody waits for.
+    let lines = ordered(&[&taken[..], &[store(1, 0), load(2, 0)]].concat());
+    let counts = lines.get(key()).unwrap().counts(&[]);
+    assert_eq!((counts.hand_offs.truly, counts.hand_offs.falsely), (1, 0));
+    let lines = ordered(&[&taken[..], &[store(1, 0), load(2, 8)]].concat());
+    let counts = lines.get(key()).unwrap().counts(&[]);
+    assert_eq!((counts.hand_offs.truly, counts.hand_offs.undecided), (0, 1));
 }
 
 #[test]
 fn a_first_read_of_what_others_only_read_is_no_cost_of_sharing() {
     let lines = ordered(&[load(1, 0), load(2, 0), load(3, 8)]);
-    let counts = lines.get(key()).unwrap().counts();
+    let counts = lines.get(key()).unwrap().counts(&[]);
     assert_eq!((counts.transactions, counts.shared_transactions), (4, 0));
     assert_eq!(counts.hand_offs, crate::analysis::HandOffs::default());
     let lines = ordered(&[load(1, 0), load(2, 0), load(3, 8), store(1, 0)]);
-    let counts = lines.get(key()).unwrap().counts();
+    let counts = lines.get(key()).unwrap().counts(&[]);
     assert_eq!((counts.transactions, counts.shared_transactions), (10, 6));
 }
 
@@ -272,7 +278,7 @@ fn beyond_the_bounds_lines_have_no_pairs_or_no_cost_and_are_counted() {
     assert!(
         lines
             .shared()
-            .all(|line| line.counts().hand_offs.total() == 3)
+            .all(|line| line.counts(&[]).hand_offs.total() == 2)
     );
 }
 

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid, Wait},
     analysis::line::Piece,
     data_source::DataSource,
 };
@@ -45,7 +45,8 @@ pub struct LineAccess {
     pub offset: u8,
     /// Bytes of this line touched.
     pub size: u8,
-    /// Bits 0-2 operation, 3-5 basis, 6 locked, 7 kernel mode, 8 size not known, 9-10 what `object` is.
+    /// Bits 0-2 operation, 3-5 basis, 6 locked, 7 kernel mode, 8 size not known, 9-10 what the CPU did while it waited,
+    /// 11-12 what `object` is.
     pub kind: u16,
 }
 
@@ -55,7 +56,7 @@ const SHARED: u16 = 2;
 const PHYSICAL: u16 = 3;
 
 /// Bits of [`LineAccess::kind`] that tell the line, not the access.
-const PLACE_SHIFT: u32 = 9;
+const PLACE_SHIFT: u32 = 11;
 
 impl LineAccess {
     pub(super) fn new(
@@ -94,6 +95,7 @@ impl LineAccess {
                 | u16::from(access.locked) << 6
                 | u16::from(access.kernel) << 7
                 | u16::from(access.size == 0) << 8
+                | u16::from(access.wait.index()) << 9
                 | place << PLACE_SHIFT,
         }
     }
@@ -147,7 +149,8 @@ impl LineAccess {
         }
     }
 
-    /// The access, as far as its line cares: address, size and cost are those of the part.
+    /// The access, as far as its line cares: address, size and cost are those of the part. No access that is
+    /// [somewhere](Access::within) comes here: only trapped ones are.
     pub(super) fn access(&self, line_size: LineSize) -> Access {
         let of = |codes: u16| usize::from(codes & 7);
         Access {
@@ -167,12 +170,14 @@ impl LineAccess {
             basis: Basis::ALL[of(self.kind >> 3).min(5)],
             locked: self.kind & 1 << 6 != 0,
             kernel: self.kind & 1 << 7 != 0,
+            wait: Wait::ALL[usize::from(self.kind >> 9 & 3).min(2)],
             measured: Measured {
                 source: DataSource::new(self.source),
                 latency_cycles: NonZeroU32::new(self.latency),
                 phys_addr: NonZeroU64::new(self.phys_addr),
                 repeats: self.repeats,
             },
+            ..Access::BLANK
         }
     }
 }
@@ -218,12 +223,14 @@ mod tests {
             basis: Basis::ALL[n as usize % 5],
             locked: n & 1 == 1,
             kernel: n & 2 == 2,
+            wait: Wait::ALL[n as usize % 3],
             measured: Measured {
                 source: DataSource::new(n),
                 latency_cycles: NonZeroU32::new(n as u32 / 2),
                 phys_addr: NonZeroU64::new(n / 3),
                 repeats: n as u32 / 5,
             },
+            ..Access::BLANK
         }
     }
 
@@ -270,7 +277,7 @@ mod tests {
                 let mut copy = LineAccess {
                     line: 0,
                     object: 0,
-                    kind: kept.kind & 0xff,
+                    kind: kept.kind & 0x7ff,
                     ..kept
                 };
                 copy.set_code(kept.code());

@@ -27,10 +27,12 @@ pub struct TargetArgs {
     /// Watch every process.
     #[arg(short, long)]
     pub all: bool,
-    /// Command to start and watch, after `--`.
+    /// Command to start and watch, after `--`. Watching ends with it, at the latest. Then all that it started ends, also
+    /// daemons that detached themselves: by SIGTERM, and after 2 s by SIGKILL.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// Leave a started COMMAND running after --duration (else it gets SIGTERM).
+    /// Leave a started COMMAND running after --duration, and all that it started. (Where this tool itself is killed, it
+    /// ends nothing either.)
     #[arg(long, requires = "command")]
     pub leave_running: bool,
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{super::report::boot_id, *};
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Tid},
     decode::{FunctionCode, LONGEST_INSTRUCTION, single_access},
     event::{Batch, Breadth, Context, ContextKind, Mapping, WatchedWord, Window, WindowEnd},
     hint::file::{LoadClass, StoreKind},
@@ -147,7 +147,7 @@ impl Made {
             basis,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         });
     }
 

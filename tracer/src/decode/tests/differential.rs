@@ -26,11 +26,11 @@ const NARROW: [AsmRegister32; 10] = [eax, ecx, edx, ebx, esi, edi, r8d, r9d, r10
 const COUNTERS: [AsmRegister64; 3] = [r15, r14, r13];
 
 /// Writes random programs.
-struct Author {
-    dice: Dice,
+pub(super) struct Author {
+    pub(super) dice: Dice,
     /// Instructions that run just before a loop is entered, by position: there, and only there, a
     /// sample in the loop may be told the loop's own predecessor.
-    entering: Vec<CodeLabel>,
+    pub(super) entering: Vec<CodeLabel>,
 }
 
 type Written = Result<(), IcedError>;
@@ -48,7 +48,7 @@ impl Author {
     }
 
     /// One instruction without a jump.
-    fn plain(&mut self, a: &mut CodeAssembler) -> Written {
+    pub(super) fn plain(&mut self, a: &mut CodeAssembler) -> Written {
         let (to, from) = (self.dice.pick(&WIDE), self.dice.pick(&WIDE));
         let (to32, from32) = (self.dice.pick(&NARROW), self.dice.pick(&NARROW));
         let constant = self.dice.below(256) as i32 * 8 - 512;
@@ -120,7 +120,7 @@ impl Author {
         }
     }
 
-    fn block(&mut self, a: &mut CodeAssembler, depth: usize, level: u64) -> Written {
+    pub(super) fn block(&mut self, a: &mut CodeAssembler, depth: usize, level: u64) -> Written {
         self.row(a, 6)?;
         for _ in 0..self.dice.below(3) {
             match self.dice.below(5) {
@@ -193,7 +193,7 @@ impl Author {
     }
 }
 
-fn decoded(bytes: &[u8]) -> Vec<Instruction> {
+pub(super) fn decoded(bytes: &[u8]) -> Vec<Instruction> {
     Decoder::with_ip(64, bytes, START, DecoderOptions::NONE)
         .into_iter()
         .collect()

@@ -4,7 +4,7 @@ use proptest::prelude::{ProptestConfig, any, prop, prop_assert, proptest};
 
 use crate::{
     access::Basis,
-    decode::{FunctionCode, Registers, Stall, harvest_window},
+    decode::{FunctionCode, Registers, Stall},
 };
 
 /// Bytes that often decode to jumps, calls and string instructions.
@@ -22,6 +22,7 @@ proptest! {
         spiced in prop::collection::vec(any::<(u8, u8)>(), 0..100),
         gpr in any::<[u64; 16]>(),
         segment in any::<Option<u64>>(),
+        seen in 0u64..210,
     ) {
         let mut bytes = bytes;
         for (at, which) in spiced {
@@ -43,11 +44,13 @@ proptest! {
                 prop_assert!(inside < bytes.len() as u64);
                 prop_assert!((1..=64).contains(&touch.size));
             }
-            if let Some(rest) = bytes.get(offset as usize..) {
+            let starts = [ip, start.wrapping_add(bias).wrapping_add(seen)];
+            if let Some(pieces) = FunctionCode::decode_pieces(start.wrapping_add(bias), &bytes, &starts) {
                 out.clear();
-                harvest_window(rest, &registers, &mut out);
+                pieces.harvest(&registers, 0, &mut out);
                 for touch in &out {
-                    prop_assert!(touch.ip.wrapping_sub(ip) < rest.len() as u64);
+                    let inside = touch.ip.wrapping_sub(bias).wrapping_sub(start);
+                    prop_assert!(inside < bytes.len() as u64);
                 }
             }
         }

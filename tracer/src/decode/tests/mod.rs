@@ -6,8 +6,13 @@ mod fuzz;
 mod loops;
 mod operands;
 mod paths;
+mod pieces;
 mod presence;
+mod recalled;
+mod spinning;
 mod stalled;
+mod suspects;
+mod trapped;
 
 use iced_x86::{Decoder, DecoderOptions, IcedError, Register, code_asm::CodeAssembler};
 
@@ -133,6 +138,21 @@ impl Program {
             lines.push(format!("{} unknown", harvest.operands_unknown));
         }
         lines
+    }
+
+    /// How the CPU waited, then what it may have waited for besides the stalled access, the first suspect first.
+    fn suspects(&self, at: usize, set: &[(Register, u64)]) -> Vec<String> {
+        let (harvest, touches) = self.harvest(&registers(self.ips[at], set));
+        let mut suspects: Vec<&Touch> = touches.iter().filter(|touch| touch.suspect > 0).collect();
+        suspects.sort_by_key(|touch| touch.suspect);
+        let lines = suspects.iter().enumerate().map(|(n, touch)| {
+            assert_eq!(usize::from(touch.suspect), n + 1, "{touches:?}");
+            let number = self.ips.iter().position(|ip| *ip == touch.ip).unwrap();
+            line(touch, number)
+        });
+        std::iter::once(format!("{:?}", harvest.wait))
+            .chain(lines)
+            .collect()
     }
 
     /// Only the stalled line or the reason.

@@ -10,10 +10,7 @@ use iced_x86::{
 };
 
 use super::{START, program, registers};
-use crate::{
-    decode::{Stall, harvest_window},
-    event::Unresolved,
-};
+use crate::decode::Stall;
 
 /// What a sample at an instruction tells of that instruction.
 fn told(build: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<String> {
@@ -174,54 +171,4 @@ fn segment_relative_operands_need_their_base() {
     let (harvest, touches) = p.harvest(&sample);
     assert_eq!(harvest.operands_unknown, 0);
     assert_eq!(touches[1].addr, (8 << 32) + 0x1008);
-}
-
-#[test]
-fn a_window_tells_what_follows_up_to_the_first_branch() {
-    let mut a = CodeAssembler::new(64).unwrap();
-    let mut again = a.create_label();
-    a.set_label(&mut again).unwrap();
-    a.add(qword_ptr(rdi), 1).unwrap();
-    a.add(rdi, 8).unwrap();
-    a.mov(rax, qword_ptr(rdi)).unwrap();
-    a.mov(rax, qword_ptr(rax)).unwrap();
-    a.jne(again).unwrap();
-    a.mov(rdx, qword_ptr(rsi)).unwrap();
-    let bytes = a.assemble(START).unwrap();
-    let mut out = Vec::new();
-    let harvest = harvest_window(&bytes, &registers(START, &[]), &mut out);
-    assert_eq!(harvest.stall, Stall::Unresolved(Unresolved::NoFunction));
-    assert_eq!(harvest.operands_unknown, 1);
-    let told: Vec<_> = out.iter().map(|touch| super::line(touch, 0)).collect();
-    assert_eq!(told, ["0 decoded rmw 8 rdi", "0 decoded load 8 rdi+0x8"]);
-    // A call ends it as well: no callee is known that would give registers back.
-    let call = [0xff, 0xd0, 0x48, 0x8b, 0x03, 0xc3];
-    out.clear();
-    harvest_window(&call, &registers(START, &[]), &mut out);
-    assert!(out.is_empty());
-    // Nothing to decode: a cut instruction, no bytes.
-    for bytes in [&bytes[..2], &[]] {
-        let harvest = harvest_window(bytes, &registers(START, &[]), &mut out);
-        assert_eq!(
-            harvest.stall,
-            Stall::Unresolved(Unresolved::NotAnInstruction)
-        );
-    }
-}
-
-#[test]
-fn a_window_at_an_interrupted_string_instruction_has_its_stall() {
-    let bytes = [0xf3, 0x48, 0xab, 0xc3];
-    let mut out = Vec::new();
-    let rest = registers(START, &[(Register::RCX, 9)]);
-    assert_eq!(
-        harvest_window(&bytes, &rest, &mut out).stall,
-        Stall::Attributed
-    );
-    assert_eq!(super::line(&out[0], 0), "0 stalled store 8 rdi");
-    let done = registers(START, &[(Register::RCX, 0)]);
-    assert_eq!(
-        harvest_window(&bytes, &done, &mut out).stall,
-        Stall::Unresolved(Unresolved::NoFunction)
-    );
 }

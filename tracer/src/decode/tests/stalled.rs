@@ -171,6 +171,18 @@ fn a_load_that_overwrote_its_own_base_cannot_be_placed() {
 }
 
 #[test]
+fn the_instruction_whose_address_is_lost_is_told() {
+    let p = program(|a| {
+        a.mov(rax, qword_ptr(rax))?;
+        a.mov(rdx, qword_ptr(rax + 16))?;
+        a.ret()
+    });
+    let lost = |at: usize| p.harvest(&super::registers(p.ips[at], &[])).0.lost;
+    assert_eq!(lost(1), Some(p.ips[0]));
+    assert_eq!(lost(2), None);
+}
+
+#[test]
 fn an_overwritten_base_is_found_again_where_another_register_still_tells_it() {
     let p = program(|a| {
         a.lea(rax, ptr(rbx + 0x20))?;

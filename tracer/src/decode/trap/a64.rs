@@ -4,7 +4,14 @@
 //! still holds what the access will use. SVE, SME, memory tags and memory-copy instructions are not
 //! told: `None`.
 
-use super::{Trapped, cover};
+mod barrier;
+
+pub use barrier::waits_for_stores;
+
+use super::{
+    Hit, Trapped, cover,
+    placing::{self, Span},
+};
 use crate::{
     access::Op,
     event::{Unresolved, WatchedWord},
@@ -61,7 +68,7 @@ struct Described {
 pub fn resolve(
     registers: &Registers,
     instruction: u32,
-    words: &[WatchedWord],
+    hit: &Hit<'_>,
     out: &mut Vec<Trapped>,
 ) -> Result<(), Unresolved> {
     let described = describe(instruction).ok_or(Unresolved::NoMemoryOperand)?;
@@ -70,24 +77,20 @@ pub fn resolve(
         return Err(Unresolved::NoCoveringAccess);
     }
     let size = described.size;
-    let (addr, size, exact) = if let Some(addr) = registers.address(&described) {
+    let span = if let Some(addr) = registers.address(&described) {
         let touches = |word: &WatchedWord| cover::overlap(addr, u64::from(size), word);
-        if !words.iter().any(touches) {
-            return Err(Unresolved::NoCoveringAccess);
-        }
-        (addr, size, true)
+        (hit.words.iter().any(touches)).then(|| Span::exact(addr, size))
     } else {
-        let word = words.iter().min_by_key(|word| word.addr);
-        let word = word.ok_or(Unresolved::NoCoveringAccess)?;
-        (word.addr, size.min(u16::from(word.len)), false)
+        placing::place(size, hit.words, true, hit.alone, hit.packed)
     };
+    let span = span.ok_or(Unresolved::NoCoveringAccess)?;
     out.push(Trapped {
         ip: registers.pc,
-        addr,
-        size,
+        addr: span.addr,
+        size: span.size,
+        within: span.within,
         op: described.op,
         locked: described.locked,
-        exact,
     });
     Ok(())
 }

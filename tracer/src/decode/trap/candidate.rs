@@ -4,8 +4,8 @@ use iced_x86::{Code, Instruction, Mnemonic};
 
 use super::super::{
     instruction::{Reducer, Step, Traits, Transfer, transfer},
-    operand::Operand,
-    registers::{Gpr, RegisterSet},
+    operand::{Bases, Operand},
+    registers::{Gpr, Known, RegisterSet},
 };
 use crate::access::Op;
 
@@ -50,10 +50,23 @@ pub(super) struct Candidate {
     pub(super) ip: u64,
     pub(super) view: View,
     pub(super) step: Step,
+    /// What runs right before it, where that may tell its address; see [`run`](super::run).
+    pub(super) run: Box<[Step]>,
     pub(super) touched: Box<[Touched]>,
 }
 
 impl Candidate {
+    /// Whether it changes a register that its addresses were made of, beyond repair.
+    pub(super) fn overwrites_its_address(&self) -> bool {
+        let known = Known::all([0; 16]);
+        let mut before = known.clone();
+        before.back(&self.step, 0);
+        let told = |operand: &Operand, known| operand.start(known, &Bases::ANY).is_ok();
+        let lost =
+            |touched: &Touched| told(&touched.operand, &known) && !told(&touched.operand, &before);
+        self.view == View::After && self.touched.iter().any(lost)
+    }
+
     /// Whether control can come from it to `at` (an address of its unit) directly.
     pub(super) fn leads_to(&self, at: u64) -> bool {
         match self.view {
@@ -134,6 +147,15 @@ impl Describer {
         Some(candidate)
     }
 
+    /// What instructions do to registers.
+    pub(super) fn steps(&mut self, instructions: &[Instruction]) -> Box<[Step]> {
+        self.operands.clear();
+        let reduced = instructions
+            .iter()
+            .map(|instruction| self.reducer.step(instruction, 0, &mut self.operands));
+        reduced.collect()
+    }
+
     fn describe(&mut self, instruction: &Instruction, view: View) -> Option<Candidate> {
         self.operands.clear();
         let step = self.reducer.step(instruction, 0, &mut self.operands);
@@ -155,6 +177,7 @@ impl Describer {
             ip: instruction.ip(),
             view,
             step,
+            run: Box::default(),
             touched: touched.into(),
         })
     }

@@ -74,8 +74,8 @@ fn stub(
     }
 }
 
-/// Judges the calls that may end at `return_address` in code without function bounds. Those that go
-/// elsewhere are none.
+/// Judges the calls that may end at `return_address` in code without function bounds, the likeliest first. Those that
+/// go elsewhere are none.
 pub(super) fn judge_unbounded(
     text: &mut impl Text,
     ip: u64,
@@ -90,11 +90,11 @@ pub(super) fn judge_unbounded(
         let through_register = instruction.op0_kind() == OpKind::Register;
         let elsewhere = through_register && sight.register(instruction.op0_register()) != Some(ip);
         let call = describer.call(&instruction).filter(|call| {
-            let mut accesses = Vec::new();
-            !elsewhere && call.leads_to(ip) && call.cover(sight, 0, &mut accesses) > Rank::Nothing
+            let covers = || call.cover(sight, 0, &mut Vec::new(), &mut Vec::new()) > Rank::Nothing;
+            !elsewhere && call.leads_to(ip) && covers()
         });
         calls.extend(call.map(|call| (call, votes)));
     }
-    let likeliest = calls.iter().max_by_key(|(_, votes)| *votes);
-    best.judge(likeliest.map(|(call, _)| call), sight, 0);
+    calls.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
+    best.judge_alike(calls.iter().map(|(call, _)| call), sight);
 }

@@ -19,17 +19,37 @@
 //! comparison and the jump that would fuse with it, after the very repetition of a string instruction, at
 //! the target of `call`, `jmp` and `ret`; two words that one instruction touches are one trap with two hits.
 //!
+//! What a hit does not prove is said to be [`within`](Trapped::within) some bytes, or nothing is told of it:
+//!
+//! - An access that overwrote its own address (`mov 4(%rax),%eax`; also segments whose base is not known) lies where it
+//!   explains which words were hit and which were left alone (`placing`). Of such places the aligned ones are taken
+//!   where there are any, as compilers align scalars of up to 8 bytes, unless some data on the line is seen not to be: an
+//!   8-byte pointer that is followed fills its word and is exact. What the code before computed the address from may tell it too (`run`). That other
+//!   executions of the instruction, which samples caught before the load, went to certain bytes says nothing of
+//!   this one, and what is read from memory afterwards may be younger: neither is used. Narrower words are: see
+//!   [`Planner`](crate::watch::Planner).
+//! - Masked vectors, gathers and areas of `xsave` touched a byte at least of each word that was hit.
+//! - A repeated string instruction touched elements up to its pointers. Which of those in the word this hit is for
+//!   depends on the processor: AMD family 1Ah traps after each repetition, others after groups of them.
+//! - Where several instructions may have run before the ip (indirect jumps, jumps that were fused with a comparison,
+//!   code without function bounds that can be cut in several ways), the access lies in what any of them touches.
+//!   If they disagree on the direction, the hit is [`Unresolved::AmbiguousPath`].
+//! - Which `ret` led back to a call's end is not known. That it loaded the word below the stack pointer is.
+//!
 //! On aarch64 the trap comes *before* the access: the pc is the instruction, see [`a64`]. [`Stopped`] is
 //! where the two part.
 //!
-//! `landing` finds candidates in a function's text, `unbounded` where no function is known, `entry` at
-//! return addresses; `cover` judges one candidate. Start reading at [`TrapCode::resolve`].
+//! `landing` finds candidates in a function's text, or in code of which it was seen where it runs
+//! (`decode/pieces.rs`); `unbounded` where neither tells, `entry` at
+//! return addresses; `cover` judges one candidate, `placing` and `run` find lost addresses. Start reading at [`TrapCode::resolve`].
 
 pub mod a64;
 mod candidate;
 mod cover;
 mod entry;
 mod landing;
+mod placing;
+mod run;
 #[cfg(test)]
 mod tests;
 mod unbounded;
@@ -42,6 +62,7 @@ use self::{
     candidate::Candidate,
     cover::{Best, Rank, Sight},
     landing::Landing,
+    placing::Span,
 };
 use super::Registers;
 use crate::{
@@ -68,10 +89,28 @@ pub struct Trapped {
     pub op: Op,
     /// A lock prefix, or `xchg` with memory, which locks by itself.
     pub locked: bool,
-    /// Instruction and address are proven. Otherwise the access overwrote its own address registers, or
-    /// its address or bytes depend on registers that are not known: `addr` is the watched word's, and
-    /// `size` the operand's or, if smaller, the watched word's.
-    pub exact: bool,
+    /// Bytes from `addr` on in which the access lies, somewhere; 0 where `addr` is its first byte. As in
+    /// [`Access::within`](crate::access::Access::within).
+    pub within: u8,
+}
+
+impl Trapped {
+    fn span(&self) -> Span {
+        Span {
+            addr: self.addr,
+            size: self.size,
+            within: self.within,
+        }
+    }
+
+    fn set_span(&mut self, span: Span) {
+        (self.addr, self.size, self.within) = (span.addr, span.size, span.within);
+    }
+
+    /// Whether it may touch the word.
+    fn touches(&self, word: &WatchedWord) -> bool {
+        cover::overlap(self.addr, self.span().reach(), word)
+    }
 }
 
 /// The machine state at a hit. What the ip means differs by architecture, and only here.
@@ -91,6 +130,10 @@ pub struct Hit<'a> {
     /// The watched words that were hit. An instruction that touches two of them hits twice with equal
     /// registers: give both.
     pub words: &'a [WatchedWord],
+    /// The words that were watched at the same time and were not hit: no byte of them was touched.
+    pub alone: &'a [WatchedWord],
+    /// There is data around them that is not aligned, as in packed structures.
+    pub packed: bool,
     /// The 8 bytes at the stack pointer, where they could be read: at a function's entry, the return
     /// address.
     pub stack_top: Option<u64>,
@@ -98,13 +141,16 @@ pub struct Hit<'a> {
     pub kernel: bool,
 }
 
-/// The text of one function.
+/// The text of one function, or of code without bounds.
 #[derive(Clone, Debug)]
 pub struct FunctionText {
     /// Run-time address of the first byte.
     pub start: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// Of code without function bounds: run-time addresses at which instructions ran, from where alone it can be decoded.
+    /// `None` for a function, which is decoded from its first byte on.
+    pub starts: Option<Vec<u64>>,
 }
 
 /// A file's code at one place: equal units have equal text at equal `address - bias`.
@@ -169,7 +215,7 @@ impl<K: Copy + Eq + Hash> TrapCode<K> {
     ) -> Result<(), Unresolved> {
         match hit.stopped {
             Stopped::After(registers) => {
-                let sight = Sight::new(registers, hit.words, hit.kernel);
+                let sight = Sight::new(registers, hit);
                 self.after(text, registers.ip, &sight, hit.stack_top, out)
             }
             Stopped::Before(registers) => {
@@ -177,7 +223,7 @@ impl<K: Copy + Eq + Hash> TrapCode<K> {
                 if text.bytes(registers.pc, &mut word) < word.len() {
                     return Err(Unresolved::NoMapping);
                 }
-                a64::resolve(registers, u32::from_le_bytes(word), hit.words, out)
+                a64::resolve(registers, u32::from_le_bytes(word), hit, out)
             }
         }
     }
@@ -215,7 +261,7 @@ impl<K: Copy + Eq + Hash> TrapCode<K> {
         if self.best.rank() == Rank::Nothing {
             return Err(reason);
         }
-        out.extend_from_slice(self.best.accesses());
+        out.extend_from_slice(self.best.settle()?);
         Ok(())
     }
 
@@ -269,7 +315,11 @@ impl<K: Copy + Eq + Hash> TrapCode<K> {
         }
         let function = text.function(ip)?;
         let start = function.start.wrapping_sub(unit.bias);
-        let landing = landing::find(start, &function.bytes, at)?;
+        let landing = match &function.starts {
+            None => landing::find(start, &function.bytes, at)?,
+            // Such code has no place of its own in a file.
+            Some(starts) => landing::find_piece(start, &function.bytes, starts, at)?,
+        };
         Ok((self.keep(key, landing), unit.bias))
     }
 

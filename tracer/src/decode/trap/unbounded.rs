@@ -8,7 +8,7 @@
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 use super::{
-    Text, Trapped,
+    Text,
     candidate::{Candidate, Describer},
     cover::{Best, Rank, Sight},
 };
@@ -24,9 +24,7 @@ const PAGE: u64 = 4096;
 pub(super) fn judge(text: &mut impl Text, ip: u64, sight: &Sight<'_>, best: &mut Best) -> bool {
     let mut describer = Describer::new();
     let behind = Behind::read(text, ip);
-    if let Some(candidate) = behind.ending(sight, &mut describer) {
-        best.judge([&candidate], sight, 0);
-    }
+    behind.judge(sight, &mut describer, best);
     let mut buffer = [0; LONGEST];
     let got = text.bytes(ip, &mut buffer);
     let mut decoder = Decoder::with_ip(64, &buffer[..got], ip, DecoderOptions::NONE);
@@ -100,31 +98,28 @@ impl Behind {
         })
     }
 
-    /// The instruction that ends with the last byte and touches a watched word.
-    fn ending(&self, sight: &Sight<'_>, describer: &mut Describer) -> Option<Candidate> {
+    /// Judges the instruction that ends with the last byte and touches a watched word. Where another one may be it, with
+    /// fewer votes, the accesses reach over both.
+    fn judge(&self, sight: &Sight<'_>, describer: &mut Describer, best: &mut Best) {
         let all_votes = self.voters().iter().flatten().count();
-        let mut fitting: Vec<(Candidate, Rank, Vec<Trapped>, usize)> = Vec::new();
+        let mut fitting: Vec<(Candidate, Rank, usize)> = Vec::new();
         for (instruction, votes) in self.last_instructions() {
             let candidate = describer
                 .before(&instruction)
                 .or_else(|| describer.returned(&instruction));
             let Some(candidate) = candidate else { continue };
-            let mut accesses = Vec::new();
-            let rank = candidate.cover(sight, 0, &mut accesses);
+            let rank = candidate.cover(sight, 0, &mut Vec::new(), &mut Vec::new());
             if rank > Rank::Nothing {
-                fitting.push((candidate, rank, accesses, votes));
+                fitting.push((candidate, rank, votes));
             }
         }
-        let proven = fitting.iter().any(|(_, rank, ..)| *rank >= Rank::Exact);
-        fitting.retain(|(_, rank, ..)| !proven || *rank >= Rank::Exact);
-        let alike = |a: &[Trapped], b: &[Trapped]| {
-            a.iter()
-                .map(|t| (t.op, t.size))
-                .eq(b.iter().map(|t| (t.op, t.size)))
-        };
-        let agreed = proven && fitting.iter().all(|f| alike(&f.2, &fitting[0].2));
-        let (candidate, .., votes) = fitting.into_iter().max_by_key(|fit| fit.3)?;
-        (agreed || votes * 2 > all_votes).then_some(candidate)
+        let proven = fitting.iter().any(|(_, rank, _)| *rank >= Rank::Exact);
+        fitting.retain(|(_, rank, _)| !proven || *rank >= Rank::Exact);
+        fitting.sort_by_key(|(.., votes)| std::cmp::Reverse(*votes));
+        let likely = |votes: usize| proven || votes * 2 > all_votes;
+        if fitting.first().is_some_and(|(.., votes)| likely(*votes)) {
+            best.judge_alike(fitting.iter().map(|(candidate, ..)| candidate), sight);
+        }
     }
 }
 

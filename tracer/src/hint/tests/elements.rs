@@ -129,7 +129,9 @@ fn members_inside_of_one_element_are_told_apart_in_its_type() {
         (AdviceKind::PadElements, Some(4_800))
     );
     assert!(
-        advice.text.contains("`struct alignas(64) slot`"),
+        advice
+            .text
+            .contains("Put `alignas(64)` between `struct` or `class` and `slot`"),
         "{}",
         advice.text
     );

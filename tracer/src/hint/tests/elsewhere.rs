@@ -95,11 +95,6 @@ fn neighbouring_words_on_the_heap_are_taken_for_an_array() {
         "{}",
         advice.text
     );
-    assert!(
-        advice.text.contains("struct alignas(64) slot"),
-        "{}",
-        advice.text
-    );
     let apart = [own(0, 4, ""), own(8, 4, ""), own(32, 4, "")];
     assert!(
         !advise(&scene(&objects, &apart))

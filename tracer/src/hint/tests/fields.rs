@@ -74,7 +74,8 @@ fn pairs_of_lines_ask_for_twice_the_room() {
 
 #[test]
 fn fields_of_a_rust_struct_are_wrapped() {
-    let list = [("head", 0, 8, "AtomicU64"), ("tail", 8, 8, "AtomicU64")];
+    let atomic = "core::sync::atomic::AtomicU64";
+    let list = [("head", 0, 8, atomic), ("tail", 8, 8, atomic)];
     let objects = [structure("demo::Queue", Language::Rust, 16, &list)];
     let units = [own(0, 8, ".head"), own(8, 8, ".tail")];
     let advice = advise(&scene(&objects, &units));
@@ -90,7 +91,7 @@ fn fields_of_a_rust_struct_are_wrapped() {
     assert!(
         advice
             .text
-            .contains("\n    head: Line<AtomicU64>,\n    tail: Line<AtomicU64>,\n"),
+            .contains("\n    head: Line<std::sync::atomic::AtomicU64>,\n    tail: Line<std::sync::atomic::AtomicU64>,\n"),
         "{}",
         advice.text
     );

@@ -5,7 +5,7 @@ mod elsewhere;
 mod fields;
 mod sharing;
 
-use super::{Field, Scene, Sharing, Traffic, Unit};
+use super::{Field, Scene, Sharing, Unit};
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId},
     names::{ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName},
@@ -17,6 +17,8 @@ fn object(name: &str, start: u64, size: u64, language: Language) -> ObjectName {
     ObjectName {
         kind: ObjectKind::Global,
         name: Some(name.to_owned()),
+        called: None,
+        is_reached: false,
         thread: None,
         type_name: None,
         file: None,
@@ -36,6 +38,7 @@ fn members(list: &[(&str, u64, u64, &str)]) -> Vec<MemberLayout> {
             offset,
             size,
             type_name: Some(type_name.to_owned()),
+            ..MemberLayout::default()
         })
         .collect()
 }
@@ -49,6 +52,7 @@ fn structure(
     ObjectName {
         type_name: Some(type_name.to_owned()),
         layout: Some(ObjectLayout {
+            is_foreign: false,
             size,
             element: None,
             members: members(list),
@@ -60,6 +64,7 @@ fn structure(
 fn array(element: &str, language: Language, start: u64, stride: u64, count: u64) -> ObjectName {
     ObjectName {
         layout: Some(ObjectLayout {
+            is_foreign: false,
             size: stride * count,
             element: Some(ElementLayout {
                 type_name: Some(element.to_owned()),
@@ -105,8 +110,9 @@ fn scene<'a>(objects: &'a [ObjectName], units: &'a [Unit]) -> Scene<'a> {
         objects,
         units,
         language: None,
-        traffic: Traffic::default(),
+        words: &[],
         processes: 1,
+        many: None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{
     Btf, DEPTH, KIND_ARRAY, KIND_CONST, KIND_ENUM, KIND_ENUM64, KIND_FLOAT, KIND_FUNC_PROTO,
-    KIND_FWD, KIND_INT, KIND_PTR, KIND_RESTRICT, KIND_STRUCT, KIND_TYPE_TAG, KIND_UNION,
-    KIND_VOLATILE, MEMBER_BUDGET, Type,
+    KIND_FWD, KIND_INT, KIND_PTR, KIND_RESTRICT, KIND_STRUCT, KIND_TYPE_TAG, KIND_TYPEDEF,
+    KIND_UNION, KIND_VOLATILE, MEMBER_BUDGET, Type,
 };
 
 /// Deeper nesting of members in members than any kernel has.
@@ -14,6 +14,18 @@ const MOST_LEAVES: usize = 64;
 const MOST_ALTERNATIVES: usize = 3;
 /// Members listed of one type.
 const MOST_MEMBERS: usize = 1 << 14;
+
+/// Types of one member, which the source uses by functions that are given the whole.
+const COUNTERS: [&str; 8] = [
+    "atomic_t",
+    "atomic64_t",
+    "atomic_long_t",
+    "refcount_t",
+    "file_ref_t",
+    "rcuref_t",
+    "local_t",
+    "local64_t",
+];
 
 /// A member of a struct, those of anonymous structs and unions in it included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +38,21 @@ pub struct KernelMember {
     pub size: u64,
     /// Its type.
     pub type_id: u32,
+    /// It is a bit-field.
+    pub is_bit_field: bool,
+    /// It is declared in an anonymous member, not in the struct itself.
+    pub is_inner: bool,
 }
 
 /// `struct btf_member`.
 #[derive(Clone, Copy)]
-struct Member {
-    name: u32,
-    type_id: u32,
+pub(super) struct Member {
+    pub(super) name: u32,
+    pub(super) type_id: u32,
     /// First bit from the start of the type around it.
-    bit: u64,
+    pub(super) bit: u64,
     /// How many, of a bit-field.
-    bits: Option<u64>,
+    pub(super) bits: Option<u64>,
 }
 
 impl Btf<'_> {
@@ -127,7 +143,7 @@ impl Btf<'_> {
         self.array(self.peel(type_id)?)
     }
 
-    fn array(&self, entry: Type) -> Option<(u32, u32)> {
+    pub(super) fn array(&self, entry: Type) -> Option<(u32, u32)> {
         let is_array = entry.kind() == KIND_ARRAY;
         // `struct btf_array`: element, type of the index, how many.
         let [element, _, count] = self.triple(entry, 0).filter(|_| is_array)?;
@@ -177,13 +193,15 @@ impl Btf<'_> {
                     offset,
                     size,
                     type_id: member.type_id,
+                    is_bit_field: member.bits.is_some(),
+                    is_inner: depth + 1 < DEPTH,
                 });
             }
         }
         Some(())
     }
 
-    fn member_at(&self, of: Type, index: usize) -> Option<Member> {
+    pub(super) fn member_at(&self, of: Type, index: usize) -> Option<Member> {
         let [name, type_id, encoded] = self.triple(of, index)?;
         let (mut bit, mut bits) = (u64::from(encoded), None);
         if of.has_bit_fields() {
@@ -208,10 +226,30 @@ impl Btf<'_> {
         })
     }
 
-    /// What the bytes at `offset..offset + bytes` of an object of the type are: `.hits`, `[3].hits`, `.a and .b`, `.a to .z`,
-    /// `.i or .f` (a union), `between .misses and .total` (padding); empty for an object without parts. `None` beyond
-    /// its end, and where types nest without one.
-    pub fn field(&self, type_id: u32, offset: u64, bytes: u64) -> Option<String> {
+    /// Whether paths end at a member of this type, or of one that is another name for it.
+    fn is_counter(&self, mut type_id: u32) -> bool {
+        for _ in 0..DEPTH {
+            let Some(entry) = self.entry(type_id) else {
+                return false;
+            };
+            match entry.kind() {
+                KIND_TYPEDEF
+                    if COUNTERS
+                        .iter()
+                        .any(|name| self.string(entry.name) == name.as_bytes()) =>
+                {
+                    return self.peel(type_id).is_some_and(|entry| entry.entries() == 1);
+                }
+                KIND_TYPEDEF | KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {
+                    type_id = entry.size_or_target;
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn found(&self, type_id: u32, offset: u64, bytes: u64) -> Option<Found> {
         let start = offset.checked_mul(8)?;
         let mut walker = Walker {
             btf: self,
@@ -222,7 +260,25 @@ impl Btf<'_> {
         if offset >= self.size(type_id)? {
             return None;
         }
-        match walker.walk(type_id, 0, String::new(), 0)? {
+        walker.walk(type_id, 0, String::new(), 0)
+    }
+
+    /// Whether these bytes of an object of the type are whole members.
+    pub fn is_whole(&self, type_id: u32, offset: u64, bytes: u64) -> bool {
+        let Some(Found::Leaves(leaves)) = self.found(type_id, offset, bytes) else {
+            return false;
+        };
+        let start = leaves.iter().map(|leaf| leaf.start).min();
+        let end = leaves.iter().map(|leaf| leaf.end).max();
+        let bits = |bytes: u64| bytes.checked_mul(8);
+        start.is_some() && start == bits(offset) && end == offset.checked_add(bytes).and_then(bits)
+    }
+
+    /// What the bytes at `offset..offset + bytes` of an object of the type are: `.hits`, `[3].hits`, `.a and .b`, `.a to .z`,
+    /// `.i or .f` (a union), `between .misses and .total` (padding); empty for an object without parts. `None` beyond
+    /// its end, and where types nest without one.
+    pub fn field(&self, type_id: u32, offset: u64, bytes: u64) -> Option<String> {
+        match self.found(type_id, offset, bytes)? {
             Found::Leaves(leaves) => Some(path_of(&leaves)),
             Found::Hole(Some(before), Some(after)) => Some(format!("between {before} and {after}")),
             Found::Hole(Some(before), None) => Some(format!("after {before}")),
@@ -273,6 +329,10 @@ impl Walker<'_, '_> {
             return None;
         }
         match self.btf.peel(type_id) {
+            Some(entry) if entry.kind() == KIND_STRUCT && self.btf.is_counter(type_id) => {
+                let inner = self.btf.member_at(entry, 0)?;
+                self.walk(inner.type_id, base.checked_add(inner.bit)?, path, depth + 1)
+            }
             Some(entry) if entry.kind() == KIND_STRUCT => {
                 self.structure(entry, base, &path, depth, 0..entry.entries())
             }

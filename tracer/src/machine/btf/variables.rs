@@ -4,13 +4,17 @@
 //! are always described; all others are by pahole since 1.28 (`--btf_features=global_var`), where the kernel's build asks
 //! for it. Copies for each CPU are at no address that symbols tell, and stay without a name.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::OnceLock};
 
 use super::{Btf, BtfError, KIND_DATASEC, KIND_VAR};
 use crate::machine::kallsyms::Kallsyms;
 
 /// The section that is copied for each CPU.
 const PER_CPU: &str = ".data..percpu";
+
+/// A function of the kernel that loads the running thread from the block of its CPU, and returns it. Where that block
+/// counts from follows from its code: no symbol tells.
+pub const GETS_CURRENT: &str = "bpf_get_current_task";
 
 /// A variable of the kernel and its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +62,10 @@ pub struct KernelTypes {
     btf: Btf<'static>,
     /// By address.
     variables: HashMap<u64, KernelVariable>,
+    /// What each CPU has a copy of, by offset.
+    per_cpu: Vec<KernelVariable>,
+    /// Types of functions by name, read when first asked for.
+    functions: OnceLock<HashMap<Box<str>, Option<u32>>>,
 }
 
 impl KernelTypes {
@@ -73,8 +81,10 @@ impl KernelTypes {
             }
         }
         let mut variables = HashMap::new();
+        let mut per_cpu = Vec::new();
         for (section, members) in btf.sections() {
             if section.starts_with(PER_CPU) {
+                per_cpu = members;
                 continue;
             }
             let Some(base) = base_of(&members, &addresses) else {
@@ -86,12 +96,36 @@ impl KernelTypes {
                 }
             }
         }
-        Ok(KernelTypes { btf, variables })
+        Ok(KernelTypes {
+            btf,
+            variables,
+            per_cpu,
+            functions: OnceLock::new(),
+        })
     }
 
     /// The variable that starts at an address.
     pub fn variable(&self, address: u64) -> Option<&KernelVariable> {
         self.variables.get(&address)
+    }
+
+    /// The variable at an offset of the block that each CPU has.
+    pub fn of_processor(&self, offset: u64) -> Option<&KernelVariable> {
+        let upto = |known: &KernelVariable| u64::from(known.offset) <= offset;
+        let after = self.per_cpu.partition_point(upto);
+        let found = self.per_cpu.get(after.checked_sub(1)?)?;
+        (offset - u64::from(found.offset) < u64::from(found.size)).then_some(found)
+    }
+
+    /// The variable of that name that each CPU has.
+    pub fn named_of_processor(&self, name: &str) -> Option<&KernelVariable> {
+        self.per_cpu.iter().find(|known| known.name == name)
+    }
+
+    /// The type of the function of a name; nothing where several of different types have it.
+    pub fn function(&self, name: &str) -> Option<u32> {
+        let functions = self.functions.get_or_init(|| self.btf.functions());
+        functions.get(name).copied().flatten()
     }
 
     /// What types are.

@@ -197,6 +197,8 @@ fn functions_and_variables_of_modules_say_which_one() {
     let (code, caveats) = code(root.path(), 0xffff_ffff_c000_1010);
     assert_eq!(code.module.as_deref(), Some("[nf_tables]"));
     assert_eq!(code.symbol.as_deref(), Some("nft_run"));
+    // Wherever the kernel is loaded.
+    assert_eq!(code.symbol_offset, Some(0x10));
     assert_eq!(caveats, [""; 0]);
     let (objects, _) = objects(root.path(), 0xffff_ffff_c000_4000);
     let first = &objects[0];

@@ -1,15 +1,9 @@
 //! Names looked up in a running program whose own words say where its variables are.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+use std::{fs, path::PathBuf};
 
 use super::*;
-use crate::source::proc_snapshot;
+use crate::source::running::{Running, compile};
 
 const PROGRAM: &str = r#"
 #include <stdio.h>
@@ -50,30 +44,6 @@ void count(void) {
 }
 "#;
 
-/// The program while it runs, and what it said of itself.
-struct Running {
-    child: Child,
-    says: BTreeMap<String, u64>,
-    directory: tempfile::TempDir,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn compile(directory: &Path, arguments: &[&str]) {
-    let output = Command::new("cc")
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .expect("the tests need a C compiler");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "cc {arguments:?}: {said}");
-}
-
 /// Builds the program and its library, and runs it up to its last word.
 fn run(flags: &[&str]) -> Running {
     let directory = tempfile::tempdir().expect("a directory");
@@ -91,49 +61,16 @@ fn run(flags: &[&str]) -> Running {
         "-Wl,-rpath,$ORIGIN",
     ];
     compile(at, &[flags, &program].concat());
-    let mut child = Command::new(at.join("program"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let lines = output.lines().map(|line| line.expect("text"));
-    let says = lines
-        .take_while(|line| line != "end")
-        .map(|line| {
-            let (name, address) = line.split_once(" 0x").expect("a name and an address");
-            let address = u64::from_str_radix(address, 16).expect("an address");
-            (name.to_owned(), address)
-        })
-        .collect();
-    Running {
-        child,
-        says,
-        directory,
-    }
+    Running::start(directory)
 }
 
-impl Running {
-    fn pid(&self) -> Pid {
-        Pid(self.child.id())
-    }
+fn find(running: &Running, text: &str) -> Result<Located, LookupError> {
+    let modules = ModuleStore::new(PathBuf::from("/"), true);
+    find_variable(&running.spaces(), &modules, running.pid(), text)
+}
 
-    fn spaces(&self) -> AddressSpaces {
-        let mut spaces = AddressSpaces::default();
-        for context in proc_snapshot::process(Path::new("/proc"), self.pid(), 0) {
-            spaces.apply(&context);
-        }
-        spaces
-    }
-
-    fn find(&self, text: &str) -> Result<Located, LookupError> {
-        let modules = ModuleStore::new(PathBuf::from("/"), true);
-        find_variable(&self.spaces(), &modules, self.pid(), text)
-    }
-
-    fn refused(&self, text: &str) -> String {
-        self.find(text).expect_err(text).to_string()
-    }
+fn refused(running: &Running, text: &str) -> String {
+    find(running, text).expect_err(text).to_string()
 }
 
 #[test]
@@ -145,9 +82,7 @@ fn a_name_leads_to_the_address_that_the_program_itself_says() {
     ] {
         let running = run(flags);
         let check = |text: &str, name: &str, says: &str, len: u64, module: &str| {
-            let found = running
-                .find(text)
-                .unwrap_or_else(|error| panic!("{text}: {error}"));
+            let found = find(&running, text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(found.addr, running.says[says], "{flags:?}: {found:?}");
             assert_eq!((found.name.as_str(), found.len), (name, len), "{flags:?}");
             assert!(found.module.ends_with(module), "{flags:?}: {found:?}");
@@ -162,7 +97,7 @@ fn a_name_leads_to_the_address_that_the_program_itself_says() {
         // The program's own comes before the library's of the same name, as it does for the dynamic linker.
         check("interposed", "interposed", "interposed", 8, "/program");
         // Where the program refers to it directly, the linker gives it room in the program.
-        let total = running.find("library_total").expect("it is there");
+        let total = find(&running, "library_total").expect("it is there");
         assert_eq!(
             total.addr, running.says["library_total"],
             "{flags:?}: {total:?}"
@@ -173,38 +108,38 @@ fn a_name_leads_to_the_address_that_the_program_itself_says() {
 #[test]
 fn a_name_that_leads_nowhere_is_answered_with_the_names_there_are() {
     let running = run(&["-g"]);
-    let why = running.refused("counter.hits");
+    let why = refused(&running, "counter.hits");
     assert!(
         why.starts_with("no global or static variable is called `counter.hits` in the "),
         "{why}"
     );
     assert!(why.contains("there is `counters`"), "{why}");
-    let why = running.refused("in_librarx");
+    let why = refused(&running, "in_librarx");
     assert!(why.contains("there is `in_library`"), "{why}");
-    let why = running.refused("nothing_at_all_like_it");
+    let why = refused(&running, "nothing_at_all_like_it");
     assert!(!why.contains("there is"), "{why}");
-    let why = running.refused("counters.miss");
+    let why = refused(&running, "counters.miss");
     assert!(
         why.contains("has no field `miss`; it has: hits, slots (in /"),
         "{why}"
     );
-    let why = running.refused("mine");
+    let why = refused(&running, "mine");
     assert!(why.contains("thread-local"), "{why}");
-    let why = running.refused("a->b");
+    let why = refused(&running, "a->b");
     assert!(why.contains("give its address"), "{why}");
 }
 
 #[test]
 fn a_stripped_program_is_said_to_be_why_its_variables_are_unknown() {
     let running = run(&["-s"]);
-    let why = running.refused("counters");
+    let why = refused(&running, "counters");
     assert!(
         why.contains("/program: no symbols: the file is stripped"),
         "{why}"
     );
     // What it shares with its library is still exported.
     assert_eq!(
-        running.find("interposed").expect("exported").addr,
+        find(&running, "interposed").expect("exported").addr,
         running.says["interposed"]
     );
 }

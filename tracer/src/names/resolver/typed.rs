@@ -2,22 +2,22 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use symbolizer::{Accessed, Coverage as Answers, Operand, Storage, Untraced};
+use symbolizer::{Coverage as Answers, Operand, Untraced};
 
-use super::{Resolved, Resolver, source_path};
+use super::{Resolved, Resolver, meaning::Meaning};
 use crate::{
     access::{LineKey, LineSize, Op, SpaceId},
     module::LoadedModule,
     names::{
-        AccessedBy, Coverage, ObjectKind, ObjectName,
-        by_instruction::{self, Told},
+        AccessedBy, Coverage, ObjectKind,
+        by_instruction::{self, Strength, Told},
     },
 };
 
 /// Where an instruction is asked for: its space, address and operand.
 type Asked = (SpaceId, u64, Operand);
-/// What an instruction told, and the module that its types are of.
-type Source = Arc<(Arc<LoadedModule>, Accessed)>;
+/// What an instruction told.
+type Source = Arc<Meaning>;
 
 /// Answers of instructions so far.
 #[derive(Default)]
@@ -67,13 +67,27 @@ impl Resolver<'_> {
             let Some(source) = self.accessed(site) else {
                 continue;
             };
-            if let Some(one) = tell(&source, site, position, size) {
+            debug_assert!(u64::from(site.offset) + u64::from(site.size) <= size.bytes());
+            if let Some(one) = source.tell(self.modules, site, position) {
                 told.push(one);
                 sources.push((source, *site));
             }
         }
-        let (objects, contradicted) = by_instruction::objects(&told);
-        if contradicted > 0 {
+        let fits = |outer: usize, inner: usize| {
+            let source = &sources[outer].0;
+            let (outer, inner) = (&told[outer], &told[inner]);
+            // A number behind a pointer may be any part of an object.
+            let is_number = !inner.path.starts_with(['.', '[']);
+            if is_number && outer.strength != Strength::Several {
+                return true;
+            }
+            let inside = outer
+                .start
+                .and_then(|start| inner.position.checked_sub(start));
+            inside.is_some_and(|inside| source.has_members(self.modules, inside, inner.size))
+        };
+        let (objects, contradicted) = by_instruction::objects(&told, fits);
+        if contradicted > 0 && !self.asides.get() {
             let counts = &mut self.instructions.borrow_mut().counts;
             for _ in 0..contradicted {
                 counts.count(Err(Untraced::Conflict));
@@ -82,7 +96,6 @@ impl Resolver<'_> {
         let mut out = Vec::new();
         for object in objects {
             let (source, _) = &sources[object.told];
-            let (module, accessed) = &**source;
             let end = object
                 .start
                 .and_then(|start| start.checked_add(object.size));
@@ -90,41 +103,23 @@ impl Resolver<'_> {
                 (Some(start), Some(end)) => start <= one.position && one.position < end,
                 _ => one.start.is_none() && one.type_name == told[object.told].type_name,
             };
+            // A pointer to a part names it less well than the type of the whole does.
+            let of_it = |one: &Told| {
+                inside(one) && (one.start, one.type_size) == (object.start, object.size)
+            };
             let parts: Vec<Part> = told
                 .iter()
                 .zip(&sources)
-                .filter(|(one, _)| inside(one))
-                .filter(|(one, _)| {
-                    // A pointer to a part names it less well than the type of the whole does.
-                    (one.start, one.type_size) == (object.start, object.size)
-                })
+                .filter(|(one, _)| of_it(one))
                 .map(|(one, (_, site))| (site.offset, site.size, one.path.clone()))
                 .collect();
-            let shape = module.elf.layout(accessed.ty).ok();
-            out.push(Resolved {
-                name: ObjectName {
-                    kind,
-                    name: told[object.told].variable.clone(),
-                    type_name: Some(accessed.type_name.clone()),
-                    file: shape
-                        .as_ref()
-                        .and_then(|shape| shape.file.as_deref())
-                        .map(source_path),
-                    line: shape.as_ref().and_then(|shape| shape.line),
-                    start: object.start,
-                    size: object.start.map(|_| object.size),
-                    thread: None,
-                    language: None,
-                    layout: object
-                        .start
-                        .and_then(|_| super::object_layout(&module.elf, shape?)),
-                    allocation: None,
-                },
-                typed: Some((module.clone(), accessed.ty)),
-                stride: None,
-                parts,
-                kernel_type: None,
-            });
+            let mut resolved = source.object(self.modules, kind, object.start);
+            resolved.name.name.clone_from(&told[object.told].variable);
+            resolved.name.called = by_instruction::called(told.iter().filter(|one| of_it(one)));
+            resolved.name.size = object.start.map(|_| object.size);
+            resolved.parts = parts;
+            resolved.concluded = object.strength == Strength::Concluded;
+            out.push(resolved);
         }
         out
     }
@@ -142,83 +137,40 @@ impl Resolver<'_> {
         }
         let answer = self.ask(site, operand);
         let mut instructions = self.instructions.borrow_mut();
-        let counted = answer.as_ref().map(|(_, accessed)| accessed);
-        instructions.counts.count(counted.map_err(|reason| *reason));
+        instructions
+            .counts
+            .count(answer.as_ref().map(|_| ()).map_err(|reason| *reason));
         let answer = answer.ok().map(Arc::new);
         instructions.answers.insert(asked, answer.clone());
         answer
     }
 
-    fn ask(
-        &self,
-        site: &AccessedBy,
-        operand: Operand,
-    ) -> Result<(Arc<LoadedModule>, Accessed), Untraced> {
-        let (module, svma) = if site.kernel {
-            let (vmlinux, bias) = self.modules.vmlinux().ok_or(Untraced::NoDebugInfo)?;
-            (vmlinux.clone(), site.ip.wrapping_sub(bias))
-        } else {
-            self.code_module(site.space, site.ip)
-                .ok_or(Untraced::NoFunction)?
-        };
+    fn ask(&self, site: &AccessedBy, operand: Operand) -> Result<Meaning, Untraced> {
+        if site.kernel && self.modules.vmlinux().is_none() {
+            let (_, reached) = self.kernel_reached(site.ip, operand)?;
+            return Ok(Meaning::OfKernel(reached));
+        }
+        let (module, svma) = self
+            .code_module(site.space, site.ip, site.kernel)
+            .ok_or(Untraced::NoFunction)?;
         let accessed = module.elf.access(svma, operand)?;
-        Ok((module, accessed))
+        Ok(Meaning::Described(module, accessed))
     }
 
     /// The module that an instruction is in, and its address there.
-    fn code_module(&self, space: SpaceId, ip: u64) -> Option<(Arc<LoadedModule>, u64)> {
+    pub(in crate::names) fn code_module(
+        &self,
+        space: SpaceId,
+        ip: u64,
+        kernel: bool,
+    ) -> Option<(Arc<LoadedModule>, u64)> {
+        if kernel {
+            let (vmlinux, bias) = self.modules.vmlinux()?;
+            return Some((vmlinux.clone(), ip.wrapping_sub(bias)));
+        }
         let mapping = self.spaces.mapping(space, ip)?;
         let module = self.modules.open(self.spaces.pid(space)?, mapping).ok()?;
         let svma = module.svma(mapping, ip)?;
         Some((module, svma))
     }
-}
-
-/// One instruction's word on the bytes at `position`.
-fn tell(
-    source: &(Arc<LoadedModule>, Accessed),
-    site: &AccessedBy,
-    position: u64,
-    line: LineSize,
-) -> Option<Told> {
-    let (module, accessed) = source;
-    let size = u64::from(site.size);
-    // The rest of an access that began on the line before: where it began is not known here.
-    if site.offset == 0 && size < accessed.size {
-        return None;
-    }
-    // Likewise it may end on the next line, but begins here.
-    debug_assert!(u64::from(site.offset) + size <= line.bytes());
-    let whole = module.elf.layout(accessed.ty).ok().and_then(|l| l.size);
-    let reached = accessed.offset.checked_add(accessed.size)?;
-    let type_size = whole.unwrap_or(reached).max(reached);
-    // An index over whole objects: this is one of them, wherever the array starts.
-    let is_exact = accessed.stride.is_none_or(|stride| {
-        let size = whole.filter(|&size| size > 0 && accessed.offset < size);
-        size.is_some_and(|size| stride.is_multiple_of(size))
-    });
-    let start = if is_exact {
-        Some(position.checked_sub(accessed.offset)?)
-    } else {
-        None
-    };
-    let path = if accessed.field.path.is_empty() {
-        accessed.expression.clone()
-    } else {
-        accessed.field.path.clone()
-    };
-    let variable = || {
-        let end = accessed.expression.find(['.', '[']);
-        accessed.expression[..end.unwrap_or(accessed.expression.len())].to_owned()
-    };
-    Some(Told {
-        type_name: accessed.type_name.clone(),
-        type_size,
-        start,
-        position,
-        size,
-        path,
-        variable: (accessed.storage == Storage::Frame).then(variable),
-        count: site.count,
-    })
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::{
-    declare::declare,
     model::{self, Layout, NewMember, Object, SCHEMA},
     rows::{At, rows, unused},
     uses::Uses,
@@ -11,11 +10,12 @@ use super::{
 use crate::{
     access::{LineKey, Place},
     event::Tally,
-    finding::{Judgement, Standing},
+    finding::Judged,
     hint::{self, Placed},
-    names::{Language, Names, ObjectName, TypeKind, TypeTree, Untyped},
+    names::{Names, TypeKind, TypeTree, Untyped},
     report::{
-        build::{Evidence, RunFacts, finding},
+        Caveat,
+        build::{Evidence, Listed, RunFacts, finding, listed, subjects_of},
         model::{Finding, Thread, Tool},
     },
 };
@@ -116,29 +116,30 @@ fn available(findings: usize, insignificant: usize) -> String {
     }
 }
 
-/// The layout of the object of one judgement; `judgements` and `extra` as in [`crate::report::build()`].
+/// The layout of the object of one finding; `judged` and `extra` as in [`crate::report::build()`].
 pub fn build(
-    judgements: &[Judgement],
+    judged: &Judged,
     id: FindingId,
     names: &dyn Names,
     tally: &Tally,
     run: &RunFacts,
-    extra: &[String],
+    extra: &[Caveat],
 ) -> Result<Layout, NoLayout> {
-    let listed = |insignificant| {
-        let standing = move |judgement: &&Judgement| {
-            matches!(judgement.standing, Standing::Insignificant(_)) == insignificant
-        };
-        judgements.iter().filter(standing)
+    let subjects = subjects_of(judged, names, tally, run);
+    let all = listed(judged, &subjects, tally, run);
+    let of = |insignificant| {
+        let standing = move |listed: &&Listed<'_>| listed.judgement.is_finding() != insignificant;
+        all.iter().filter(standing)
     };
-    let wanted = listed(id.insignificant).nth(id.number - 1);
-    let judgement = wanted.ok_or_else(|| NoLayout::NoFinding {
+    let wanted = of(id.insignificant).nth(id.number - 1);
+    let wanted = wanted.ok_or_else(|| NoLayout::NoFinding {
         id,
-        findings: listed(false).count(),
-        insignificant: listed(true).count(),
+        findings: of(false).count(),
+        insignificant: of(true).count(),
     })?;
+    let judgement = &wanted.judgement;
     let evidence = Evidence::of(judgement, names, tally, run);
-    let finding = finding(id.to_string(), judgement, names, tally, run);
+    let finding = finding(id.to_string(), wanted, names, tally, run);
     let what = || what(&finding);
     let untyped = |reason| NoLayout::Untyped {
         id,
@@ -169,7 +170,8 @@ pub fn build(
         finding: line,
     };
     let mut uses = Uses::default();
-    for other in judgements
+    for other in judged
+        .judgements
         .iter()
         .filter(|other| same_memory(other.key, judgement.key))
         .filter(|other| {
@@ -195,7 +197,7 @@ pub fn build(
             return None;
         }
         let proposal = hint::propose(scene, main)?;
-        Some(proposed(&proposal, scene, object, at, &finding))
+        Some(proposed(&proposal, at, &finding))
     });
     Ok(Layout {
         schema: SCHEMA,
@@ -236,7 +238,9 @@ pub fn build(
         cost_share: finding.cost.share,
         cost_unit: run.cost_unit.name().to_owned(),
         line: finding.line,
-        caveats: extra.iter().cloned().chain(names.caveats()).collect(),
+        caveats: (extra.iter().map(|caveat| caveat.text.clone()))
+            .chain(names.caveats())
+            .collect(),
     })
 }
 
@@ -278,14 +282,7 @@ fn what(finding: &Finding) -> String {
     }
 }
 
-fn proposed(
-    proposal: &hint::Proposal,
-    scene: &hint::Scene<'_>,
-    object: &ObjectName,
-    at: At,
-    finding: &Finding,
-) -> model::Proposal {
-    let language = object.language.or(scene.language);
+fn proposed(proposal: &hint::Proposal, at: At, finding: &Finding) -> model::Proposal {
     let whole = proposal.new_size.saturating_mul(proposal.count);
     let threads = |placed: &Placed| -> Vec<Thread> {
         let group = placed.unit.and_then(|unit| finding.groups.get(unit));
@@ -309,7 +306,7 @@ fn proposed(
             .iter()
             .map(|placed| NewMember {
                 name: placed.name.clone(),
-                declaration: declaration(language, placed, at.line),
+                declaration: placed.declaration.clone(),
                 offset: placed.offset,
                 size: placed.size,
                 starts_line: placed.starts_line,
@@ -317,26 +314,6 @@ fn proposed(
             })
             .collect(),
     }
-}
-
-fn declaration(language: Option<Language>, placed: &Placed, line: u64) -> String {
-    let type_name = placed.type_name.as_deref().unwrap_or("..");
-    if language == Some(Language::Rust) && placed.starts_line {
-        return declare(
-            language,
-            &format!("Line<{type_name}>"),
-            &placed.name,
-            None,
-            None,
-        );
-    }
-    declare(
-        language,
-        type_name,
-        &placed.name,
-        None,
-        placed.starts_line.then_some(line),
-    )
 }
 
 #[cfg(test)]

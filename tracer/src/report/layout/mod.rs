@@ -2,7 +2,6 @@
 //! what, and the layout that would part them.
 
 mod build;
-mod declare;
 pub mod model;
 mod rows;
 mod text;

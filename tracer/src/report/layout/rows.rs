@@ -1,11 +1,13 @@
 //! From a type's tree to the rows of a declaration: members in their order, holes, and where lines begin.
 
 use super::{
-    declare::declare,
     model::{Elements, Hole, LineRow, Member, Row},
     uses::Uses,
 };
-use crate::names::{self, Language, Part, Role, TypeKind, TypeTree};
+use crate::{
+    hint,
+    names::{self, Language, Part, Role, TypeKind, TypeTree},
+};
 
 /// Rows of one layout.
 const MOST_ROWS: usize = 1 << 14;
@@ -315,7 +317,7 @@ impl Walk<'_> {
             Role::Variant => format!("{},", part.name),
             Role::Base => format!("{};", part.tree.type_name),
             Role::Element => last_subscript(&path).to_owned(),
-            Role::Member => declare(
+            Role::Member => hint::shown(
                 self.language,
                 &part.tree.type_name,
                 &part.name,

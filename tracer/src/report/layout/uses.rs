@@ -33,7 +33,8 @@ impl Uses {
         (position, size): (u64, u64),
         name: Option<&str>,
     ) {
-        for row in rows {
+        // Which member a row of unknown bytes uses is not known either.
+        for row in rows.iter().filter(|row| row.within.is_none()) {
             let first = line.0.position().saturating_add(u64::from(row.offset));
             let last = first.saturating_add(u64::from(row.size.max(1)));
             let (first, last) = (first.max(position), last.min(position.saturating_add(size)));

@@ -82,8 +82,8 @@ pub fn render(hints: Option<&HintFile>, report: Option<&Report>, sources: &dyn S
     number_fingerprints(&mut results);
     let mut caveats: Vec<&String> = hints.map_or(&[][..], |file| &file.caveats).iter().collect();
     for caveat in report.map_or(&[][..], |report| &report.caveats) {
-        if !caveats.contains(&caveat) {
-            caveats.push(caveat);
+        if !caveats.contains(&&caveat.text) {
+            caveats.push(&caveat.text);
         }
     }
     let notifications: Vec<Value> = caveats

@@ -2,7 +2,11 @@
 
 use super::{Sources, edits, memory, place, shown, store_kind, store_words, waits};
 use crate::{
-    hint::file::{Evidence, Expected, HintFile, HintedCode, LoadHint},
+    hint::{
+        file::{Evidence, Expected, HintFile, HintedCode, LoadHint},
+        load,
+    },
+    names::Language,
     report::{
         number::{count, grouped, percent},
         style::{Role, TextOptions},
@@ -116,6 +120,10 @@ impl Text<'_> {
         }
         if let Some(made) = edits::of_hint(hint, self.sources) {
             return format!("write before it: {}", made.text.trim());
+        }
+        let language = Language::of_file(file);
+        if !matches!(language, None | Some(Language::C | Language::Cpp)) {
+            return load::how(language);
         }
         match &hint.load.operand {
             Some(operand) => format!(

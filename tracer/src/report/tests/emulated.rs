@@ -40,6 +40,7 @@ fn run(addresses: [u64; 2]) -> Report {
                 repeats,
                 ..Measured::default()
             },
+            ..Access::BLANK
         });
     };
     for line in 0..100 {
@@ -68,7 +69,14 @@ fn run(addresses: [u64; 2]) -> Report {
     };
     let (_, names) = two_counters();
     let (judgements, pairs) = (pipeline.judge(), pipeline.pairs());
-    build(&judgements, &pairs, &names, &pipeline.tally, &run, &[])
+    build(
+        &judgements.into(),
+        &pairs,
+        &names,
+        &pipeline.tally,
+        &run,
+        &[],
+    )
 }
 
 #[test]
@@ -92,47 +100,26 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
                  |AAAAAAAABBBBBBBB................................................|
                  A: written by worker 4001; B: written by worker 4002
 
-                  bytes  what     op     thread       cpu   seen  transactions  function      source
-               B  8-15   .misses  load   worker 4002  1    4,000        24.4 %                server+0x1160
-               B  8-15   .misses  store  worker 4002  1    4,000        24.4 %  count_misses  ../demo.c:40:9
-               A  0-7    .hits    load   worker 4001  0    4,000        24.4 %                server+0x1130
-               A  0-7    .hits    store  worker 4001  0    4,000        24.4 %  count_hits    ../demo.c:31:9
+                  bytes  what     op     thread  cpu   seen  transactions  function      source
+               B  8-15   .misses  load   4002    1    4,000        24.4 %                server+0x1160
+               B  8-15   .misses  store  4002    1    4,000        24.4 %  count_misses  /src/demo/demo.c:40:9
+               A  0-7    .hits    load   4001    0    4,000        24.4 %                server+0x1130
+               A  0-7    .hits    store  4001    0    4,000        24.4 %  count_hits    /src/demo/demo.c:31:9
 
              why Every access was seen, in order: 16,000 executions by 2 threads. Since a second one came, the
-                 line was asked for 1,998 times: 999 moved it to another processor after a store there; 0 of
-                 these brought a value that the taker used before it lost the line again, 998 did not.
+                 line was asked for 1,998 times: 998 moved it to another processor after a store there; 0 of
+                 these brought a change of bytes that the taker used before it lost the line again, 997 did not.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 97.5 % of the coherence transactions: all
-                 of those for this line.
              fix Start `misses` on a new 64-byte line:
                      _Alignas(64) unsigned long misses;
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.
                  `struct stats` grows from 24 to 128 bytes (+104).
 
             Loads that should fetch their line for ownership
-            P1  FETCH FOR OWNERSHIP
-             load stats.misses in server+0x1160
-             then stats.misses in count_misses, demo.c:40
-             seen 4,000 times, 100.0 % of its executions, by 1 thread; 500 as neighbours in the line's request
-                  log.
-              fix The load at server+0x1160 is followed by a store to the same line at demo.c:40. Fetch the line
-                  for ownership before the load (`__builtin_prefetch(address, 1)` in C and C++, `prefetchw` on
-                  x86-64, `prfm pstl1keep` on aarch64): then one request brings what now takes two.
-            P2  FETCH FOR OWNERSHIP
-             load stats.hits in server+0x1130
-             then stats.hits in count_hits, demo.c:31
-             seen 3,992 times, 100.0 % of its executions, by 1 thread; 499 as neighbours in the line's request
-                  log.
-              fix The load at server+0x1130 is followed by a store to the same line at demo.c:31. Fetch the line
-                  for ownership before the load (`__builtin_prefetch(address, 1)` in C and C++, `prefetchw` on
-                  x86-64, `prfm pstl1keep` on aarch64): then one request brings what now takes two.
+              P1  stats.misses  server+0x1160 then demo.c:40  4,000 times, 100.0 % of its executions
+              P2  stats.hits    server+0x1130 then demo.c:31  3,992 times, 100.0 % of its executions
 
-            What to keep in mind:
-              - The program ran in an emulator, many times slower than on the machine: times are the emulator's,
-                and costs are messages that a coherence protocol without evictions sends, not time.
-              - Threads ran in parallel, but met each other as the emulator let them: on the machine they may
-                take turns more or less often. What the kernel reads and writes of the program's memory was not
-                seen.
+            2 remarks on how this was measured: --verbose.
         "#]],
     );
     let finding = &report.findings[0];
@@ -141,7 +128,7 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
         ("false-sharing", "confirmed")
     );
     let handoffs = finding.handoffs.as_ref().expect("all were seen");
-    assert_eq!((handoffs.observed, handoffs.truly), (999, Some(0)));
+    assert_eq!((handoffs.observed, handoffs.truly), (998, Some(0)));
     assert_eq!((handoffs.per_s, handoffs.at_least_per_s), (None, None));
     for row in &finding.accesses {
         assert_eq!(
@@ -171,7 +158,7 @@ fn counters_apart_are_no_finding_and_none_was_missed() {
         Some(208)
     );
     let text = plain(&report);
-    assert!(text.contains("no such line was missed"), "{text}");
+    assert!(text.contains("Every access was seen"), "{text}");
     for word in ["sample", "window", "PMU", "Hz"] {
         assert!(!text.contains(word), "{word}: {text}");
     }

@@ -41,7 +41,7 @@ fn symbols_of_two_hundred_letters_still_fit() {
             Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 10,000 samples, 31,000
             memory accesses on 120 cache lines, 3 of them used by more than one thread.
 
-            F1  FALSE SHARING  std::__cxx11::basic..std::function<void (int)> const&).misses  41.4 % of the time
+            F1  FALSE SHARING  very_long_namespace::Table<..>::rehash.hits and 1 more         41.4 % of the time
                  Threads use different bytes of one cache line. CPUs exchange whole lines, so each store takes
                  the neighbours' bytes away too, and threads wait for each other without sharing any data.
               at global variable `very_long_namespace::very_long_namespace::Table<..>::rehash` of type
@@ -62,16 +62,13 @@ fn symbols_of_two_hundred_letters_still_fit() {
                  The threads use it at the same time: from one sample to the next, it changed hands 2,450 times;
                  samples in random order would have given 2,500.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 41.4 % of the time: all of that wait.
-             fix Start `misses` on a new 64-byte line:
-                     _Alignas(64) unsigned long misses;
+             fix Start `misses` on a new 64-byte line. Put `_Alignas(64)` in front of the declaration of
+                 `misses`.
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.
                  `very_long_namespace::very_long_namespace::Table<..>::rehash` grows from 24 to 128 bytes
                  (+104).
 
-            What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
 }
@@ -117,7 +114,14 @@ fn huge_counts_stay_readable() {
     let mut tally = tally();
     (tally.produced, tally.samples, tally.sampled_ns) = (u64::MAX, u64::MAX, u64::MAX);
     tally.lost.insert(Cpu(0), 0);
-    let text = plain(&build(&[judgement], &[], &names, &tally, &facts(), &[]));
+    let text = plain(&build(
+        &[judgement].into(),
+        &[],
+        &names,
+        &tally,
+        &facts(),
+        &[],
+    ));
     assert!(
         text.contains("18,446,744,073,709,551,615 samples"),
         "{text}"

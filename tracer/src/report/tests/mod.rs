@@ -4,6 +4,7 @@
     reason = "expect-test writes its blocks with them"
 )]
 
+mod agree;
 mod emulated;
 mod findings;
 mod hostile;
@@ -14,26 +15,34 @@ mod pmu;
 mod rows;
 mod runs;
 mod schema;
+mod spread;
+mod waits;
 mod watched;
 
 use expect_test::Expect;
 
 use super::{
     fixture::{FakeNames, LINE, judgement, object, site, with_bytes},
-    model::Report,
-    printable::{columns, is_hostile},
+    model::{Caveat, Report, Weight},
+    printable::{columns, is_hostile, printable},
     text::{self, TextOptions, WIDTH},
 };
 use crate::{
     access::Op,
     finding::{Judgement, Verdict},
-    names::{Language, MemberLayout, ObjectKind, ObjectLayout},
+    names::{Language, MemberLayout, ObjectKind, ObjectLayout, Outcome, WordUse},
 };
 
 /// The plain text, after checks that hold for every report in every style.
 fn plain(report: &Report) -> String {
-    for (colour, unicode) in [(false, false), (false, true), (true, false), (true, true)] {
-        let text = text::render(report, TextOptions { colour, unicode });
+    for n in 0..8 {
+        let (colour, unicode, verbose) = (n & 1 != 0, n & 2 != 0, n & 4 != 0);
+        let options = TextOptions {
+            colour,
+            unicode,
+            verbose,
+        };
+        let text = text::render(report, options);
         let mut bare = String::new();
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once("\x1b[") {
@@ -49,8 +58,32 @@ fn plain(report: &Report) -> String {
         assert!(!bare.chars().any(|c| c != '\n' && is_hostile(c)));
         assert!(unicode || bare.is_ascii(), "{bare}");
         assert!(bare.ends_with('\n') && !bare.contains("\n\n\n"));
+        let must_be_known = |caveat: &Caveat| caveat.weight == Weight::Reading;
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for caveat in report
+            .caveats
+            .iter()
+            .filter(|c| verbose || must_be_known(c))
+        {
+            let words = one_line(&printable(&caveat.text, !unicode));
+            assert!(one_line(&bare).contains(&words), "{words}");
+        }
+        let is_clean = report.findings.is_empty() && !report.insignificant.iter().any(|f| f.moves);
+        if is_clean && !verbose && !report.caveats.iter().any(must_be_known) {
+            // One of them for a name that fills a line.
+            assert!(bare.lines().count() <= 9, "{bare}");
+        }
     }
     text::render(report, TextOptions::default())
+}
+
+/// The plain text with everything that is known.
+fn verbose(report: &Report) -> String {
+    let options = TextOptions {
+        verbose: true,
+        ..TextOptions::default()
+    };
+    text::render(report, options)
 }
 
 fn check(report: &Report, expected: &Expect) {
@@ -67,8 +100,10 @@ fn two_counters() -> (Judgement, FakeNames) {
         offset,
         size: 8,
         type_name: Some("unsigned long".to_owned()),
+        ..MemberLayout::default()
     };
     stats.layout = Some(ObjectLayout {
+        is_foreign: false,
         size: 24,
         element: None,
         members: vec![member("hits", 0), member("misses", 8), member("total", 16)],
@@ -114,6 +149,13 @@ fn one_atomic() -> (Judgement, FakeNames) {
         "/src/demo/main.rs",
         17,
         Language::Rust,
+    )
+    .does(
+        0x401200,
+        WordUse::Add {
+            step: Some(1),
+            outcome: Outcome::Unused,
+        },
     );
     if let Some(code) = names.code.get_mut(&0x401200) {
         code.inlined = vec!["core::sync::atomic::AtomicU64::fetch_add".to_owned()];

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{check, plain};
+use super::{check, plain, verbose};
 use crate::{
     access::{LineKey, Op, Pid, Place, SpaceId},
     finding::{Fact, Verdict},
@@ -16,6 +16,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
     slots.type_name = Some("long[8]".to_owned());
     slots.language = Some(Language::Cpp);
     slots.layout = Some(ObjectLayout {
+        is_foreign: false,
         size: 64,
         element: Some(ElementLayout {
             type_name: Some("long".to_owned()),
@@ -73,7 +74,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
 
                   0       8       16      24      32      40      48      56
                  |AAAAAAAABBBBBBBBCCCCCCCCDDDDDDDDEEEEEEEEFFFFFFFFGGGGGGGGHHHHHHHH|
-                 A-H: each written by one worker, read by one main
+                 A-H: each written by one worker
 
                   bytes  what      op     thread       cpu  seen    time  function          source
                H  56-63  slots[7]  store  worker 4008  0     427   4.1 %  worker(int)       /src/slots.cc:9:9
@@ -94,8 +95,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
                  The threads use it at the same time: from one sample to the next, it changed hands 1,672 times;
                  samples in random order would have given 1,706.
                  Bytes 0-63 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 28.5 % of the time: 98.0 % of that wait.
-             fix Give each element of `slots` a 64-byte line of its own: make each element
+             fix Give each element of `slots` a 64-byte line of its own. Make each element
                      struct alignas(64) slot { long value; };
                  and use `slots[i].value`. C++17 also names the number:
                  `std::hardware_destructive_interference_size`.
@@ -103,9 +103,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
                  each thread work on a local variable and store to its element seldom, for example once at the
                  end.
 
-            What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
 }
@@ -166,7 +164,6 @@ fn heap_memory_of_a_stripped_program() {
                  The threads use it at the same time: from one sample to the next, it changed hands 681 times;
                  samples in random order would have given 695.
                  Bytes 16-19 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 7.2 % of the time: all of that wait.
                  The evidence is weak: the conflict shows only in accesses that were inferred from the loops
                  around the sampled instructions, not in the sampled instructions themselves.
              fix Different threads use bytes 16-19 (written at server+0x3000) and bytes 40-47 (read at
@@ -176,10 +173,10 @@ fn heap_memory_of_a_stripped_program() {
                  Elements whose size is a multiple of 64 already only need their block to start at a line.
 
             What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
               - F1 rests on weak evidence: addresses inferred from the loops around the samples.
               - /opt/stripped/server has no symbols: functions are shown as module+address.
+
+            1 remark on how this was measured: --verbose.
         "#]],
     );
 }
@@ -231,16 +228,13 @@ fn memory_that_two_processes_share() {
                  The threads use it at the same time: from one sample to the next, it changed hands 892 times;
                  samples in random order would have given 910.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 16.0 % of the time: all of that wait.
                  2 processes share this memory, each at an address of its own.
              fix Different threads use bytes 0-7 (written at forked.c:30) and bytes 8-15 (written at
                  forked.c:30). Start each of these parts at a multiple of 64 bytes and let nothing else share
                  its line. The memory is a mapping that 2 processes share, so all of them must be built with the
                  same new layout; a mapping starts at a page, so offsets that are multiples of 64 are enough.
 
-            What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
 }
@@ -308,7 +302,6 @@ fn two_variables_on_one_line() {
                  The threads use it at the same time: from one sample to the next, it changed hands 510 times;
                  samples in random order would have given 520.
                  Bytes 4-7 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 9.0 % of the time: all of that wait.
              fix `ready` (main.c:3) and `jobs` (main.c:4) are separate variables that only happen to lie on one
                  line. Start each on a 64-byte line of its own:
                      _Alignas(64) int ready;
@@ -316,9 +309,7 @@ fn two_variables_on_one_line() {
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.
                  With nothing else on those lines, this costs 120 bytes.
 
-            What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
 }
@@ -365,7 +356,7 @@ fn heap_objects_are_called_by_the_type_that_their_instructions_know() {
 
     let reason = ("untyped", "the pointer has no type".to_owned());
     names.coverage.untraced.insert(reason, 3);
-    let words = plain(&report(&[judgement], &names));
+    let words = verbose(&report(&[judgement], &names));
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("3 of 4 instructions did not tell the type of the memory without a name that they access: 3 the pointer has no type."),

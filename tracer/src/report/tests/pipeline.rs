@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::{plain, two_counters};
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
-    finding::{Fact, Reason, Standing, Thresholds, Verdict, judge_all},
+    finding::{Fact, Reason, Standing, Thresholds, Verdict, simulation::judge_all},
     names::ObjectKind,
     report::{
         build,
@@ -35,26 +35,31 @@ fn run(addresses: [u64; 2]) -> Report {
             basis: Basis::Stalled,
             locked: false,
             kernel: false,
-            measured: Measured::default(),
+            ..Access::BLANK
         };
         let space = SpaceId(0);
         table.observe(&access, Place::Private { space, addr }, space);
     }
+    reported(&table, 4000, 4_000_000_000)
+}
+
+/// The report of what a table holds, each sample of which was attributed.
+pub(super) fn reported(table: &LineTable, samples: u64, sampled_ns: u64) -> Report {
     let tally = Tally {
-        produced: 4000,
-        samples: 4000,
-        attributed: 4000,
-        sampled_ns: 4_000_000_000,
+        produced: samples,
+        samples,
+        attributed: samples,
+        sampled_ns,
         ..Tally::default()
     };
     let judgements = judge_all(
-        &table,
+        table,
         &WatchedLines::default(),
         tally.sampled_ns,
         &Thresholds::default(),
     );
     let (_, names) = two_counters();
-    build(&judgements, &[], &names, &tally, &facts(), &[])
+    build(&judgements.into(), &[], &names, &tally, &facts(), &[])
 }
 
 #[test]
@@ -125,6 +130,6 @@ proptest! {
         }
         let mut facts = facts();
         facts.line_size = if wide { LineSize::B128 } else { LineSize::B64 };
-        plain(&build(&[judged], &[], &fake, &tally(), &facts, &[]));
+        plain(&build(&[judged].into(), &[], &fake, &tally(), &facts, &[]));
     }
 }

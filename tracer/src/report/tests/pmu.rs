@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{check, plain};
+use super::{check, plain, verbose};
 use crate::{
     access::{ByteSet, CostUnit, LineKey, Op, Place},
     analysis::{PmuCounts, SiteCounts, Totals},
@@ -58,7 +58,7 @@ fn report_of(judgements: &[Judgement], run: &RunFacts) -> Report {
         sampled_ns: WHOLE_CYCLES,
         ..Tally::default()
     };
-    build(judgements, &[], &names, &tally, run, &[])
+    build(&judgements.into(), &[], &names, &tally, run, &[])
 }
 
 /// Loads by thread 4001 that took 200 cycles each.
@@ -84,7 +84,7 @@ fn stores(offset: u8, tid: u32, sampled: u64) -> SiteCounts {
     }
 }
 
-/// What a judgement of these sites is, as [`crate::finding::judge_all`] makes it.
+/// What a judgement of these sites is, as judging makes it.
 fn judged(verdict: Option<Verdict>, sites: Vec<SiteCounts>, facts: &[Fact]) -> Judgement {
     let mut pmu = PmuCounts::default();
     for site in &sites {
@@ -163,20 +163,12 @@ fn a_finding_of_a_pmu_speaks_of_latency_and_of_loads_that_found_the_line_modifie
                  is not known where they were served.
                  Its loads took 30.0 % of the sampled load latency, all of it while other CPUs used the line.
                  Bytes 8-15 are stored by one thread each and touched by no other.
-                 Giving each part a line of its own would save at most 30.0 % of the load latency: all of that
-                 wait.
                  700 sampled stores have no latency here: what they waited is in no cost.
              fix Different threads use bytes 0-7 (read at demo.c:31) and bytes 8-15 (written at demo.c:40).
-                 Start each of these parts at a multiple of 64 bytes and let nothing else share its line. What
-                 this memory is could not be told.
+                 Start each of these parts at a multiple of 64 bytes and let nothing else share its line. That
+                 takes `_Alignas(64)` on each variable or member. What this memory is could not be told.
 
-            What to keep in mind:
-              - The PMU samples a few of all loads and stores: each hand-off shown was seen, but most were not,
-                and a thread or a store that is not listed may only not have been sampled.
-              - The data source of 1,500 of 6,000 sampled loads (25.0 %) is not available: whether another CPU
-                had these lines is not known.
-              - 3,000 of 3,000 sampled stores have no latency, so what they waited is in no cost; lines that are
-                mostly stored to are judged by their share of these stores.
+            3 remarks on how this was measured: --verbose.
         "#]],
     );
 }
@@ -213,24 +205,16 @@ fn a_line_without_a_sampled_writer_is_told_in_full_and_not_as_nothing_worth_acti
                  the program runs.
                  Loads of different threads that found it modified are of different bytes. That would fit false
                  sharing; it proves nothing without the writer.
-
-            What to keep in mind:
-              - The PMU samples a few of all loads and stores: each hand-off shown was seen, but most were not,
-                and a thread or a store that is not listed may only not have been sampled.
-              - The data source of 1,500 of 6,000 sampled loads (25.0 %) is not available: whether another CPU
-                had these lines is not known.
-              - 3,000 of 3,000 sampled stores have no latency, so what they waited is in no cost; lines that are
-                mostly stored to are judged by their share of these stores.
+            3 remarks on how this was measured: --verbose.
         "#]],
     );
 }
 
 #[test]
 fn beside_a_finding_it_is_told_too() {
-    let text = plain(&report_of(
-        &[reader_and_writer(), without_writer()],
-        &run_facts(),
-    ));
+    let mut moving = without_writer();
+    moving.key = LineKey(moving.key.0.at(moving.key.0.position() + 64));
+    let text = plain(&report_of(&[reader_and_writer(), moving], &run_facts()));
     assert!(
         text.starts_with("Threads fight over 1 cache line"),
         "{text}"
@@ -273,11 +257,12 @@ fn machines_that_do_not_tell_modified_lines_are_said_to_and_the_column_is_of_pee
     let sites = vec![loads(0, 4001, seen), stores(8, 4002, 700)];
     let facts = [Fact::PrivateBytes(ByteSet(0xff00))];
     let line = judged(Some(Verdict::FalseSharing), sites, &facts);
-    let text = plain(&report_of(&[line], &run));
+    let text = plain(&report_of(std::slice::from_ref(&line), &run));
     assert!(
         text.contains(" peer ") && !text.contains(" hitm "),
         "{text}"
     );
+    let text = verbose(&report_of(&[line], &run));
     for sentence in [
         "(Arm SPE)",
         "3,000 of 3,000 sampled stores (100.0 %) do not tell",

@@ -6,10 +6,11 @@ use super::{check, one_atomic, plain, two_counters};
 use crate::{
     access::{Cpu, LineKey, Op, Place, SpaceId},
     event::{Tally, Unresolved},
-    finding::{Judgement, Reason, Standing},
+    finding::{Judged, Judgement, Reason, Standing},
     report::{
-        build,
+        Caveat, build,
         fixture::{FakeNames, LINE, facts, report, site, tally},
+        model::{Doubt, Weight},
         text::{self, TextOptions},
     },
 };
@@ -36,12 +37,9 @@ fn no_finding_says_how_much_was_looked_at_and_how_sure_that_is() {
             No sharing of cache lines worth acting on.
             Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 10,000 samples, 31,000
             memory accesses on 120 cache lines, 3 of them used by more than one thread.
-            A line becomes a finding when it costs 1.0 % of the time. Such a line would have shown in about 100
-            samples, so it is unlikely that one was missed in what ran during that time.
-
-            What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            A line is a finding from 1.0 % of the time on, about 100 samples here: it is unlikely that one was
+            missed.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
     let (one, names) = suspect(LINE, Reason::CostBelowThreshold);
@@ -52,16 +50,10 @@ fn no_finding_says_how_much_was_looked_at_and_how_sure_that_is() {
             No sharing of cache lines worth acting on.
             Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 10,000 samples, 31,000
             memory accesses on 120 cache lines, 3 of them used by more than one thread.
-            A line becomes a finding when it costs 1.0 % of the time. Such a line would have shown in about 100
-            samples, so it is unlikely that one was missed in what ran during that time.
-
-            Closest to a finding:
-              I1  false sharing  stats.hits and stats.misses  0.6 %  costs less than 1.0 % of the time
-              I2  undecided      stats.hits and stats.misses  0.6 %  used one after the other, not by turns
-
-            What to keep in mind:
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            A line is a finding from 1.0 % of the time on, about 100 samples here: it is unlikely that one was
+            missed.
+            Closest to one: stats.hits and .misses (0.4 %, false sharing): costs less than 1.0 % of the time.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
 }
@@ -72,21 +64,93 @@ fn few_samples_are_not_called_proof() {
     (few.produced, few.samples, few.attributed) = (300, 300, 200);
     few.unresolved.insert(Unresolved::RegisterOverwritten, 100);
     check(
-        &build(&[], &[], &FakeNames::default(), &few, &facts(), &[]),
+        &build(
+            &Judged::default(),
+            &[],
+            &FakeNames::default(),
+            &few,
+            &facts(),
+            &[],
+        ),
         &expect![[r#"
-            No sharing of cache lines worth acting on.
+            No sharing of cache lines was seen, in too few samples to tell.
             Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 300 samples, 31,000
             memory accesses on 120 cache lines, 3 of them used by more than one thread.
-            A line becomes a finding when it costs 1.0 % of the time. Such a line would have shown in about 2
-            samples: too few to be sure. Look for 50 s or more (--duration), while the program is busy.
+            A line is a finding from 1.0 % of the time on, about 2 samples here: too few to be sure. Look for 50
+            s or more (--duration), while the program is busy.
 
             What to keep in mind:
               - 33.3 % of the samples have lost the address: its register was overwritten before the sample was
                 taken.
-              - Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a
-                line between CPUs: shares of time are estimates, and no hand-offs are counted.
+            1 remark on how this was measured: --verbose.
         "#]],
     );
+}
+
+/// A run of 10,000 samples, of which so many waited for something that could not be read, and others for nothing.
+fn read_in_part(unread: u64, idle: u64) -> Tally {
+    let mut tally = tally();
+    tally.unresolved.clear();
+    tally.unresolved.insert(Unresolved::NoMapping, unread);
+    tally.unresolved.insert(Unresolved::NoMemoryOperand, idle);
+    (tally.produced, tally.samples) = (10_000, 10_000);
+    tally.attributed = 10_000 - unread - idle;
+    tally
+}
+
+#[test]
+fn where_most_could_not_be_read_that_is_said_first_and_nothing_is_cleared() {
+    let names = FakeNames::default();
+    let of = |unread, idle| {
+        let tally = read_in_part(unread, idle);
+        build(&Judged::default(), &[], &names, &tally, &facts(), &[])
+    };
+    let report = of(9990, 0);
+    assert_eq!(report.run.doubt, Some(Doubt::Unread));
+    assert!(!report.run.conclusive);
+    let text = plain(&report);
+    assert!(
+        text.starts_with("It cannot be told whether threads fight"),
+        "{text}"
+    );
+    assert!(text.contains("99.9 %"), "{text}");
+    assert!(!text.contains("worth acting on"), "{text}");
+    // Most of what waited, and enough to hide a line.
+    assert_eq!(of(1500, 8000).run.doubt, Some(Doubt::Unread));
+    // Less than was read; more, but hardly any; nothing at all.
+    for (unread, idle) in [(4000, 0), (900, 8900), (0, 9000)] {
+        let report = of(unread, idle);
+        assert_ne!(report.run.doubt, Some(Doubt::Unread), "{unread} {idle}");
+    }
+    // Of a handful of samples, how many could be read says nothing.
+    let mut few = read_in_part(9990, 0);
+    (few.samples, few.attributed) = (3, 0);
+    few.unresolved = [(Unresolved::NoMapping, 3)].into();
+    let few = build(&Judged::default(), &[], &names, &few, &facts(), &[]);
+    assert_eq!(few.run.doubt, Some(Doubt::TooFewSamples));
+    let report = of(4000, 0);
+    assert!(report.run.conclusive && plain(&report).starts_with("No sharing of cache lines worth"));
+}
+
+#[test]
+fn findings_of_a_run_that_was_read_in_part_are_not_all() {
+    let (judgement, names) = two_counters();
+    let of = |unread| {
+        let tally = read_in_part(unread, 0);
+        let judged = Judged {
+            judgements: vec![judgement.clone()],
+            ..Judged::default()
+        };
+        build(&judged, &[], &names, &tally, &facts(), &[])
+    };
+    let text = plain(&of(6000));
+    assert!(
+        text.starts_with("What 60.0 % of the samples waited for could not be read"),
+        "{text}"
+    );
+    assert!(text.contains("Threads fight over 1"), "{text}");
+    let report = of(100);
+    assert!(report.run.conclusive && plain(&report).starts_with("Threads fight over"));
 }
 
 #[test]
@@ -95,7 +159,14 @@ fn no_samples_say_what_to_check() {
     let mut facts = facts();
     (facts.totals.accesses, facts.lines, facts.shared_lines) = (0, Some(0), Some(0));
     check(
-        &build(&[], &[], &FakeNames::default(), &empty, &facts, &[]),
+        &build(
+            &Judged::default(),
+            &[],
+            &FakeNames::default(),
+            &empty,
+            &facts,
+            &[],
+        ),
         &expect![[r#"
         No samples were taken, so nothing can be said about sharing.
         Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 0 samples, 0 memory
@@ -126,24 +197,31 @@ fn every_loss_is_printed() {
     facts.totals.evicted_lines = 9;
     facts.totals.evicted_shared_lines = 2;
     facts.totals.evicted_touches = 310;
-    let extra = ["The target ended after 3.1 s.".to_owned()];
-    let report = build(&[], &[], &FakeNames::default(), &lossy, &facts, &extra);
+    let extra = [Caveat::reading("The target ended after 3.1 s.")];
+    let report = build(
+        &Judged::default(),
+        &[],
+        &FakeNames::default(),
+        &lossy,
+        &facts,
+        &extra,
+    );
     expect![[r#"
         2,000 of 12,001 samples (16.7 %) found no room in the ring buffer and were lost, most of them (1,500) on CPU 0. Shares of time are of those that arrived. A lower rate (-F) loses less.
         The counts do not add up: 12,001 samples were taken, but 10,000 arrived and 2,000 were lost. Please report this.
         1 record of mappings and tasks was lost, so some names, and which memory is shared, may be wrong.
-        20.0 % of the samples stand behind an instruction that touches no memory: that time was spent computing, not waiting for a line.
+        20.0 % of the samples stand behind an instruction that touches no memory: there the CPU was computing, or had just waited for an access shortly before it.
         4.0 % of the samples are in code that no symbol, unwind table or JIT map divides into functions, as in generated code whose compiler writes no map (node --perf-basic-prof, python -X perf, DOTNET_PerfMapEnabled=1, jcmd PID Compiler.perfmap).
         0.5 % of the samples could not be tied to an access for other reasons.
         25.0 % of the samples were taken in kernel mode. What the kernel touches there is counted, but named only where the kernel's symbols can be read.
         The addresses of 77 memory operands in the sampled code could not be computed, so a line may have users that are not listed.
         To bound the memory used, 9 cache lines were forgotten (1.0 % of the accesses), 2 of them touched by more than one thread. Watch fewer processes at a time to keep them.
         Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line between CPUs: shares of time are estimates, and no hand-offs are counted.
-        The target ended after 3.1 s."#]].assert_eq(&report.caveats.join("\n"));
+        The target ended after 3.1 s."#]].assert_eq(&sentences(&report.caveats));
     // Nothing lost, nothing said but how sampling works.
     assert_eq!(
         build(
-            &[],
+            &Judged::default(),
             &[],
             &FakeNames::default(),
             &tally(),
@@ -155,12 +233,91 @@ fn every_loss_is_printed() {
         1
     );
     plain(&report);
+    // Shares are of those that arrived, and a finding may be missing: that is said to all.
+    let must_be_known = |caveat: &&Caveat| caveat.weight == Weight::Reading;
+    let known: Vec<Caveat> = (report.caveats.iter())
+        .filter(must_be_known)
+        .cloned()
+        .collect();
+    expect![[r#"
+        2,000 of 12,001 samples (16.7 %) found no room in the ring buffer and were lost, most of them (1,500) on CPU 0. Shares of time are of those that arrived. A lower rate (-F) loses less.
+        The counts do not add up: 12,001 samples were taken, but 10,000 arrived and 2,000 were lost. Please report this.
+        1 record of mappings and tasks was lost, so some names, and which memory is shared, may be wrong.
+        To bound the memory used, 9 cache lines were forgotten (1.0 % of the accesses), 2 of them touched by more than one thread. Watch fewer processes at a time to keep them.
+        The target ended after 3.1 s."#]].assert_eq(&sentences(&known));
+}
+
+fn sentences(caveats: &[Caveat]) -> String {
+    let texts: Vec<&str> = caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+    texts.join("\n")
+}
+
+/// The atomic's line, and two more that cost less.
+fn three_lines() -> [Judgement; 3] {
+    [(0, 1), (64, 2), (192, 4)].map(|(at, part)| {
+        let (mut judgement, _) = one_atomic();
+        judgement.key = LineKey(judgement.key.0.at(LINE + at));
+        judgement.cost_ns /= part;
+        judgement.shared_cost_ns /= part;
+        for site in &mut judgement.sites {
+            site.cost_ns /= part;
+        }
+        judgement
+    })
+}
+
+#[test]
+fn lines_of_one_thing_are_one_finding_that_says_how_the_cost_is_spread() {
+    let (_, mut names) = one_atomic();
+    names.owner = Some("locks[]".to_owned());
+    let found = report(&three_lines(), &names);
+    assert_eq!(found.findings.len(), 1);
+    let lines = found.findings[0].lines.as_ref().expect("several");
+    assert_eq!((lines.count, lines.of, lines.half), (3, Some(4), 1));
+    assert_eq!(lines.worst.len(), 3);
+    check(
+        &found,
+        &expect![[r#"
+            Threads fight over 1 object on 3 cache lines, by true sharing. It took 94.5 % of the sampled time.
+            Looked at demo (pid 4000) for 5.0 s on 2 CPUs at 1,000 Hz per CPU by timer: 10,000 samples, 31,000
+            memory accesses on 120 cache lines, 3 of them used by more than one thread.
+
+            F1  TRUE SHARING  locks[] on 3 lines                                              94.5 % of the time
+                 Threads use the same bytes and some of them store there, so the cache line that holds them has
+                 to move from CPU to CPU.
+              at global variable `demo::TOTAL` of type `core::sync::atomic::AtomicU64`, 8 bytes; the worst of
+                 its lines is drawn; cache line 0x404040, 64 bytes
+
+                 op   thread       seen     time  function                                source
+                 rmw  4 threads  18,480  100.0 %  AtomicU64::fetch_add in demo::work      /src/demo/main.rs:17:9
+
+             why 3 lines are used by several threads, of 4 that it has. The cost is spread over them: half of it
+                 is on 1 line, and the worst takes 60.0 % of the time.
+             fix 4 threads add to `demo::TOTAL`, and none of them looks at the sum: it is a counter, and each
+                 addition must own its line, wherever it lies. Count in a `thread_local!` or a local variable of
+                 each thread and add the parts up when somebody reads the sum, or add up locally and add to the
+                 sum once per batch of, say, 1,000: that divides the traffic by the size of the batch.
+
+            1 remark on how this was measured: --verbose.
+        "#]],
+    );
+    // Lines of things of their own stay findings of their own.
+    names.owner = None;
+    let apart = report(&three_lines(), &names);
+    assert_eq!(apart.findings.len(), 3);
+    assert!(apart.findings.iter().all(|finding| finding.lines.is_none()));
+    let sum = |report: &crate::report::model::Report| {
+        let shares = report.findings.iter().map(|finding| finding.cost.share);
+        shares.sum::<f64>()
+    };
+    assert!((sum(&found) - sum(&apart)).abs() < 1e-9);
 }
 
 #[test]
 fn two_findings_and_a_suspect_are_ranked_and_explained_once() {
     let (first, names) = one_atomic();
-    let (second, _) = one_atomic();
+    let (mut second, _) = one_atomic();
+    second.key = LineKey(second.key.0.at(LINE + 128));
     let (third, _) = suspect(LINE + 64, Reason::OneCpu);
     let report = report(&[first, second, third], &names);
     let ids: Vec<_> = report
@@ -223,7 +380,7 @@ fn many_findings_start_with_an_overview_and_end_with_a_count() {
           F18  false sharing  stats.hits and stats.misses   4.9 %  count_hits /src/demo/demo.c:31:9
           F19  false sharing  stats.hits and stats.misses   4.6 %  count_hits /src/demo/demo.c:31:9
           F20  false sharing  stats.hits and stats.misses   4.3 %  count_hits /src/demo/demo.c:31:9
-          and 5 more"#]].assert_eq(&overview.join("\n"));
+          and 5 more in the JSON form (--json)"#]].assert_eq(&overview.join("\n"));
     assert!(text.contains("\nF10  FALSE SHARING") && !text.contains("\nF11  FALSE SHARING"));
     assert!(
         text.contains("15 more findings are not shown in full"),
@@ -262,6 +419,7 @@ fn colours_and_drawing_characters_are_used_only_when_asked_for() {
         TextOptions {
             colour: true,
             unicode: true,
+            verbose: false,
         },
     );
     assert!(

@@ -43,7 +43,10 @@ fn the_json_form_has_every_key_of_the_schema() {
             "attributed": 10000,
             "unresolved": {},
             "operands_unknown": 0,
+            "shared_share": 0.414,
             "threshold": 0.01,
+            "spinning_share": 0.0,
+            "undecided_share": 0.0,
             "cost_unit": "sampled_ns",
             "coherence": null,
             "typing": {
@@ -52,7 +55,9 @@ fn the_json_form_has_every_key_of_the_schema() {
             },
             "watch": null,
             "heap": null,
-            "order": null
+            "order": null,
+            "conclusive": true,
+            "doubt": null
           },
           "findings": [
             {
@@ -68,9 +73,11 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "address": "0x404040",
                 "bytes": 64
               },
+              "lines": null,
               "object": {
                 "kind": "global",
                 "name": "stats",
+                "called": null,
                 "thread": null,
                 "type": "struct stats",
                 "file": "/src/demo/demo.c",
@@ -86,6 +93,10 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "samples": 4600
               },
               "handoffs": null,
+              "kinds": {
+                "truly": 0.0,
+                "falsely": 1.0
+              },
               "coherence": null,
               "load_latency_cycles": null,
               "accesses": [
@@ -93,11 +104,14 @@ fn the_json_form_has_every_key_of_the_schema() {
                   "offset": 0,
                   "size": 8,
                   "size_known": true,
+                  "within": null,
                   "field": ".hits",
                   "op": "rmw",
                   "count": 2700,
                   "trapped": 0,
                   "cost_share": 0.24,
+                  "at_barrier_share": 0.0,
+                  "spinning_share": 0.0,
                   "basis": "stalled",
                   "coherence": null,
                   "latency_cycles": null,
@@ -116,7 +130,9 @@ fn the_json_form_has_every_key_of_the_schema() {
                     "build_id": "c0ffee",
                     "ip": "0x1136",
                     "symbol": "count_hits",
+                    "symbol_offset": null,
                     "inlined": [],
+                    "inline_chain": [],
                     "file": "/src/demo/demo.c",
                     "line": 31,
                     "column": 9
@@ -126,11 +142,14 @@ fn the_json_form_has_every_key_of_the_schema() {
                   "offset": 8,
                   "size": 8,
                   "size_known": true,
+                  "within": null,
                   "field": ".misses",
                   "op": "rmw",
                   "count": 2300,
                   "trapped": 0,
                   "cost_share": 0.22,
+                  "at_barrier_share": 0.0,
+                  "spinning_share": 0.0,
                   "basis": "stalled",
                   "coherence": null,
                   "latency_cycles": null,
@@ -149,7 +168,9 @@ fn the_json_form_has_every_key_of_the_schema() {
                     "build_id": "c0ffee",
                     "ip": "0x1166",
                     "symbol": "count_misses",
+                    "symbol_offset": null,
                     "inlined": [],
+                    "inline_chain": [],
                     "file": "/src/demo/demo.c",
                     "line": 40,
                     "column": 9
@@ -159,6 +180,12 @@ fn the_json_form_has_every_key_of_the_schema() {
               "groups": [
                 {
                   "bytes": [
+                    {
+                      "offset": 0,
+                      "size": 8
+                    }
+                  ],
+                  "stored": [
                     {
                       "offset": 0,
                       "size": 8
@@ -174,6 +201,12 @@ fn the_json_form_has_every_key_of_the_schema() {
                 },
                 {
                   "bytes": [
+                    {
+                      "offset": 8,
+                      "size": 8
+                    }
+                  ],
+                  "stored": [
                     {
                       "offset": 8,
                       "size": 8
@@ -195,13 +228,13 @@ fn the_json_form_has_every_key_of_the_schema() {
                   ".hits",
                   ".misses"
                 ],
-                "bytes": 104
+                "bytes": 104,
+                "words": []
               },
               "facts": [
                 "In 4,600 of the 5,000 samples that touch this line, the CPU was waiting for it; 2 threads took part. That is 46.0 % of the time, of which 41.4 % fell into moments when several threads used it by turns.",
                 "The threads use it at the same time: from one sample to the next, it changed hands 2,450 times; samples in random order would have given 2,500.",
-                "Bytes 0-15 are stored by one thread each and touched by no other.",
-                "Giving each part a line of its own would save at most 41.4 % of the time: all of that wait."
+                "Bytes 0-15 are stored by one thread each and touched by no other."
               ]
             }
           ],

@@ -1,6 +1,6 @@
 //! What watch windows add: confirmed findings, dropped ones, pairs.
 
-use super::{plain, two_counters};
+use super::{plain, two_counters, verbose};
 use crate::{
     access::{ByteSet, LineKey, Op, Place, SpaceId},
     analysis::{HandOffs, Instruction, Left, Pair, PairSide, WatchedCounts},
@@ -29,13 +29,14 @@ fn watched(shown: Shown) -> Watched {
         truly: 3,
         falsely: 300,
         undecided: 1,
+        dragged: 0,
     };
     let counts = WatchedCounts {
         windows: 5,
         accesses: 640,
         stores: 320,
         span_ns: 10_000_000,
-        hand_offs,
+        hand_offs: hand_offs.total(),
         ..WatchedCounts::default()
     };
     Watched {
@@ -49,6 +50,7 @@ fn watched(shown: Shown) -> Watched {
             second_thread: 300,
             hand_offs,
             by_bytes: Some(Verdict::FalseSharing),
+            widest: None,
         },
         counts,
         since_ns: Some(1_250_000_000),
@@ -81,7 +83,7 @@ fn confirmed() -> (Judgement, FakeNames) {
 }
 
 fn made(judgements: &[Judgement], pairs: &[JudgedPair], names: &FakeNames) -> Report {
-    build(judgements, pairs, names, &tally(), &watching(), &[])
+    build(&judgements.into(), pairs, names, &tally(), &watching(), &[])
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
 #[test]
 fn a_sampled_finding_makes_no_such_claim() {
     let (judgement, names) = two_counters();
-    let report = build(&[judgement], &[], &names, &tally(), &facts(), &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
     assert_eq!(report.findings[0].confidence, "sampled");
     assert_eq!(report.findings[0].handoffs, None);
     assert_eq!(report.run.watch, None);
@@ -156,6 +158,7 @@ fn judged(hint: Hint) -> JudgedPair {
         op,
         offset,
         size: 8,
+        within: 0,
         bytes: ByteSet(0xff << offset),
     };
     JudgedPair {
@@ -201,6 +204,9 @@ fn a_pair_with_a_hint_is_in_the_report_with_both_places_and_the_instruction_to_u
     let (judgement, _) = confirmed();
     let report = made(&[judgement], &[judged(Hint::FetchForOwnership)], &names());
     let text = in_one_line(&plain(&report));
+    let line = "P1 stats.hits demo.c:61 then demo.c:72 95 times, 95.0 % of its executions";
+    assert!(text.contains(line) && !text.contains("prefetchw"), "{text}");
+    let text = in_one_line(&verbose(&report));
     for part in [
         "P1 FETCH FOR OWNERSHIP",
         "load stats.hits in peek, demo.c:61",
@@ -239,7 +245,7 @@ fn a_pair_without_a_hint_is_listed_by_itself_with_the_reason() {
 #[test]
 fn a_run_without_windows_says_why_it_has_no_pairs() {
     let (judgement, names) = two_counters();
-    let report = build(&[judgement], &[], &names, &tally(), &facts(), &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
     let text = in_one_line(&text::render_pairs(&report, TextOptions::default()));
     assert!(text.contains("record without --no-watch"), "{text}");
 }

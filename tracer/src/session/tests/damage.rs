@@ -32,6 +32,7 @@ fn a_missing_part_is_named_wherever_it_was() {
         "mappings",
         "tasks",
         "local_storage",
+        "memory",
         "windows",
         "allocations",
     ] {
@@ -50,6 +51,7 @@ fn segments_missing_at_the_end_of_a_finished_session_are_noticed() {
             "mappings",
             "tasks",
             "local_storage",
+            "memory",
             "windows",
             "allocations",
         ] {

@@ -27,6 +27,7 @@ fn only_the_owner_can_read_a_session() {
         "mappings",
         "tasks",
         "local_storage",
+        "memory",
         "windows",
         "allocations",
     ] {
@@ -38,6 +39,7 @@ fn only_the_owner_can_read_a_session() {
         "mappings/part-00000.parquet",
         "tasks/part-00000.parquet",
         "local_storage/part-00000.parquet",
+        "memory/part-00000.parquet",
         "windows/part-00000.parquet",
         "allocations/part-00000.parquet",
     ] {
@@ -126,14 +128,17 @@ fn a_session_of_a_later_schema_is_refused_by_both_versions() {
     let file = path.join("meta.json");
     let text = fs::read_to_string(&file).expect("a meta");
     let newer = text
-        .replace("\"schema_version\": 5", "\"schema_version\": 6")
+        .replace(
+            &format!("\"schema_version\": {SCHEMA_VERSION}"),
+            &format!("\"schema_version\": {}", SCHEMA_VERSION + 1),
+        )
         .replace("\"tool_version\": \"", "\"tool_version\": \"9.9.");
     assert_ne!(text, newer);
     fs::write(&file, newer).expect("room");
     let error = read(&path).expect_err("newer").to_string();
-    assert!(
-        error.contains("schema 6 (written by cohtrace 9.9."),
-        "{error}"
-    );
-    assert!(error.contains("reads up to 5"), "{error}");
+    let later = SCHEMA_VERSION + 1;
+    let says = format!("schema {later} (written by cohtrace 9.9.");
+    assert!(error.contains(&says), "{error}");
+    let reads = format!("reads up to {SCHEMA_VERSION}:");
+    assert!(error.contains(&reads), "{error}");
 }

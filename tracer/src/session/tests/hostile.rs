@@ -24,6 +24,7 @@ fn take(table: &Table, source: &mut ColumnSource<'_>) -> Result<(), Damage> {
         "accesses" => drop(access_table::decode(source)?),
         "mappings" => drop(context_tables::decode_mappings(source)?),
         "local_storage" => drop(context_tables::decode_blocks(source)?),
+        "memory" => drop(context_tables::decode_memory(source)?),
         "allocations" => drop(allocation_table::decode(source)?),
         "windows" => drop(window_table::decode(source)?),
         _ => drop(context_tables::decode_tasks(source)?),
@@ -36,7 +37,7 @@ fn decode(table: &'static Table, part: Vec<u8>) -> Result<(), Damage> {
     read_sealed_part(table, part, |_, source| take(table, source))
 }
 
-fn parts() -> [(&'static Table, Vec<u8>); 6] {
+fn parts() -> [(&'static Table, Vec<u8>); 7] {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");
     let batches: Vec<Batch> = (0..8).map(batch).collect();

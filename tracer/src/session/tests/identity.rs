@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::data_source::DataSource;
+use crate::{access::Measured, data_source::DataSource};
 
 fn any_access() -> impl Strategy<Value = Access> {
     let op = prop::sample::select(vec![
@@ -36,6 +36,11 @@ fn any_access() -> impl Strategy<Value = Access> {
             measured(),
             prop_oneof![Just(0), Just(u32::MAX), any::<u32>()],
         ),
+        (
+            prop_oneof![Just(0), any::<u8>()],
+            0..Wait::ALL.len(),
+            prop_oneof![Just(0), any::<u8>()],
+        ),
     )
         .prop_map(
             |(
@@ -43,6 +48,7 @@ fn any_access() -> impl Strategy<Value = Access> {
                 (pid, tid, cpu, size),
                 (op, basis, locked, kernel),
                 (source, latency, phys_addr, repeats),
+                (within, wait, instead),
             )| {
                 Access {
                     time_ns,
@@ -63,6 +69,9 @@ fn any_access() -> impl Strategy<Value = Access> {
                         phys_addr: NonZeroU64::new(phys_addr),
                         repeats,
                     },
+                    within,
+                    wait: Wait::ALL[wait],
+                    instead,
                 }
             },
         )
@@ -138,6 +147,16 @@ fn any_context() -> impl Strategy<Value = Context> {
             };
             ContextKind::LocalStorage { pid, tid, block }
         }),
+        (
+            any::<Option<u32>>(),
+            any::<u64>(),
+            prop::collection::vec(any::<u8>(), 0..40)
+        )
+            .prop_map(|(pid, start, bytes)| ContextKind::Memory {
+                pid: pid.map(Pid),
+                start,
+                bytes: bytes.into(),
+            }),
     ];
     (any::<u64>(), kind).prop_map(|(time_ns, kind)| Context { time_ns, kind })
 }

@@ -12,9 +12,11 @@ mod windows;
 
 use std::{path::Path, sync::Arc};
 
-use super::{Meta, SessionError, SessionReader, SessionWriter, WriterOptions};
+use super::{
+    Meta, SessionError, SessionReader, SessionWriter, WriterOptions, schema::SCHEMA_VERSION,
+};
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cpu, Op, Pid, Tid, Wait},
     event::{
         Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapPart, HeapTally,
         LocalBlock, Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
@@ -42,7 +44,7 @@ fn batch(n: u64) -> Batch {
         ][(k % 4) as usize],
         locked: k % 4 == 2,
         kernel: false,
-        measured: Measured::default(),
+        ..Access::BLANK
     };
     let mapping = Mapping {
         start: 0x40_0000,
@@ -70,6 +72,11 @@ fn batch(n: u64) -> Batch {
                 tid,
                 comm: format!("worker-{n}"),
                 exec: n == 0,
+            }),
+            context(ContextKind::Memory {
+                pid: n.is_multiple_of(2).then_some(Pid(7)),
+                start: u64::MAX - n,
+                bytes: [0, n as u8, 0xff].into(),
             }),
             context(ContextKind::LocalStorage {
                 pid,
@@ -158,7 +165,7 @@ fn window(n: u64) -> Window {
 /// A segment per [`batch`].
 fn segment_per_batch() -> WriterOptions {
     WriterOptions {
-        segment_rows: 27,
+        segment_rows: 28,
         ..WriterOptions::default()
     }
 }

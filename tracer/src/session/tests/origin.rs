@@ -54,7 +54,8 @@ fn every_part_of_every_table_names_its_host_boot_version_and_start() {
         assert_eq!(says("cohtrace.host"), Some("build-7"), "{part}");
         let boot_id = Some("0b8f2c52-7e2d-4d0c-a3c1-2f0d4b6a9e11");
         assert_eq!(says("cohtrace.boot_id"), boot_id, "{part}");
-        assert_eq!(says("cohtrace.schema_version"), Some("5"), "{part}");
+        let version = SCHEMA_VERSION.to_string();
+        assert_eq!(says("cohtrace.schema_version"), Some(&*version), "{part}");
         let started = Some("1700000000123456789");
         assert_eq!(says("cohtrace.started_unix_ns"), started, "{part}");
     }

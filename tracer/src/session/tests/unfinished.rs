@@ -60,7 +60,7 @@ fn rows_wait_for_a_segment_until_its_time_is_over() {
     };
     let mut writer = SessionWriter::create(&path, Meta::new(), &options).expect("a new session");
     writer.append(&batch(0)).expect("room");
-    assert_eq!((segments(&path), writer.buffered_rows()), (0, 27));
+    assert_eq!((segments(&path), writer.buffered_rows()), (0, 28));
     std::thread::sleep(Duration::from_millis(70));
     writer.append(&Batch::default()).expect("room");
     assert_eq!((segments(&path), writer.buffered_rows()), (1, 0));

@@ -124,6 +124,7 @@ pub fn accesses(row: &Row, known: &Known, whose: Whose) -> (Option<Access>, Opti
             repeats: row.repeats,
             ..Measured::default()
         },
+        ..Access::BLANK
     };
     let owned = known.is.owned_before && op != Op::Store;
     let prefetch = owned.then_some(Access {

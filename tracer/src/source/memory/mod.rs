@@ -11,6 +11,7 @@ use zerocopy::FromBytes;
 
 use super::{
     Evidence, SourceError, SourceOptions, Target,
+    kernel_code::KernelCode,
     live::read_kernel,
     sampling::{Sampler, Sampling, Taking},
     threads::SampledThread,
@@ -86,6 +87,7 @@ pub(super) struct Memory {
     members: Vec<PerfEvent>,
     leaders: Vec<PerfEvent>,
     code: Instructions,
+    kernel_code: KernelCode,
     /// Takes every ip for exact: true of page faults, which no driver marks.
     trusts_ip: bool,
     samples: u64,
@@ -110,6 +112,7 @@ impl Memory {
             members: Vec::new(),
             leaders: Vec::new(),
             code: Instructions::new(modules.clone()),
+            kernel_code: KernelCode::new(modules.clone()),
             trusts_ip: false,
             samples: 0,
             inexact: 0,
@@ -181,6 +184,10 @@ impl Sampler for Memory {
         Some((record.time_ns, record))
     }
 
+    fn pid(sample: &MemoryRecord) -> Pid {
+        Pid(sample.pid)
+    }
+
     fn take(&mut self, time_ns: u64, sample: &MemoryRecord, to: &mut Taking<'_>) {
         let Taking {
             live,
@@ -225,6 +232,12 @@ impl Sampler for Memory {
                 (self.code).access(&mut live.spaces, pid, sample.ip, seen, read)
             })
             .flatten();
+        if in_kernel {
+            let kernel = &mut live.kernel;
+            let read = &mut |addr, len| read_kernel(kernel, addr, len);
+            self.kernel_code.notice(sample.ip, read);
+            self.kernel_code.tell(time_ns, live, batch);
+        }
         batch.accesses.push(Access {
             time_ns,
             addr,
@@ -240,6 +253,7 @@ impl Sampler for Memory {
             locked: record::locked(measured.source) || decoded.is_some_and(|access| access.locked),
             kernel: in_kernel,
             measured,
+            ..Access::BLANK
         });
     }
 

@@ -303,6 +303,7 @@ impl State {
                 phys_addr: found.phys_addr.and_then(NonZeroU64::new),
                 repeats: 0,
             },
+            ..Access::BLANK
         };
         self.order.push(time, 0, Item::Access { access, exact });
     }

@@ -57,3 +57,14 @@ fn children_are_sampled_with_and_without_type_information_of_the_kernel() {
     assert!(samples_of_children(&KernelOffsets::of_running_kernel().unwrap_or_default()) > 0);
     assert!(samples_of_children(&KernelOffsets::default()) > 0);
 }
+
+#[test]
+fn the_parts_of_a_cost_are_all_of_it() {
+    for parts in 1..20 {
+        let shares: Vec<u32> = shares(1_000_003, parts).collect();
+        assert_eq!(shares.len(), parts);
+        assert_eq!(shares.iter().sum::<u32>(), 1_000_003);
+        assert!(shares[0] - shares[parts - 1] <= 1);
+    }
+    assert_eq!(shares(7, 0).count(), 0);
+}

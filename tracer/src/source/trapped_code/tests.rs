@@ -56,6 +56,8 @@ fn resolve(
     let hit = Hit {
         stopped: Stopped::After(&registers),
         words: &[word],
+        alone: &[],
+        packed: false,
         stack_top: None,
         kernel: ip >= KERNEL_START,
     };
@@ -76,6 +78,7 @@ fn a_push() -> (u64, u64) {
         spaces: &spaces,
         pid: own_pid(),
         read_kernel: &mut |_, _| None,
+        nameless: &mut crate::source::nameless_code::NamelessCode::default(),
     };
     let found = text.function(function as usize as u64).unwrap();
     let push = Decoder::with_ip(64, &found.bytes, found.start, DecoderOptions::NONE)
@@ -98,7 +101,7 @@ fn code_of_a_module_is_read_from_its_file() {
             size: 8,
             op: Op::Store,
             locked: false,
-            exact: true,
+            within: 0,
         }]
     );
     // What is before the push is not a push of the same word.

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Place, SpaceId, Tid},
-    analysis::{WatchedCounts, site_fixture::site},
+    access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
+    analysis::{Kinds, WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
     finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
 };
@@ -21,12 +21,16 @@ fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
         order: None,
         cost_ns: 10,
         shared_cost_ns: 10,
+        alike_share: None,
+        together_share: Some(0.5),
         shared_share: Some(share),
         samples: 20,
         accesses: 20,
         interleaving: 1.0,
-        true_weight: 0.0,
-        false_weight: 1.0,
+        kinds: Some(Kinds {
+            truly: 0.0,
+            falsely: 1.0,
+        }),
         sites,
         threads: Vec::new(),
         weak: false,
@@ -62,6 +66,8 @@ fn view<'a>(
         watched,
         spaces,
         line_size: LineSize::B64,
+        cost_share: 0.01,
+        sampled_ns: 1000,
     }
 }
 
@@ -99,10 +105,24 @@ fn lines_take_turns_by_their_cost() {
 }
 
 #[test]
+fn threads_one_after_the_other_are_watched_where_that_takes_time() {
+    let (watched, spaces) = (WatchedLines::default(), one_process());
+    for (share, is_watched) in [(0.3, true), (0.009, false)] {
+        let mut judgement = judged(private(LINE), 0.0, two_counters());
+        judgement.standing = Standing::Insignificant(Reason::NotInterleaved);
+        judgement.together_share = Some(share);
+        let judgements = [judgement];
+        let view = view(&judgements, &watched, &spaces);
+        let found = Planner::default().next(&view, 4, 0);
+        assert_eq!(found.is_some(), is_watched, "{share}");
+    }
+}
+
+#[test]
 fn what_windows_cannot_decide_is_not_watched() {
     let (watched, spaces) = (WatchedLines::default(), one_process());
     for (reason, is_watched) in [
-        (Reason::NotInterleaved, false),
+        (Reason::NotInterleaved, true),
         (Reason::OneCpu, false),
         (Reason::CostBelowThreshold, false),
         (Reason::Contradicted, false),
@@ -141,11 +161,80 @@ fn where_no_writer_was_sampled_every_word_is_looked_at_in_turn() {
     assert_eq!(seen.len(), 8);
 }
 
+#[test]
+fn a_word_with_an_access_that_could_not_be_placed_is_watched_in_parts_from_then_on() {
+    let words = |within: u8, slots: usize| {
+        let sites = vec![
+            site(1, 0, 4, Op::Store, 10),
+            site(2, 4, 4, Op::Load, 10),
+            site(2, 8, 8, Op::Load, 10),
+        ];
+        let judgements = [judged(private(LINE), 0.5, sites)];
+        let (mut watched, spaces) = (WatchedLines::default(), one_process());
+        let mut planner = Planner::default();
+        let mut next = |watched: &WatchedLines| {
+            let request = planner.next(&view(&judgements, watched, &spaces), slots, 0);
+            request.unwrap()
+        };
+        let first = next(&watched);
+        assert!(first.words.iter().all(|word| word.len == 8));
+        close_with(&mut watched, 0, &first, |access| {
+            (access.size, access.within) = (4, within);
+        });
+        let mut rounds: Vec<Vec<(u64, u8)>> = Vec::new();
+        for number in 1..4 {
+            let request = next(&watched);
+            close(&mut watched, number, &request);
+            let of = |word: &WatchedWord| (word.addr - LINE, word.len);
+            rounds.push(request.words.iter().map(of).collect());
+        }
+        rounds
+    };
+    let parts = vec![(0, 4), (4, 4), (8, 8)];
+    assert_eq!(words(8, 4), [parts.clone(), parts.clone(), parts]);
+    // Its bytes are known.
+    let whole = vec![(0, 8), (8, 8)];
+    assert_eq!(words(0, 4), [whole.clone(), whole.clone(), whole]);
+    // The parts and the other word have turns.
+    let rounds = words(8, 2);
+    assert!(rounds.contains(&vec![(0, 4), (4, 4)]), "{rounds:?}");
+    assert!(rounds.contains(&vec![(8, 8)]), "{rounds:?}");
+    // One register divides nothing.
+    assert!(words(8, 1).contains(&vec![(0, 8)]));
+}
+
+#[test]
+fn data_that_is_not_aligned_is_told_to_those_who_place_accesses() {
+    let packed = |offset, size| {
+        let sites = vec![
+            site(1, 0, 8, Op::Rmw, 10),
+            site(2, offset, size, Op::Load, 10),
+        ];
+        let judgements = [judged(private(LINE), 0.5, sites)];
+        let (watched, spaces) = (WatchedLines::default(), one_process());
+        let mut planner = Planner::default();
+        let request = planner.next(&view(&judgements, &watched, &spaces), 4, 0);
+        request.unwrap().packed
+    };
+    assert!(packed(9, 4) && packed(12, 8));
+    assert!(!packed(12, 4) && !packed(9, 1) && !packed(8, 16));
+}
+
 /// A window on the requested words, with an access to the first.
 fn close(watched: &mut WatchedLines, number: u64, request: &Request) {
+    close_with(watched, number, request, |_| {});
+}
+
+/// The same, with another access.
+fn close_with(
+    watched: &mut WatchedLines,
+    number: u64,
+    request: &Request,
+    change: impl FnOnce(&mut Access),
+) {
     let time_ns = number * 1000 + 10;
     let place = request.line.unwrap().0;
-    let access = Access {
+    let mut access = Access {
         time_ns,
         addr: place.position(),
         ip: 0x401000,
@@ -158,8 +247,9 @@ fn close(watched: &mut WatchedLines, number: u64, request: &Request) {
         basis: Basis::Trapped,
         locked: false,
         kernel: false,
-        measured: Measured::default(),
+        ..Access::BLANK
     };
+    change(&mut access);
     watched.observe(&access, place, SpaceId(0));
     let window = Window {
         number,
@@ -183,7 +273,7 @@ fn a_line_whose_windows_met_one_thread_alone_gets_short_ones() {
     let hits = |busy_windows, shared_windows| {
         let mut judgement = judged(private(LINE), 0.5, two_counters());
         judgement.watched = Some(Watched {
-            verdict: shown(&some_line(), &WatchThresholds::default()),
+            verdict: shown(&some_line(), &[], &WatchThresholds::default()),
             counts: WatchedCounts {
                 busy_windows,
                 shared_windows,

@@ -1,6 +1,9 @@
 //! Known encodings, as an assembler gives them.
 
-use super::{Registers, describe, resolve};
+use super::{
+    super::{Hit, Stopped},
+    Registers, describe, resolve,
+};
 use crate::{
     access::{Op, Pid},
     event::{Unresolved, WatchedWord},
@@ -180,6 +183,17 @@ fn a_zeroed_block_is_a_store_and_hints_are_none() {
     ]);
 }
 
+fn hit<'a>(registers: &'a Registers, words: &'a [WatchedWord]) -> Hit<'a> {
+    Hit {
+        stopped: Stopped::Before(registers),
+        words,
+        alone: &[],
+        packed: false,
+        stack_top: None,
+        kernel: false,
+    }
+}
+
 fn resolved(instruction: u32, addr: u64) -> Result<String, Unresolved> {
     let word = WatchedWord {
         pid: Pid(1),
@@ -187,17 +201,20 @@ fn resolved(instruction: u32, addr: u64) -> Result<String, Unresolved> {
         len: 8,
     };
     let mut out = Vec::new();
-    resolve(&registers(), instruction, &[word], &mut out)?;
+    let registers = registers();
+    resolve(&registers, instruction, &hit(&registers, &[word]), &mut out)?;
     let t = out.first().expect("an access with every success");
     assert_eq!(t.ip, PC);
-    let exact = if t.exact { "exact" } else { "inexact" };
-    Ok(format!("{:?} {} {:#x} {exact}", t.op, t.size, t.addr))
+    Ok(format!(
+        "{:?} {} {:#x} in {}",
+        t.op, t.size, t.addr, t.within
+    ))
 }
 
 #[test]
 fn the_access_must_touch_the_watched_word() {
     let ldp = 0xa8c1_0820; // ldp x0, x2, [x1], #16
-    let of_pair = Ok("Load 16 0x100000 exact".to_owned());
+    let of_pair = Ok("Load 16 0x100000 in 0".to_owned());
     assert_eq!(resolved(ldp, X1 + 8), of_pair);
     assert_eq!(resolved(ldp, X1), of_pair);
     assert_eq!(resolved(ldp, X1 + 16), Err(Unresolved::NoCoveringAccess));
@@ -205,12 +222,9 @@ fn the_access_must_touch_the_watched_word() {
 }
 
 #[test]
-fn an_access_through_a_signed_pointer_is_taken_at_the_watched_word() {
+fn an_access_through_a_signed_pointer_is_where_the_watched_word_says() {
     let ldraa = 0xf820_1420;
-    assert_eq!(
-        resolved(ldraa, 0x5008),
-        Ok("Load 8 0x5008 inexact".to_owned())
-    );
+    assert_eq!(resolved(ldraa, 0x5008), Ok("Load 8 0x5008 in 0".to_owned()));
 }
 
 #[test]
@@ -234,7 +248,8 @@ fn no_word_makes_the_decoder_fail() {
         word ^= word >> 17;
         word ^= word << 5;
         out.clear();
-        let found = resolve(&registers(), word, &[watched], &mut out);
+        let registers = registers();
+        let found = resolve(&registers, word, &hit(&registers, &[watched]), &mut out);
         assert_eq!(found.is_ok(), out.len() == 1);
         assert!(out.iter().all(|t| (1..=64).contains(&t.size)));
     }

@@ -2,7 +2,7 @@
 
 use iced_x86::{
     IcedError, Register,
-    code_asm::{CodeAssembler, qword_ptr, rax, rbx, rcx, rdi, rsp},
+    code_asm::{CodeAssembler, dword_ptr, ebx, qword_ptr, rax, rbx, rcx, rdi, rsp},
 };
 
 use super::{DATA, Memory, STACK, START, Scene, assemble, ips, word};
@@ -97,7 +97,25 @@ fn a_known_address_that_fits_goes_before_an_unknown_one() {
         a.jmp(qword_ptr(rdi))
     };
     assert_eq!(told(1, DATA, build), ["2 load 8 data+0"]);
-    assert_eq!(told(1, DATA + 8, build), ["0 load 8 data+8 inexact"]);
+    assert_eq!(told(1, DATA + 8, build), ["0 load 8 data+8"]);
+}
+
+#[test]
+fn where_two_instructions_may_have_run_the_access_is_in_what_either_touches() {
+    let build = |a: &mut CodeAssembler| {
+        a.mov(ebx, dword_ptr(rbx))?;
+        a.nop()?;
+        a.jmp(qword_ptr(rdi))
+    };
+    assert_eq!(told(1, DATA, build), ["2 load 8 data+0 in 8"]);
+    // Not even the direction is known.
+    let build = |a: &mut CodeAssembler| {
+        a.lock().xadd(dword_ptr(rbx), ebx)?;
+        a.nop()?;
+        a.jmp(qword_ptr(rdi))
+    };
+    assert_eq!(told(1, DATA, build), ["ambiguous_path"]);
+    assert_eq!(told(1, DATA + 8, build), ["0 rmw 4 data+8 locked in 8"]);
 }
 
 /// A trap at the first instruction of a function that was called from `caller`, whose call is its
@@ -263,7 +281,7 @@ fn after_a_call_the_word_below_the_stack_was_loaded_by_the_callees_return() {
         a.nop()?;
         a.ret()
     };
-    assert_eq!(told(1, STACK - 8, build), ["0 load 8 stack-8 inexact"]);
+    assert_eq!(told(1, STACK - 8, build), ["0 load 8 stack-8"]);
     assert_eq!(told(1, STACK, build), NONE);
     assert_eq!(told(2, STACK - 8, build), NONE);
 }

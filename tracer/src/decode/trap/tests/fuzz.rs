@@ -23,20 +23,26 @@ proptest! {
         segment in prop::option::of(any::<u64>()),
         at in 0x6fff_ff80u64..0x7000_0080,
         log in 0u32..4,
-        second in any::<bool>(),
+        second in prop::option::of(any::<bool>()),
         top in prop::option::of(START..START + 130),
-        (nameless, kernel) in any::<(bool, bool)>(),
+        (nameless, kernel, packed) in any::<(bool, bool, bool)>(),
     ) {
         let len = 1u64 << log;
         let addr = at & !(len - 1);
         let mut words = vec![word(addr, len as u8)];
-        if second {
-            words.push(word(addr.wrapping_add(len), len as u8));
+        let mut alone = Vec::new();
+        let next = word(addr.wrapping_add(len), len as u8);
+        match second {
+            Some(true) => words.push(next),
+            Some(false) => alone.push(next),
+            None => {}
         }
         let scene = Scene {
             bytes: bytes.clone(),
             registers: Registers { gpr, ip: START + offset, fs_base: segment, gs_base: segment },
             words,
+            alone,
+            packed,
             stack_top: top,
             kernel,
         };
@@ -46,11 +52,8 @@ proptest! {
         prop_assert_eq!(&first, &resolve(&mut code, &mut memory, &scene));
         for t in first.into_iter().flatten() {
             prop_assert!((1..=64).contains(&t.size));
-            let touches = |w: &crate::event::WatchedWord| {
-                w.addr.wrapping_sub(t.addr) < u64::from(t.size)
-                    || t.addr.wrapping_sub(w.addr) < u64::from(w.len)
-            };
-            prop_assert!(scene.words.iter().any(touches), "{:?}", t);
+            prop_assert!(t.within == 0 || u16::from(t.within) >= t.size, "{:?}", t);
+            prop_assert!(scene.words.iter().any(|word| t.touches(word)), "{:?}", t);
         }
     }
 }

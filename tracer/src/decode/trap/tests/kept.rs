@@ -72,6 +72,8 @@ fn on_aarch64_the_pc_is_the_instruction_itself() {
         let hit = Hit {
             stopped: Stopped::Before(&registers),
             words: &words,
+            alone: &[],
+            packed: false,
             stack_top: None,
             kernel: false,
         };

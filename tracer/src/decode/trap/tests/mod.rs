@@ -4,6 +4,7 @@ mod control;
 mod fuzz;
 mod kept;
 mod operands;
+mod placed;
 mod strings;
 mod unbounded;
 
@@ -72,6 +73,7 @@ impl Text for Memory {
         Ok(FunctionText {
             start: *start,
             bytes: bytes.clone(),
+            starts: None,
         })
     }
 
@@ -144,8 +146,11 @@ fn line(t: &Trapped) -> String {
         None => format!("{:#x}", t.addr),
     };
     let locked = if t.locked { " locked" } else { "" };
-    let exact = if t.exact { "" } else { " inexact" };
-    format!("{op} {} {place}{locked}{exact}", t.size)
+    let within = match t.within {
+        0 => String::new(),
+        within => format!(" in {within}"),
+    };
+    format!("{op} {} {place}{locked}{within}", t.size)
 }
 
 /// A function, and what is at the trap.
@@ -153,6 +158,9 @@ struct Scene {
     bytes: Vec<u8>,
     registers: Registers,
     words: Vec<WatchedWord>,
+    /// Watched too, and not hit.
+    alone: Vec<WatchedWord>,
+    packed: bool,
     stack_top: Option<u64>,
     kernel: bool,
 }
@@ -171,6 +179,8 @@ impl Scene {
         Scene {
             registers: registers(ips[at], set),
             words: words.to_vec(),
+            alone: Vec::new(),
+            packed: false,
             bytes,
             stack_top: None,
             kernel: false,
@@ -211,6 +221,8 @@ fn resolve(
     let hit = Hit {
         stopped: Stopped::After(&scene.registers),
         words: &scene.words,
+        alone: &scene.alone,
+        packed: scene.packed,
         stack_top: scene.stack_top,
         kernel: scene.kernel,
     };

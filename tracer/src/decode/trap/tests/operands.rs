@@ -3,8 +3,9 @@
 use iced_x86::{
     IcedError, Register,
     code_asm::{
-        CodeAssembler, byte_ptr, dword_ptr, eax, ptr, qword_ptr, rax, rbp, rbx, rcx, rdi, rdx, rsi,
-        rsp, xmm0, xmm1, xmmword_ptr, ymm0, ymm1, ymmword_ptr, zmm0, zmmword_ptr,
+        CodeAssembler, ax, byte_ptr, dword_ptr, eax, ebx, ptr, qword_ptr, rax, rbp, rbx, rcx, rdi,
+        rdx, rsi, rsp, word_ptr, xmm0, xmm1, xmmword_ptr, ymm0, ymm1, ymmword_ptr, zmm0,
+        zmmword_ptr,
     },
 };
 
@@ -113,28 +114,40 @@ fn an_access_at_the_end_of_the_address_space_does_not_wrap_into_everything() {
 }
 
 #[test]
-fn overwritten_address_registers_leave_the_word_as_the_address() {
+fn overwritten_address_registers_leave_what_the_watched_word_says() {
     let at = (DATA + 8, 8);
     assert_eq!(
         told(at, |a| a.mov(rdi, qword_ptr(rdi))),
-        ["0 load 8 data+8 inexact"]
+        ["0 load 8 data+8"]
     );
     assert_eq!(
         told(at, |a| a.mov(eax, dword_ptr(rax))),
-        ["0 load 4 data+8 inexact"]
+        ["0 load 4 data+8 in 8"]
     );
     assert_eq!(
-        told((DATA, 1), |a| a.mov(rax, qword_ptr(rax))),
-        ["0 load 1 data+0 inexact"]
+        told((DATA + 5, 1), |a| a.mov(rax, qword_ptr(rax))),
+        ["0 load 8 data+0"]
     );
     assert_eq!(
         told(at, |a| a.lock().xadd(qword_ptr(rax), rax)),
-        ["0 rmw 8 data+8 locked inexact"]
+        ["0 rmw 8 data+8 locked"]
+    );
+    assert_eq!(
+        told(at, |a| a.xchg(word_ptr(rax), ax)),
+        ["0 rmw 2 data+8 locked in 8"]
+    );
+    assert_eq!(
+        told(at, |a| a.lock().cmpxchg(dword_ptr(rax), ebx)),
+        ["0 rmw 4 data+8 locked in 8"]
     );
     // The index is known, the base is not.
     assert_eq!(
         told(at, |a| a.mov(rbx, qword_ptr(rbx + rcx * 8))),
-        ["0 load 8 data+8 inexact"]
+        ["0 load 8 data+8"]
+    );
+    assert_eq!(
+        told(at, |a| a.movzx(ebx, byte_ptr(rbx + rcx))),
+        ["0 load 1 data+8 in 8"]
     );
 }
 
@@ -179,10 +192,7 @@ fn pushes_and_pops_touch_the_stack() {
     assert_eq!(told_with(&set, at, |a| a.pop(rax)), NONE);
     assert_eq!(told_with(&set, (STACK + 8, 8), |a| a.push(rax)), NONE);
     // rsp itself is popped: where from is gone.
-    assert_eq!(
-        told_with(&set, at, |a| a.pop(rsp)),
-        ["0 load 8 stack+0 inexact"]
-    );
+    assert_eq!(told_with(&set, at, |a| a.pop(rsp)), ["0 load 8 stack+0"]);
 }
 
 #[test]
@@ -190,7 +200,7 @@ fn an_operand_of_unknown_segment_is_possible() {
     let at = (DATA, 8);
     assert_eq!(
         told(at, |a| a.mov(rax, qword_ptr(0x28).fs())),
-        ["0 load 8 data+0 inexact"]
+        ["0 load 8 data+0"]
     );
     let mut scene = Scene::at(1, &[], &[word(DATA + 0x28, 8)], |a| {
         a.mov(rax, qword_ptr(0x28).fs())?;
@@ -211,7 +221,7 @@ fn the_kernel_does_not_use_the_gs_base_of_user_mode() {
     scene.registers.gs_base = Some(0x1000);
     assert_eq!(scene.told(), NONE);
     scene.kernel = true;
-    assert_eq!(scene.told(), ["0 rmw 8 data+0 inexact"]);
+    assert_eq!(scene.told(), ["0 rmw 8 data+0"]);
 }
 
 #[test]
@@ -236,7 +246,7 @@ fn large_areas_are_cut_to_the_line_of_the_word() {
     let xsave = |a: &mut CodeAssembler| a.xsave(ptr(rbx));
     assert_eq!(
         told_with(&set, (DATA + 1000, 8), xsave),
-        ["0 rmw 8 data+1000 inexact"]
+        ["0 rmw 1 data+1000 in 8"]
     );
     assert_eq!(told_with(&set, (DATA + 20000, 8), xsave), NONE);
     assert_eq!(told_with(&set, (DATA - 56, 8), xsave), NONE);
@@ -245,27 +255,24 @@ fn large_areas_are_cut_to_the_line_of_the_word() {
 #[test]
 fn masked_operands_may_touch_any_of_their_bytes() {
     let load = |a: &mut CodeAssembler| a.vmaskmovps(ymm0, ymm1, ymmword_ptr(rdi));
-    assert_eq!(told((DATA + 24, 8), load), ["0 load 8 data+24 inexact"]);
+    assert_eq!(told((DATA + 24, 8), load), ["0 load 1 data+24 in 8"]);
     assert_eq!(told((DATA + 32, 8), load), NONE);
     let store = |a: &mut CodeAssembler| a.vmovdqu32(zmmword_ptr(rdi).k1(), zmm0);
-    assert_eq!(told((DATA + 56, 4), store), ["0 store 4 data+56 inexact"]);
+    assert_eq!(told((DATA + 56, 4), store), ["0 store 1 data+56 in 4"]);
     assert_eq!(told((DATA + 64, 4), store), NONE);
 }
 
 #[test]
 fn gathers_are_possible_wherever_they_point() {
     let gather = |a: &mut CodeAssembler| a.vpgatherdd(xmm0.k1(), dword_ptr(rdi + xmm1 * 4));
-    assert_eq!(
-        told((DATA + 4096, 8), gather),
-        ["0 load 4 data+4096 inexact"]
-    );
+    assert_eq!(told((DATA + 4096, 8), gather), ["0 load 1 data+4096 in 8"]);
 }
 
 #[test]
 fn table_look_ups_and_bit_strings() {
     assert_eq!(
         told((DATA, 8), CodeAssembler::xlatb),
-        ["0 load 1 data+0 inexact"]
+        ["0 load 1 data+0 in 8"]
     );
     let set = [(Register::RCX, 64 * 5 + 3)];
     let bts = |a: &mut CodeAssembler| a.lock().bts(qword_ptr(rdi), rcx);
@@ -296,7 +303,7 @@ fn stores_without_a_written_memory_operand() {
     );
     assert_eq!(
         told((DATA + 32, 8), CodeAssembler::clzero),
-        ["0 store 8 data+32 inexact"]
+        ["0 store 64 data-31 in 134"]
     );
 }
 
@@ -315,13 +322,27 @@ fn two_words_of_one_operand_give_it_once_and_of_two_operands_both() {
         a.nop()
     });
     assert_eq!(scene.told(), ["0 load 8 data+0", "0 store 8 stack-8"]);
-    // Two words, one unknown operand as large as both.
+    // Two words, one unknown operand: it lies across both, aligned or not.
     let words = [word(DATA, 8), word(DATA + 8, 4)];
     let scene = Scene::at(1, &[], &words, |a| {
         a.mov(rbx, qword_ptr(rbx))?;
         a.nop()
     });
-    assert_eq!(scene.told(), ["0 load 8 data+0 inexact"]);
+    assert_eq!(scene.told(), ["0 load 8 data+1 in 14"]);
+    // And one that is too small for that.
+    let scene = Scene::at(1, &[], &words, |a| {
+        a.movzx(ebx, byte_ptr(rbx))?;
+        a.nop()
+    });
+    assert_eq!(scene.told(), NONE);
+    let scene = Scene::at(1, &[], &words, |a| {
+        a.vpgatherdd(xmm0.k1(), dword_ptr(rdi + xmm1 * 4))?;
+        a.nop()
+    });
+    assert_eq!(
+        scene.told(),
+        ["0 load 1 data+0 in 8", "0 load 1 data+8 in 4"]
+    );
 }
 
 #[test]

@@ -74,10 +74,22 @@ fn a_move_between_two_watched_words_is_two_accesses() {
 #[test]
 fn in_the_middle_the_ip_stays_at_it() {
     let rep = |a: &mut CodeAssembler| a.rep().movsb();
-    assert_eq!(told(0, (SOURCE, DATA + 3), DATA, rep), ["0 store 1 data+2"]);
-    assert_eq!(told(0, (DATA + 3, SOURCE), DATA, rep), ["0 load 1 data+2"]);
+    assert_eq!(told(0, (SOURCE, DATA + 1), DATA, rep), ["0 store 1 data+0"]);
+    // Processors that move groups of bytes may have touched the ones before it just as well.
+    let third = "1 data+0 in 3";
+    assert_eq!(
+        told(0, (SOURCE, DATA + 3), DATA, rep),
+        [format!("0 store {third}")]
+    );
+    assert_eq!(
+        told(0, (DATA + 3, SOURCE), DATA, rep),
+        [format!("0 load {third}")]
+    );
     let cmps = |a: &mut CodeAssembler| a.repe().cmpsb();
-    assert_eq!(told(0, (SOURCE, DATA + 8), DATA, cmps), ["0 load 1 data+7"]);
+    assert_eq!(
+        told(0, (SOURCE, DATA + 8), DATA, cmps),
+        ["0 load 1 data+0 in 8"]
+    );
     // Without a prefix it has no middle.
     assert_eq!(
         told(0, (SOURCE, DATA + 3), DATA, CodeAssembler::movsb),
@@ -89,7 +101,11 @@ fn in_the_middle_the_ip_stays_at_it() {
 fn at_the_end_the_last_element_is_exact() {
     let rep = |a: &mut CodeAssembler| a.rep().stosq();
     assert_eq!(told(1, (0, DATA + 8), DATA, rep), ["0 store 8 data+0"]);
-    assert_eq!(told(1, (0, DATA + 12), DATA, rep), ["0 store 8 data+4"]);
+    assert_eq!(told(1, (0, DATA + 4), DATA, rep), ["0 store 8 data-4"]);
+    assert_eq!(
+        told(1, (0, DATA + 12), DATA, rep),
+        ["0 store 8 data-4 in 16"]
+    );
 }
 
 #[test]
@@ -98,9 +114,18 @@ fn what_lies_further_behind_the_pointers_is_possible() {
     for at in [0, 1] {
         assert_eq!(
             told(at, (SOURCE, DATA + 64), DATA, rep),
-            ["0 store 1 data+0 inexact"]
+            ["0 store 1 data+0 in 8"]
         );
         assert_eq!(told(at, (SOURCE, DATA + 5000), DATA, rep), NONE);
+        // An element as wide as the word is all of it.
+        assert_eq!(
+            told(at, (SOURCE, DATA + 64), DATA, |a| a.rep().movsq()),
+            ["0 store 8 data+0"]
+        );
+        assert_eq!(
+            told(at, (SOURCE, DATA + 4096), DATA, rep),
+            ["0 store 1 data+0 in 8"]
+        );
         // Not reached yet.
         assert_eq!(told(at, (SOURCE, DATA), DATA, rep), NONE);
     }

@@ -50,6 +50,31 @@ pub(in crate::machine::btf) fn sample() -> Writer {
 }
 
 #[test]
+fn a_counter_is_called_by_the_member_that_has_it() {
+    let mut writer = Writer::default();
+    writer.int();
+    writer.sized(KIND_STRUCT, "", 4, &[("counter", 1, 0, 0)]);
+    writer.modifier(KIND_TYPEDEF, "atomic_t", 2);
+    writer.sized(KIND_STRUCT, "refcount_struct", 4, &[("refs", 3, 0, 0)]);
+    writer.modifier(KIND_TYPEDEF, "refcount_t", 4);
+    writer.modifier(KIND_TYPEDEF, "plain_t", 2);
+    let members = [
+        ("usage", 5, 0, 0),
+        ("plain", 6, 32, 0),
+        ("atomic", 3, 64, 0),
+    ];
+    writer.sized(KIND_STRUCT, "task", 12, &members);
+    let bytes = writer.bytes();
+    let btf = Btf::parse(&bytes).unwrap();
+    let path = |offset| btf.field(7, offset, 4);
+    assert_eq!(path(0).as_deref(), Some(".usage"));
+    assert_eq!(path(4).as_deref(), Some(".plain.counter"));
+    assert_eq!(path(8).as_deref(), Some(".atomic"));
+    assert!(btf.is_whole(7, 0, 4) && !btf.is_whole(7, 0, 2) && !btf.is_whole(7, 12, 4));
+    assert!(btf.is_whole(7, 0, 8) && !btf.is_whole(7, 2, 4));
+}
+
+#[test]
 fn bytes_are_named_through_structs_unions_arrays_and_bit_fields() {
     let bytes = sample().bytes();
     let btf = Btf::parse(&bytes).unwrap();

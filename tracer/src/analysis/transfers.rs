@@ -1,0 +1,189 @@
+//! Loads whose wait may belong to an access before them: what they cost, and what the others would get.
+//!
+//! A sample is behind the last of the instructions that retired together; another one of them may be what the CPU
+//! waited for. A loop that waits reads several words. Where the line of the last one turns out to be stored to by nobody, [`crate::finding`] moves its cost
+//! to the access that the sample names [instead](Access::instead).
+
+use rustc_hash::FxHashMap;
+
+use super::{cut::cut, site::SiteKey};
+use crate::{
+    access::{Access, Basis, Cpu, LineKey, LineSize, Op, Place, SpaceId, Tid, Wait},
+    analysis::{Site, WaitTimes},
+};
+
+/// Lines kept; beyond it, the half that costs least is forgotten, and keeps its cost.
+const MOST_LINES: usize = 4096;
+/// Other accesses kept per line; a new one takes the place of the least.
+const MOST_OTHERS: usize = 4;
+
+/// Stalled loads by line, fed with all sampled accesses in their order.
+#[derive(Debug)]
+pub struct Transfers {
+    line_size: LineSize,
+    /// The sample that is taken: its time, thread and CPU, its accesses so far, and the load that waits for one of them.
+    sample: (u64, Tid, Cpu),
+    rows: Vec<(LineKey, SiteKey)>,
+    open: Option<Open>,
+    lines: FxHashMap<LineKey, Loads>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    line: LineKey,
+    cost_ns: u64,
+    wait: Wait,
+    /// From 1.
+    row: usize,
+}
+
+/// What loads of a line cost.
+#[derive(Clone, Debug, Default)]
+struct Loads {
+    cost_ns: u64,
+    /// A store to it was sampled since.
+    stored: bool,
+    others: Vec<Other>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    line: LineKey,
+    site: SiteKey,
+    samples: u32,
+    cost_ns: u64,
+    waits: WaitTimes,
+}
+
+/// A part of what the loads of a line cost that would be another access's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The line of the other access.
+    pub line: LineKey,
+    /// The other access.
+    pub site: Site,
+    /// Samples.
+    pub samples: u32,
+    /// Cost, nanoseconds.
+    pub cost_ns: u64,
+    /// Of that, where the CPU stood meanwhile.
+    pub waits: WaitTimes,
+}
+
+impl Transfers {
+    /// Nothing observed yet.
+    pub fn new(line_size: LineSize) -> Transfers {
+        Transfers {
+            line_size,
+            sample: (0, Tid(0), Cpu(0)),
+            rows: Vec::new(),
+            open: None,
+            lines: FxHashMap::default(),
+        }
+    }
+
+    /// Counts a sampled access; of those that cross lines, the first part.
+    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
+        let sample = (access.time_ns, access.tid, access.cpu);
+        if sample != self.sample {
+            self.sample = sample;
+            self.rows.clear();
+            self.open = None;
+        }
+        let mut row = None;
+        cut(access, place, self.line_size, &[], |line, piece| {
+            if access.op.stores()
+                && let Some(loads) = self.lines.get_mut(&line)
+            {
+                loads.stored = true;
+            }
+            let site = SiteKey::new(access, space, piece.offset, piece.size);
+            row.get_or_insert((line, site));
+        });
+        let Some((line, site)) = row else { return };
+        self.rows.push((line, site));
+        let is_load = access.op == Op::Load && access.wait != Wait::AtBarrier;
+        if access.basis == Basis::Stalled && is_load {
+            let cost_ns = u64::from(access.cost_ns);
+            self.count(line, cost_ns);
+            self.open = (access.instead > 0).then(|| Open {
+                line,
+                cost_ns,
+                wait: access.wait,
+                row: usize::from(access.instead),
+            });
+        }
+        if let Some(open) = self.open
+            && let Some((line, site)) = self.rows.get(open.row - 1)
+        {
+            let (line, site) = (*line, *site);
+            self.open = None;
+            self.count_other(open, line, site);
+        }
+    }
+
+    fn count(&mut self, line: LineKey, cost_ns: u64) {
+        let loads = self.lines.entry(line).or_default();
+        loads.cost_ns = loads.cost_ns.saturating_add(cost_ns);
+        if self.lines.len() <= MOST_LINES {
+            return;
+        }
+        // The key makes it the same lines at every replay.
+        let mut order: Vec<(u64, LineKey)> = (self.lines.iter())
+            .map(|(line, loads)| (loads.cost_ns, *line))
+            .collect();
+        order.sort_unstable();
+        for (_, line) in &order[..MOST_LINES / 2] {
+            self.lines.remove(line);
+        }
+    }
+
+    fn count_other(&mut self, open: Open, line: LineKey, site: SiteKey) {
+        let Some(loads) = self.lines.get_mut(&open.line).filter(|_| line != open.line) else {
+            return;
+        };
+        let mut others = loads.others.iter_mut();
+        if let Some(other) = others.find(|other| other.line == line && other.site == site) {
+            other.samples = other.samples.saturating_add(1);
+            other.cost_ns = other.cost_ns.saturating_add(open.cost_ns);
+            other.waits.count(open.wait, open.cost_ns);
+            return;
+        }
+        if loads.others.len() >= MOST_OTHERS {
+            let least = (loads.others.iter().enumerate()).min_by_key(|(_, other)| other.cost_ns);
+            if let Some((least, _)) = least {
+                loads.others.remove(least);
+            }
+        }
+        let mut waits = WaitTimes::default();
+        waits.count(open.wait, open.cost_ns);
+        loads.others.push(Other {
+            line,
+            site,
+            samples: 1,
+            cost_ns: open.cost_ns,
+            waits,
+        });
+    }
+
+    /// Lines without a sampled store, with what their loads cost.
+    pub fn lines(&self) -> impl Iterator<Item = (LineKey, u64)> {
+        let unstored = self.lines.iter().filter(|(_, loads)| !loads.stored);
+        unstored.map(|(line, loads)| (*line, loads.cost_ns))
+    }
+
+    /// What of the loads of a line would be whose.
+    pub fn of(&self, line: LineKey) -> impl Iterator<Item = Transfer> {
+        let others = self.lines.get(&line).map(|loads| &loads.others);
+        others.into_iter().flatten().map(|other| Transfer {
+            line: other.line,
+            site: other.site.site(),
+            samples: other.samples,
+            cost_ns: other.cost_ns,
+            waits: other.waits,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! Lines that belong together, judged as one thing.
+//!
+//! Traffic that is spread over the slots of a ring, over an array of locks or over the nodes of a list costs as much as
+//! traffic on one line, and no line of it costs enough to be seen. So lines are put together by what they are of
+//! ([`Owner`](crate::names::Owner)), else by the instructions that touch them, and the limits apply to the sum.
+//!
+//! A line of many has few samples, and its own order tells nothing. All of them together do: of two samples of one line
+//! that follow each other within a window, as many are of different threads as when the threads came at random, or none
+//! where each line is one thread's. What windows saw on several of the lines is added up in the same way.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Confidence, Judgement, Member, Model, Reason, Shown, Standing, Verdict, WatchVerdict,
+    meeting::{Pieces, kinds, meeting, pieces},
+    same_code::by_code,
+    watched::{Pooled, pooled},
+};
+use crate::{
+    analysis::{HandOffs, Kinds},
+    names::{Owned, Owner},
+};
+
+/// Lines on which windows must have seen threads meet before they speak for all.
+const WATCHED_LINES: usize = 3;
+
+/// Hand-offs of each line, on average, below which a complete order shows that something was set up and collected again, and
+/// not shared in between.
+const HAND_OFFS_OF_A_LINE: u64 = 2;
+
+/// Some lines that are one thing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// The lines, costliest first; at least one.
+    pub members: Vec<Member>,
+    /// What they are of; `None` where only the instructions are the same.
+    pub owned: Option<Owned>,
+    /// How they are shared; `None` where no conflict was seen, or its kind could not be told.
+    pub verdict: Option<Verdict>,
+    /// Whether it is a finding.
+    pub standing: Standing,
+    /// How sure the verdict is.
+    pub confidence: Confidence,
+    /// What was waited for the lines that several threads use.
+    pub cost_ns: u64,
+    /// The part of it that counts as sharing.
+    pub shared_cost_ns: f64,
+    /// The kinds of their hand-offs.
+    pub kinds: Option<Kinds>,
+    /// Hand-offs on those lines that windows, or a complete order, saw.
+    pub hand_offs: Option<HandOffs>,
+    /// Lines of several threads.
+    pub lines: u64,
+    /// Of those, lines on which windows saw threads meet.
+    pub watched_lines: u64,
+    /// Which of the pieces that repeat are used by several threads; `None` where nothing repeats.
+    pub pieces: Option<Pieces>,
+}
+
+impl Subject {
+    /// Whether it is a finding.
+    pub fn is_finding(&self) -> bool {
+        self.standing == Standing::Significant
+    }
+
+    /// Whether it is one line, judged by itself.
+    pub fn is_one_line(&self) -> bool {
+        self.lines <= 1
+    }
+
+    /// What was seen and thought of its costliest line, with what is thought of all of them. `worst` is the judgement of
+    /// that line where there is one; else what is kept of it must do.
+    pub fn judgement(&self, worst: Option<&Judgement>, model: &Model) -> Judgement {
+        let worst = worst
+            .cloned()
+            .unwrap_or_else(|| self.members[0].judgement(model));
+        if self.is_one_line() {
+            return worst;
+        }
+        Judgement {
+            verdict: self.verdict,
+            standing: self.standing,
+            confidence: self.confidence,
+            cost_ns: self.cost_ns,
+            shared_cost_ns: self.shared_cost_ns.round() as u64,
+            shared_share: model.share(self.shared_cost_ns),
+            kinds: self.kinds,
+            ..worst
+        }
+    }
+
+    /// Lines of several threads, costliest first.
+    pub fn shared_lines(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.several_threads)
+    }
+
+    /// The lines, fewest first, that take half of the cost.
+    pub fn lines_of_half(&self) -> u64 {
+        let mut sum = 0u64;
+        let half = self.shared_lines().take_while(|member| {
+            let before = sum;
+            sum = sum.saturating_add(member.cost_ns);
+            before.saturating_mul(2) < self.cost_ns
+        });
+        half.count() as u64
+    }
+}
+
+/// Puts the lines together and judges them: findings first, highest shared cost first, then others, highest cost first.
+/// `owner` says what a line is of.
+pub fn subjects(
+    members: Vec<Member>,
+    mut owner: impl FnMut(&Member) -> Option<Owned>,
+    model: &Model,
+) -> Vec<Subject> {
+    let mut named: BTreeMap<Owner, (Owned, Vec<Member>)> = BTreeMap::new();
+    let mut nameless: Vec<Member> = Vec::new();
+    for member in members {
+        match owner(&member) {
+            Some(owned) => {
+                let group = named.entry(owned.owner.clone());
+                group.or_insert_with(|| (owned, Vec::new())).1.push(member);
+            }
+            None => nameless.push(member),
+        }
+    }
+    let groups = named
+        .into_values()
+        .map(|(owned, members)| (Some(owned), members));
+    let by_code = by_code(nameless).into_iter().map(|members| (None, members));
+    let mut subjects: Vec<Subject> = groups
+        .chain(by_code)
+        .map(|(owned, members)| judge(members, owned, model))
+        .collect();
+    subjects.sort_by(|a, b| {
+        let rank = |s: &Subject| (!s.is_finding(), !s.standing.moves());
+        let cost = |s: &Subject| match s.standing {
+            Standing::Significant => s.shared_cost_ns,
+            Standing::Insignificant(_) => s.cost_ns as f64,
+        };
+        rank(a)
+            .cmp(&rank(b))
+            .then_with(|| cost(b).total_cmp(&cost(a)))
+            .then_with(|| a.members[0].rank().cmp(&b.members[0].rank()))
+    });
+    subjects
+}
+
+fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subject {
+    members.sort_by_key(Member::rank);
+    let unit = owned.as_ref().and_then(|owned| owned.unit);
+    let lines = members.iter().filter(|m| m.several_threads).count();
+    if lines <= 1 {
+        return alone(members, owned);
+    }
+    let meeting = meeting(&members);
+    let shared = |member: &Member| member.shared_cost_ns.max(meeting * member.cost_ns as f64);
+    let several = || members.iter().filter(|m| m.several_threads);
+    let shared_cost_ns: f64 = several().map(shared).sum();
+    let mut opinion = Opinion {
+        verdict: None,
+        standing: Standing::Significant,
+        confidence: Confidence::Sampled,
+    };
+    let kinds = kinds(several(), shared, unit);
+    opinion.verdict = kinds.map(|kinds| Verdict::of(kinds, model.thresholds.mixed_share));
+    if let Some(reason) = objection(&members, opinion, shared_cost_ns, model) {
+        opinion.standing = Standing::Insignificant(reason);
+    }
+    let watched = pooled(several(), &model.thresholds.watch);
+    if let Some(watched) = &watched {
+        opinion = opinion.hear(watched, lines, model);
+    }
+    let order = several().filter_map(|member| member.order);
+    let order = order.reduce(|all, one| all.plus(&one));
+    if order.is_some() || proven(several(), shared_cost_ns) {
+        opinion.confidence = Confidence::Confirmed;
+    }
+    Subject {
+        verdict: opinion.verdict,
+        standing: opinion.standing,
+        confidence: opinion.confidence,
+        cost_ns: several().map(|member| member.cost_ns).sum(),
+        shared_cost_ns,
+        kinds,
+        hand_offs: order.or(watched
+            .as_ref()
+            .map(|watched| watched.verdict.sure_hand_offs())),
+        lines: lines as u64,
+        watched_lines: watched.map_or(0, |watched| watched.lines as u64),
+        pieces: unit.map(|unit| pieces(several(), unit)),
+        owned,
+        members,
+    }
+}
+
+/// A thing of which one line at most is used by several threads: what that line alone shows.
+fn alone(mut members: Vec<Member>, owned: Option<Owned>) -> Subject {
+    if let Some(shared) = members.iter().position(|m| m.several_threads) {
+        members.swap(0, shared);
+        members.truncate(1);
+    }
+    let line = &members[0];
+    Subject {
+        verdict: line.verdict,
+        standing: line.standing,
+        confidence: line.confidence,
+        cost_ns: line.cost_ns,
+        shared_cost_ns: line.shared_cost_ns,
+        kinds: line.kinds,
+        hand_offs: line.order.or(line
+            .watched
+            .as_ref()
+            .map(|watched| watched.sure_hand_offs())),
+        lines: u64::from(line.several_threads),
+        watched_lines: line
+            .watched
+            .as_ref()
+            .map_or(0, |watched| u64::from(watched.shared_windows > 0)),
+        pieces: None,
+        owned,
+        members,
+    }
+}
+
+/// A judgement of several lines in the making.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Opinion {
+    verdict: Option<Verdict>,
+    standing: Standing,
+    confidence: Confidence,
+}
+
+impl Opinion {
+    /// The same after the windows on the lines were heard; see [`confirmation`](super::confirmation).
+    fn hear(self, watched: &Pooled, lines: usize, model: &Model) -> Opinion {
+        let limits = &model.thresholds.watch;
+        let WatchVerdict {
+            shown,
+            certain,
+            shared_windows,
+            ..
+        } = watched.verdict;
+        // What few samples of many lines say of the kind weighs little beside it.
+        let decides = certain && shared_windows >= limits.changing_windows;
+        let by_windows = shown
+            .verdict()
+            .filter(|_| decides || self.verdict.is_none());
+        let as_sampled = || {
+            self.verdict
+                .filter(|kind| watched.verdict.proves(*kind, limits))
+        };
+        if let Some(proven) = by_windows.or_else(as_sampled) {
+            let enough = watched.lines >= WATCHED_LINES.min(lines);
+            return Opinion {
+                verdict: Some(proven),
+                confidence: if enough {
+                    Confidence::Confirmed
+                } else {
+                    self.confidence
+                },
+                ..self
+            };
+        }
+        let clears = matches!(
+            shown,
+            Shown::OneThread | Shown::NoStores | Shown::NotHandedOff
+        );
+        if certain && clears && self.standing == Standing::Significant {
+            return Opinion {
+                standing: Standing::Insignificant(Reason::Contradicted),
+                ..self
+            };
+        }
+        self
+    }
+}
+
+/// Why the lines together are no finding; the first that applies.
+fn objection(
+    members: &[Member],
+    opinion: Opinion,
+    shared_cost_ns: f64,
+    model: &Model,
+) -> Option<Reason> {
+    let several = || members.iter().filter(|m| m.several_threads);
+    if several().any(|member| member.standing == Standing::Significant) {
+        return None;
+    }
+    let worst = several().next().map(|member| member.standing);
+    let reason_of_worst = match worst {
+        Some(Standing::Insignificant(reason)) => reason,
+        _ => Reason::TooFewSamples,
+    };
+    let limits = model.thresholds;
+    let hand_offs: f64 = several().map(|member| member.hand_offs).sum();
+    let is_known = several().any(|m| m.order.is_some() || m.verdict.is_some());
+    if opinion.verdict.is_none()
+        || several().all(|m| m.stores == 0)
+        || reason_of_worst == Reason::OneCpu
+    {
+        return Some(reason_of_worst);
+    }
+    if !is_known && hand_offs < limits.hand_offs {
+        return Some(Reason::TooFewSamples);
+    }
+    let ordered = several().filter_map(|member| member.order.as_ref());
+    let (lines, handed_off) = ordered.fold((0, 0), |(lines, sum), order| {
+        (lines + 1, order.total().saturating_add(sum))
+    });
+    if handed_off < HAND_OFFS_OF_A_LINE * lines {
+        return Some(Reason::HardlyHandedOff);
+    }
+    let share = model.share(shared_cost_ns);
+    if shared_cost_ns <= 0.0 {
+        return Some(Reason::NotInterleaved);
+    }
+    share
+        .is_some_and(|share| share < limits.cost_share)
+        .then_some(Reason::CostBelowThreshold)
+}
+
+/// Whether lines that are confirmed by themselves take most of the cost.
+fn proven<'a>(members: impl Iterator<Item = &'a Member>, shared_cost_ns: f64) -> bool {
+    let confirmed = members.filter(|member| member.confidence == Confidence::Confirmed);
+    let cost_ns: f64 = confirmed.map(|member| member.shared_cost_ns).sum();
+    cost_ns > 0.0 && 2.0 * cost_ns >= shared_cost_ns
+}
+
+/// What a list of subjects accounts for: all that was waited for lines of several threads, as far as it counts as sharing.
+pub fn shared_cost(subjects: &[Subject]) -> f64 {
+    subjects.iter().map(|subject| subject.shared_cost_ns).sum()
+}
