@@ -6,6 +6,7 @@
 mod confirmed;
 mod daemon;
 mod emulate;
+mod field;
 mod first_finding;
 mod fuzz;
 mod hit_rate;
@@ -31,7 +32,8 @@ use crate::root;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Which benchmarks (--list explains them); all but hit-rate and fuzz unless named. After hit-rate or confirmed: workloads.
+    /// Which benchmarks (--list explains them); all but hit-rate, fuzz and field unless named. After hit-rate or confirmed:
+    /// workloads.
     names: Vec<String>,
     /// How often each measurement is repeated, where the benchmark's own number will not do.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -39,7 +41,7 @@ pub struct Options {
     /// Seconds that the tools watch, in `daemon` and `memory`; up to 240.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=240))]
     seconds: Option<u64>,
-    /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000.
+    /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000; of each program in `field`, 1.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Millions of samples in each session of `scale`; 1 and 10 unless given.
@@ -48,7 +50,10 @@ pub struct Options {
     /// Directory of kernels built with hints, each under its kernel's name, which `prefetchw` times beside its own builds.
     #[arg(long, value_name = "DIR")]
     hinted: Option<PathBuf>,
-    /// Explain the benchmarks and stop.
+    /// Programs of `field`; all unless given, which takes some 5 minutes, and the first time 10 more to install and build.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Explain the benchmarks and stop; after `field`, its programs.
     #[arg(long)]
     list: bool,
 }
@@ -65,7 +70,7 @@ struct Bench {
     run: fn(&Plan) -> Result<()>,
 }
 
-/// In the order in which they run. hit-rate takes far longer than all others together.
+/// In the order in which they run. The last three take longest, and run when named.
 static BENCHES: &[&Bench] = &[
     &slowdown::BENCH,
     &overhead::BENCH,
@@ -82,6 +87,7 @@ static BENCHES: &[&Bench] = &[
     &emulate::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
+    &field::BENCH,
 ];
 
 /// What a benchmark is to do.
@@ -91,6 +97,10 @@ struct Plan {
     runs: u32,
     /// Inputs for each target of `fuzz`.
     inputs: u32,
+    /// Runs of each program of `field`.
+    field_runs: u32,
+    /// Programs of `field`.
+    only: Vec<String>,
     workloads: Vec<String>,
     /// Of each session of `scale`.
     millions: Vec<u64>,
@@ -112,6 +122,9 @@ impl Plan {
 /// The task.
 pub fn run(options: &Options) -> Result<()> {
     if options.list {
+        if options.names.iter().any(|name| name == field::BENCH.name) {
+            return field::list();
+        }
         list();
         return Ok(());
     }
@@ -126,6 +139,8 @@ pub fn run(options: &Options) -> Result<()> {
         seconds: options.seconds,
         runs: options.runs.unwrap_or(20),
         inputs: options.runs.unwrap_or(200_000),
+        field_runs: options.runs.unwrap_or(1),
+        only: options.only.clone(),
         workloads,
         millions: options.millions.clone(),
         hinted: options.hinted.clone(),
@@ -171,8 +186,8 @@ fn list() {
         println!("{:<14} {}", bench.name, bench.about);
     }
     println!(
-        "\nWithout names: all but hit-rate and fuzz. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, as does \
-         confirmed."
+        "\nWithout names: all but hit-rate, fuzz and field. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
+         as does confirmed; `cargo xtask bench field --only NAME,..` some programs."
     );
 }
 
@@ -185,7 +200,7 @@ fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
         .copied()
         .filter(|bench| {
             if names.is_empty() {
-                ![hit_rate::BENCH.name, fuzz::BENCH.name].contains(&bench.name)
+                ![hit_rate::BENCH.name, fuzz::BENCH.name, field::BENCH.name].contains(&bench.name)
             } else {
                 named.iter().any(|name| name == bench.name)
             }
@@ -253,10 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn without_names_everything_but_the_longest_two_runs() {
+    fn without_names_everything_but_the_longest_three_runs() {
         let (benches, workloads) = chosen(&[]).unwrap();
-        assert_eq!(benches.len(), BENCHES.len() - 2);
-        assert!(!benches.contains(&"hit-rate") && !benches.contains(&"fuzz"));
+        assert_eq!(benches.len(), BENCHES.len() - 3);
+        assert!(
+            ["hit-rate", "fuzz", "field"]
+                .iter()
+                .all(|name| !benches.contains(name))
+        );
         assert!(workloads.is_empty());
     }
 

@@ -1,0 +1,27 @@
+// One producer and one consumer with moodycamel::ReaderWriterQueue, built as for release.
+//
+// Known by readerwriterqueue.h: in each block, `front` (the consumer's) and `tail` (the producer's) are on lines of
+// their own, each beside its owner's copy of the other. Each is stored by one thread and read by the other when its
+// copy is used up: truly shared. So are the elements, and the lines of `frontBlock` and `tailBlock` are read.
+//
+// FIELD: {"language": "c++", "apt": ["libreaderwriterqueue-dev"], "findings": [
+//   {"kinds": ["true-sharing", "mixed-sharing"], "names": ["front", "tail", "Block"], "functions": ["try_enqueue", "try_dequeue", "produce", "consume", "inner_enqueue"]}],
+//   "others": ["heap", "mapping", "queue"]}
+#define NDEBUG
+#include <readerwriterqueue/readerwriterqueue.h>
+
+#include "ready.h"
+
+static moodycamel::ReaderWriterQueue<long> queue(1024);
+
+static void produce() {
+    for (long i = 0;;)
+        if (queue.try_enqueue(i)) i++;
+}
+
+static void consume() {
+    for (long sum = 0, value;;)
+        if (queue.try_dequeue(value)) sum += value;
+}
+
+int main() { run_both(produce, consume); }

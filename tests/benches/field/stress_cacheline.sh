@@ -1,0 +1,18 @@
+#!/bin/bash
+# stress-ng's cacheline stressor: processes that count in their own bytes of one line of a shared mapping.
+#
+# Known by stress-cacheline.c, method `inc`: parent and child of each of two instances increment the byte of their own,
+# with a fence behind each, and read no other's. False sharing between processes, in memory that they mapped shared
+# before the fork. Debian's binary is stripped.
+#
+# FIELD: {"language": "c", "apt": ["stress-ng"], "findings": [
+#   {"kinds": ["false-sharing"], "names": [], "functions": ["stress-ng"], "not_on": ["stack", "heap"]}],
+#   "others": ["kernel"]}
+exec 3>&1
+stress-ng --cacheline 2 --cacheline-method inc --timeout 120 > /dev/null 2>&1 &
+server=$!
+trap 'kill $server; wait' EXIT
+trap exit TERM
+sleep 1
+echo "ready $server" >&3
+wait $server
