@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use crate::{
     access::{ByteSet, LineSize, Tid},
-    analysis::SiteCounts,
+    analysis::{SiteCounts, Uses},
 };
 
 /// Stores rarer than this share of a line's stores do not join two fields into one: an initial
@@ -36,6 +36,13 @@ const RARE_USER: f64 = 0.02;
 /// A stored and a never stored field stay together while a store of the one meets an access of another
 /// thread to the other in at most this share of their pairs.
 const CONFLICT_TOLERATED: f64 = 0.1;
+
+/// Of the accesses to what is only read, this part may be by threads that do not use the stored field beside it as well, or
+/// much less often ([`READS_PER_USE`]). Whoever takes a lock reads its kind before; the line comes once for both.
+const READ_BY_OTHERS: f64 = 0.1;
+
+/// Reads of a field that is never stored for each use of the stored one beside it, up to which the two are used as one.
+const READS_PER_USE: f64 = 3.0;
 
 /// Byte ranges of a line that may stay together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +77,7 @@ fn ranges(bytes: ByteSet) -> Vec<Range<u8>> {
 }
 
 /// Groups the bytes of a line by its sites, ordered by first byte. One group: nothing to move apart.
-pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
+pub fn groups(sites: &[SiteCounts], uses: &Uses, line_size: LineSize) -> Vec<Group> {
     let weighed = weighed(sites);
     // Accesses whose bytes are not known neither join fields nor part them.
     let placed = |s: &&SiteCounts| s.site.op.touches() && s.site.within == 0;
@@ -89,12 +96,14 @@ pub fn groups(sites: &[SiteCounts], line_size: LineSize) -> Vec<Group> {
     // rest of it would rather join.
     let (stored, read): (Vec<Usage>, Vec<Usage>) =
         (fields.into_iter()).partition(|field| !field.stores.is_empty());
-    let fits = |field: &Usage| stored.iter().any(|group| group.may_hold(field));
+    let fits = |field: &Usage| stored.iter().any(|group| group.may_hold(field, uses));
     let (homeless, fitting): (Vec<Usage>, Vec<Usage>) = read.into_iter().partition(|f| !fits(f));
     let mut merged: Vec<Usage> = Vec::new();
     for field in stored.into_iter().chain(homeless).chain(fitting) {
         let fit = |group: &Usage| group.conflict_with(&field);
-        let holds = merged.iter_mut().filter(|group| group.may_hold(&field));
+        let holds = merged
+            .iter_mut()
+            .filter(|group| group.may_hold(&field, uses));
         // What is only read stays with what is only read, where there is such a group, and is nobody's in particular.
         match holds.min_by(|a, b| fit(a).total_cmp(&fit(b))) {
             Some(group) => group.add(&field),
@@ -194,16 +203,31 @@ impl Usage {
         sum(&self.touches)
     }
 
-    fn may_hold(&self, field: &Usage) -> bool {
+    fn may_hold(&self, field: &Usage, uses: &Uses) -> bool {
         if self.stores.is_empty() || field.stores.is_empty() {
-            return self.conflict_with(field) <= CONFLICT_TOLERATED;
+            return self.conflict_with(field) <= CONFLICT_TOLERATED || self.takes_along(field);
         }
         let others = [by_others(&self.touches), by_others(&field.touches)];
         let one_is_private =
             others[0].min(others[1]) <= PRIVATE && others[0].max(others[1]) >= SHARED;
+        let change_hands =
+            others[0].min(others[1]) >= SHARED && uses.apart(self.bytes, field.bytes);
         !one_is_private
+            && !change_hands
             && overlap(&self.touches, &field.touches) >= SAME_THREADS
             && overlap(&self.stores, &field.stores) >= SAME_THREADS
+    }
+
+    /// Whether whoever reads a field that is never stored uses this one as well, about as often.
+    fn takes_along(&self, field: &Usage) -> bool {
+        if self.stores.is_empty() || !field.stores.is_empty() {
+            return false;
+        }
+        let reads_of_others = field.touches.iter().map(|(tid, reads)| {
+            let uses = self.touches.get(tid).copied().unwrap_or(0.0);
+            (reads - READS_PER_USE * uses).max(0.0)
+        });
+        reads_of_others.sum::<f64>() <= READ_BY_OTHERS * field.accesses()
     }
 
     /// Part of the pairs of a store of one and an access to the other, 0..=1, that are of different threads; of two
@@ -283,8 +307,12 @@ mod tests {
 
     /// One line per group: `ranges w writers r readers`.
     fn check(sites: &[SiteCounts], expected: &[&str]) {
+        check_with(sites, &Uses::default(), expected);
+    }
+
+    fn check_with(sites: &[SiteCounts], uses: &Uses, expected: &[&str]) {
         let list = |tids: &[Tid]| tids.iter().map(|tid| tid.0).collect::<Vec<_>>();
-        let found: Vec<String> = groups(sites, LineSize::B64)
+        let found: Vec<String> = groups(sites, uses, LineSize::B64)
             .iter()
             .map(|g| {
                 format!(
@@ -324,6 +352,41 @@ mod tests {
         let both = |tid| [site(tid, 0, 4, Op::Rmw, 50), site(tid, 8, 8, Op::Rmw, 30)];
         let sites: Vec<_> = [both(1), both(2), both(3)].concat();
         check(&sites, &["[0..4, 8..16] w [1, 2, 3] r []"]);
+    }
+
+    #[test]
+    fn what_threads_use_one_at_a_time_is_two_things_though_all_of_them_use_both() {
+        let both = |tid| [site(tid, 0, 8, Op::Rmw, 50), site(tid, 8, 8, Op::Rmw, 50)];
+        let sites = [both(1), both(2)].concat();
+        let (a, b) = (0xff, 0xff00);
+        let uses = |stretches: &[u128]| {
+            let mut uses = Uses::default();
+            for touched in stretches.iter().cycle().take(20) {
+                uses.add(*touched, 10);
+            }
+            uses
+        };
+        let apart = ["[0..8] w [1, 2] r []", "[8..16] w [1, 2] r []"];
+        check_with(&sites, &uses(&[a, b]), &apart);
+        check_with(&sites, &uses(&[a | b]), &["[0..16] w [1, 2] r []"]);
+        // What one thread uses stays together.
+        check_with(&both(1), &uses(&[a, b]), &["[0..16] w [1] r []"]);
+    }
+
+    #[test]
+    fn the_kind_of_a_lock_stays_with_it_unless_others_read_it_or_it_is_read_much_more_often() {
+        let taker = |tid, reads| {
+            [
+                site(tid, 0, 4, Op::Rmw, 50),
+                site(tid, 16, 4, Op::Load, reads),
+            ]
+        };
+        let takers = |reads| [taker(1, reads), taker(2, reads)].concat();
+        check(&takers(60), &["[0..4, 16..20] w [1, 2] r []"]);
+        let apart = "[0..4] w [1, 2] r []";
+        check(&takers(400), &[apart, "[16..20] w [] r [1, 2]"]);
+        let read_by_another = [takers(60), vec![site(3, 16, 4, Op::Load, 60)]].concat();
+        check(&read_by_another, &[apart, "[16..20] w [] r [1, 2, 3]"]);
     }
 
     #[test]

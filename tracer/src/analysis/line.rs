@@ -15,7 +15,7 @@ use self::window::Shared;
 use crate::{
     access::{Access, Basis, ByteSet, LineSize, Tid},
     analysis::{
-        CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts,
+        CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts, Uses,
         conflict::conflicts,
         order::Order,
         pmu::{MeasuredLine, Taken},
@@ -114,7 +114,7 @@ impl Line {
         let ended = slice > self.window
             && (self.order.samples() >= WINDOW_SAMPLES || slice - self.window >= MAX_WINDOW_SLICES);
         if ended {
-            self.end_window();
+            self.end_window(line_size);
             self.window = slice;
         }
         self.last_slice = self.last_slice.max(slice);
@@ -166,8 +166,8 @@ impl Line {
     }
 
     /// Adds what the open window shows to the sums and starts over.
-    pub(super) fn end_window(&mut self) {
-        if let Some(window) = self.open_window() {
+    pub(super) fn end_window(&mut self, line_size: LineSize) {
+        if let Some(window) = self.open_window(line_size) {
             self.shared.get_or_insert_default().add(&window);
         }
         self.neighbours += self.open_neighbours();
@@ -201,11 +201,21 @@ impl Line {
         self.several
     }
 
+    /// What each thread used of it in each window, as far as threads took turns there.
+    pub fn uses(&self, line_size: LineSize) -> Uses {
+        let mut uses =
+            (self.shared.as_ref()).map_or_else(Uses::default, |shared| shared.uses.clone());
+        if let Some(window) = self.open_window(line_size) {
+            uses.add_all(&window.uses);
+        }
+        uses
+    }
+
     /// Everything known so far; the open window counts as if it ended now. `groups` are bytes that belong together, as
     /// [`groups`](super::groups) tells.
     pub fn evidence(&self, line_size: LineSize, groups: &[Group]) -> Evidence {
         let mut shared = self.shared.as_deref().cloned().unwrap_or_default();
-        if let Some(window) = self.open_window() {
+        if let Some(window) = self.open_window(line_size) {
             shared.add(&window);
         }
         let (kinds, widest_kinds) = self.kinds(&mut shared, groups, line_size);

@@ -143,7 +143,7 @@ impl LineTable {
             let untouched = self.newest_slice.saturating_sub(line.last_slice());
             let quiet = untouched > MAX_WINDOW_SLICES;
             if quiet {
-                line.end_window();
+                line.end_window(self.options.line_size);
             }
             let age_rank = u64::from(line.last_slice());
             let (class, rank) = match (line.shared_rank(), line.several_threads()) {

@@ -13,7 +13,8 @@ use super::{
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid, Tid},
     analysis::{
-        CpuSet, Group, HandOffs, Kinds, Pair, Site, SiteCounts, WatchedCounts, WatchedWords, groups,
+        CpuSet, Group, HandOffs, Kinds, Pair, Site, SiteCounts, Uses, WatchedCounts, WatchedWords,
+        groups,
     },
     coherence::Request,
     event::Window,
@@ -77,6 +78,7 @@ pub struct WatchedLine {
     sites: SmallMap<SiteKey, Count>,
     words: WatchedWords,
     lives: WindowLives,
+    uses: Uses,
     pairs: Pairs,
 }
 
@@ -90,6 +92,7 @@ impl WatchedLine {
             sites: SmallMap::default(),
             words: WatchedWords::default(),
             lives: WindowLives::default(),
+            uses: Uses::default(),
             pairs: Pairs::default(),
         }
     }
@@ -170,13 +173,17 @@ impl WatchedLine {
     }
 
     fn count_time(&mut self, window: &Window, steps: &[Step]) {
-        let mut threads: SmallMap<Tid, u64> = SmallMap::default();
+        let mut threads: SmallMap<Tid, (u32, u128)> = SmallMap::default();
         for step in steps {
-            if let Some(accesses) = threads.slot(step.access.tid, usize::MAX) {
+            if let Some((accesses, touched)) = threads.slot(step.access.tid, usize::MAX) {
                 *accesses += 1;
+                *touched |= step.bytes(self.line_size).0;
             }
         }
-        let busiest = threads.iter().map(|(_, n)| *n).max().unwrap_or(0);
+        for (_, (accesses, touched)) in threads.iter() {
+            self.uses.add(*touched, *accesses);
+        }
+        let busiest = threads.iter().map(|(_, (n, _))| *n).max().unwrap_or(0);
         let accesses = (steps.len() as u64).max(1);
         let trapped_ns = u128::from(window.cost_ns) * u128::from(busiest) / u128::from(accesses);
         let span_ns = window.end_ns.saturating_sub(window.open_ns);
@@ -258,7 +265,12 @@ impl WatchedLine {
     /// Bytes that belong together as far as windows saw them used; see [`groups`](super::groups).
     pub fn groups(&self) -> Vec<Group> {
         let sites: Vec<SiteCounts> = self.sites().into_iter().map(Into::into).collect();
-        groups(&sites, self.line_size)
+        groups(&sites, &self.uses, self.line_size)
+    }
+
+    /// What each thread used of it in each window.
+    pub fn uses(&self) -> &Uses {
+        &self.uses
     }
 
     /// Hand-offs between CPUs by kind, as far as windows were not superseded, if an access that is known to lie within

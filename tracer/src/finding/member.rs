@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::{Basis, LineKey, LineSize, Op, Tid},
-    analysis::{HandOffs, Kinds, Line, OrderCounts, PmuCounts, Site, SiteCounts, WaitTimes},
+    analysis::{HandOffs, Kinds, Line, OrderCounts, PmuCounts, Site, SiteCounts, Uses, WaitTimes},
 };
 
 /// Sites kept of a line, the costliest. An element of an array is touched by a handful of instructions.
@@ -222,6 +222,7 @@ impl Member {
             kinds: self.kinds,
             threads: threads(&sites),
             sites,
+            uses: Uses::default(),
             weak: false,
             facts: Vec::new(),
         }

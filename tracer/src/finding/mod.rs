@@ -62,7 +62,7 @@ use crate::{
     access::{LineKey, LineSize, Pid, Tid},
     analysis::{
         CpuSet, Evidence, Group, Kinds, Line, LineTable, OrderCounts, OrderedLines, PmuCounts,
-        SiteCounts, WatchedCounts, WatchedLine, WatchedLines, groups,
+        SiteCounts, Uses, WatchedCounts, WatchedLine, WatchedLines, groups,
     },
 };
 use confirmation::Opinion;
@@ -191,6 +191,8 @@ pub struct Judgement {
     pub kinds: Option<Kinds>,
     /// Sites, costliest first.
     pub sites: Vec<SiteCounts>,
+    /// What each thread used of it at a time.
+    pub uses: Uses,
     /// Threads, costliest first.
     pub threads: Vec<ThreadCounts>,
     /// Rests on harvested accesses.
@@ -212,6 +214,7 @@ struct Candidate<'a> {
     evidence: Evidence,
     /// With what windows trapped there.
     sites: Vec<SiteCounts>,
+    uses: Uses,
     /// Bytes that belong together.
     groups: Vec<Group>,
     opinion: Opinion,
@@ -235,7 +238,11 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
     if let Some(watched) = watched {
         add_trapped(&mut sites, watched);
     }
-    let groups = groups(&sites, model.line_size);
+    let mut uses = line.uses(model.line_size);
+    if let Some(watched) = watched {
+        uses.add_all(watched.uses());
+    }
+    let groups = groups(&sites, &uses, model.line_size);
     let mut evidence = line.evidence(model.line_size, &groups);
     if let Some(ordered) = orders.ordered.get(key) {
         let order = ordered.counts(&groups);
@@ -245,6 +252,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
             opinion: complete::opinion(&order, &evidence, model),
             evidence,
             sites,
+            uses,
             groups,
             watched: None,
             order: Some(order),
@@ -270,6 +278,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
         key,
         evidence,
         sites,
+        uses,
         groups,
         opinion,
         watched,
@@ -342,6 +351,7 @@ impl Candidate<'_> {
             weak,
             facts,
             sites,
+            uses: self.uses,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     relayout::{alignment, round_up},
     role::Named,
 };
-use crate::names::{ElementLayout, ObjectKind, ObjectLayout, ObjectName};
+use crate::names::{Author, ElementLayout, ObjectKind, ObjectLayout, ObjectName};
 
 /// From this cost on, a way that costs nothing is named too.
 const LARGE: u64 = 16 * 1024;
@@ -38,7 +38,7 @@ impl Change {
             return None;
         }
         let cut = by_element(pieces, element);
-        if let Some(conflict) = conflict_inside(&cut).filter(|_| !layout.is_foreign) {
+        if let Some(conflict) = conflict_inside(&cut).filter(|_| layout.author == Author::Program) {
             let inside = cut.iter().filter(|c| c.element == conflict);
             let pieces: Vec<Piece> = inside.map(|c| c.piece).collect();
             let inside = conflict.checked_mul(element.stride)?;
@@ -222,7 +222,7 @@ fn pad(
     let aligned = element_alignment(layout, element);
     let how = match &element.type_name {
         // A struct of the program's own takes the alignment itself.
-        Some(t) if !layout.members.is_empty() && !layout.is_foreign => {
+        Some(t) if !layout.members.is_empty() && layout.author == Author::Program => {
             dialect.own_lines(t, element.stride, aligned, layout.members.first())
         }
         t => {

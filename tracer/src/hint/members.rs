@@ -9,10 +9,13 @@ use super::{
     place::{Piece, line_of},
     relayout::{self, Group},
 };
-use crate::names::{MemberLayout, ObjectKind, ObjectLayout, ObjectName};
+use crate::names::{Author, MemberLayout, ObjectKind, ObjectLayout, ObjectName};
 
 /// Declarations shown as code; the others are counted.
 const SHOWN: usize = 4;
+
+/// What helps where the layout is not the program's.
+const OWN_OR_LESS: &str = "Let each thread use an object of its own, or use this one less often.";
 
 /// Moves members of different units to different lines.
 pub(super) fn separate(
@@ -25,17 +28,24 @@ pub(super) fn separate(
     let members = &layout.members;
     let used = Used::of(scene, members, pieces, line_of(scene, object.start?, 0))?;
     let what = type_words(object.type_name.as_deref(), object.spoken());
-    if layout.is_foreign {
+    if layout.author == Author::Language {
         return Some(Step {
             kind: AdviceKind::ReduceSharing,
             text: format!(
-                "{what} is declared by a library, which decides what lies beside what in it. Let each thread use an object of \
-                 its own, or use this one less often."
+                "{what} is of the language's own library, which decides what lies beside what in it. {OWN_OR_LESS}"
             ),
             bytes: None,
         });
     }
     let plan = Plan::new(members, &used, layout.size, dialect)?;
+    let is_of_package = layout.author == Author::Package;
+    if is_of_package && plan.starts.is_empty() {
+        return Some(Step {
+            kind: AdviceKind::ReduceSharing,
+            text: format!("{what} is declared by a library. {OWN_OR_LESS}"),
+            bytes: None,
+        });
+    }
     if plan.starts.is_empty() {
         return align(scene, object, object.start?, &what, layout, dialect);
     }
@@ -64,6 +74,11 @@ pub(super) fn separate(
         && let Some(allocation) = dialect.allocation()
     {
         text.push_str(&format!(" On the heap it needs {allocation}."));
+    }
+    if is_of_package {
+        text = format!(
+            "{what} is declared by a library, whose authors can change that; until then: {OWN_OR_LESS} In the library: {text}"
+        );
     }
     Some(Step {
         kind: AdviceKind::SeparateFields,

@@ -7,7 +7,7 @@ use super::{
     members::type_words,
     relayout::alignment,
 };
-use crate::names::{ObjectKind, ObjectName};
+use crate::names::{Author, ObjectKind, ObjectName};
 
 /// Makes the type whole lines, so that each of its objects has its own. For the type that has the most objects here.
 pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
@@ -48,7 +48,7 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
         format!("An object of type {type_name} shares the line with others.")
     };
     let own_type = object.type_name.as_deref()?;
-    let own_lines = if layout.is_foreign {
+    let own_lines = if layout.author != Author::Program {
         dialect.wrapped(own_type, layout.size, aligned)
     } else {
         dialect.own_lines(own_type, layout.size, aligned, layout.members.first())

@@ -6,7 +6,7 @@ mod prototypes;
 pub(super) use prototypes::KernelCode;
 
 use super::{
-    CodeName, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
+    Author, CodeName, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
     Resolver, missed::Unnamed, resolver::Resolved,
 };
 use crate::{
@@ -182,7 +182,7 @@ pub(super) fn layout(btf: &Btf<'_>, type_id: u32) -> Option<ObjectLayout> {
         is_inner: member.is_inner,
     });
     Some(ObjectLayout {
-        is_foreign: false,
+        author: Author::Program,
         size: btf.size(type_id)?,
         element,
         members: members.collect(),

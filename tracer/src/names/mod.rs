@@ -29,6 +29,7 @@ pub use lookup::{Located, LookupError, find_variable};
 pub use nameless::type_words;
 pub use owner::{Owned, Owner, Unit};
 pub use resolver::Resolver;
+pub use source::Author;
 pub use types::{Hole, Part, Role, TypeKind, TypeTree, Untyped};
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};
 
@@ -130,8 +131,8 @@ pub struct ObjectLayout {
     pub element: Option<ElementLayout>,
     /// Members of the struct (of the element's struct for arrays), in offset order.
     pub members: Vec<MemberLayout>,
-    /// The struct is declared by a library, so that its members are not the program's to move.
-    pub is_foreign: bool,
+    /// Who declares the struct, and so can move its members.
+    pub author: Author,
 }
 
 impl ObjectLayout {
@@ -154,7 +155,7 @@ impl ObjectLayout {
                 stride,
                 count,
             }),
-            is_foreign: one.as_ref().is_some_and(|one| one.is_foreign),
+            author: one.as_ref().map_or_else(Author::default, |one| one.author),
             members: one.map(|one| one.members).unwrap_or_default(),
         }
     }

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::{
         access::{Op, Place, SpaceId},
-        names::ElementLayout,
+        names::{Author, ElementLayout},
     };
 
     fn key(addr: u64) -> LineKey {
@@ -236,7 +236,7 @@ mod tests {
     fn array(start: u64, stride: u64, count: u64) -> ObjectName {
         ObjectName {
             layout: Some(ObjectLayout {
-                is_foreign: false,
+                author: Author::Program,
                 size: stride * count,
                 element: Some(ElementLayout {
                     type_name: None,

@@ -3,9 +3,10 @@
 use symbolizer::Frame;
 
 /// Whose code a file holds, the program's own first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Owner {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Author {
     /// The program.
+    #[default]
     Program,
     /// A package that the program uses.
     Package,
@@ -15,11 +16,14 @@ enum Owner {
 
 /// Where languages have their own libraries. Go's are below its root, which has its version in its name where a
 /// package or `go install golang.org/dl/..` put it.
-const LANGUAGES: [&str; 11] = [
+const LANGUAGES: [&str; 14] = [
     "/rustc/",
     "/lib/rustlib/src/",
     "/usr/lib/gcc",
     "/include/c++/",
+    "/usr/include/x86_64-linux-gnu/bits/",
+    "/usr/include/bits/",
+    "/sysdeps/",
     "/usr/lib/go-",
     "/usr/lib/go/",
     "/usr/share/go-",
@@ -39,32 +43,28 @@ const PACKAGES: [&str; 6] = [
     "/pkg/mod/",
 ];
 
-fn owner(path: &str) -> Owner {
+/// Whose a source file is.
+pub(super) fn author(path: &str) -> Author {
     let is_in = |places: &[&str]| places.iter().any(|place| path.contains(place));
     if is_in(&LANGUAGES) {
-        Owner::Language
+        Author::Language
     } else if is_in(&PACKAGES) {
-        Owner::Package
+        Author::Package
     } else {
-        Owner::Program
+        Author::Program
     }
 }
 
 /// Whether a source file is one of a language or of the headers of the system: what is there acts for its caller.
 pub(super) fn is_library(path: &str) -> bool {
-    owner(path) == Owner::Language || path.contains("/usr/include/")
-}
-
-/// Whether a source file is not one of the program.
-pub(super) fn is_foreign(path: &str) -> bool {
-    owner(path) != Owner::Program
+    author(path) == Author::Language || path.contains("/usr/include/")
 }
 
 /// The frame that says most of an instruction: the innermost of the program, else of a package it uses, else of all.
 pub(super) fn telling(frames: &[Frame]) -> Option<&Frame> {
     let with_file = frames.iter().filter(|frame| frame.file.is_some());
     with_file
-        .min_by_key(|frame| owner(frame.file.as_deref().unwrap_or_default()))
+        .min_by_key(|frame| author(frame.file.as_deref().unwrap_or_default()))
         .or(frames.first())
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     access::{CostUnit, LineKey, LineSize, Pid, Place},
-    analysis::{HandOffs, OrderTotals, PmuCounts, Totals},
+    analysis::{HandOffs, OrderTotals, PmuCounts, Totals, Uses},
     event::{Breadth, Tally, WatchTally},
     finding::{
         self, Confidence, Judged, JudgedPair, Judgement, Member, Model, Standing, Subject,
@@ -325,7 +325,13 @@ impl Evidence {
         let sites = &judgement.sites;
         let rows = rows::rows(names, &subject, sites, tally.sampled_ns);
         let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
-        let parts = parts::parts(sites, &rows.rows, &subject, sharing, run.line_size);
+        let parts = parts::parts(
+            (sites, &judgement.uses),
+            &rows.rows,
+            &subject,
+            sharing,
+            run.line_size,
+        );
         let words = if needs_words(judgement) {
             let shared = parts::shared_bytes(&parts);
             words::words(sites, &rows.rows, shared, &subject, names, run.line_size)
@@ -353,6 +359,7 @@ impl Evidence {
         let example = Judgement {
             key,
             sites,
+            uses: Uses::default(),
             ..judgement.clone()
         };
         let on_line = OnLine::new(names, key, run.line_size, &example.sites).generic();

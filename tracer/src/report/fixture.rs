@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::{ByteSet, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{CpuSet, Kinds, Site, SiteCounts, Totals},
+    analysis::{CpuSet, Kinds, Site, SiteCounts, Totals, Uses},
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
     names::{
@@ -31,6 +31,8 @@ pub struct FakeNames {
     pub objects: Vec<ObjectName>,
     /// First byte, one past the last, object, path.
     pub fields: Vec<(u8, u8, usize, Option<String>)>,
+    /// The same, of the line at this address alone.
+    pub fields_at: BTreeMap<u64, Vec<(u8, u8, usize, Option<String>)>>,
     pub code: BTreeMap<u64, CodeName>,
     pub comms: BTreeMap<u32, String>,
     pub caveats: Vec<String>,
@@ -103,11 +105,10 @@ impl Names for FakeNames {
         self.objects.clone()
     }
 
-    fn field(&self, _: LineKey, _: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
+    fn field(&self, key: LineKey, _: LineSize, offset: u8, bytes: u16) -> Option<FieldName> {
         let end = u16::from(offset) + bytes;
-        let found = self
-            .fields
-            .iter()
+        let own = self.fields_at.get(&key.0.position());
+        let found = (own.unwrap_or(&self.fields).iter())
             .find(|(from, to, ..)| *from <= offset && end <= u16::from(*to))?;
         Some(FieldName {
             object: found.2,
@@ -258,6 +259,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
         threads: by_thread.into_values().collect(),
         weak: false,
         sites,
+        uses: Uses::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{ByteSet, LineSize, Tid},
-    analysis::{SiteCounts, groups},
+    analysis::{SiteCounts, Uses, groups},
     hint::{Field, Sharing, Unit},
 };
 
@@ -37,13 +37,13 @@ impl Part {
 /// The parts of a line by first byte. Where several fields are used by the same threads but the verdict
 /// says that they are in each other's way (two locks on one line), each field is a part.
 pub(super) fn parts(
-    sites: &[SiteCounts],
+    (sites, uses): (&[SiteCounts], &Uses),
     rows: &[AccessRow],
     subject: &OnLine,
     sharing: Sharing,
     line_size: LineSize,
 ) -> Vec<Part> {
-    let mut sets: Vec<(ByteSet, Vec<Tid>, Vec<Tid>)> = groups(sites, line_size)
+    let mut sets: Vec<(ByteSet, Vec<Tid>, Vec<Tid>)> = groups(sites, uses, line_size)
         .into_iter()
         .map(|group| (group.bytes, group.writers, group.readers))
         .collect();

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     access::{ByteSet, LineSize, Op, Pid, SpaceId, Tid},
-    analysis::{PmuCounts, Site, SiteCounts, WaitTimes},
+    analysis::{PmuCounts, SiteCounts, WaitTimes},
     names::{self, CodeName, Language, Names},
 };
 
@@ -59,20 +59,20 @@ pub(super) fn rows(
     sites: &[SiteCounts],
     whole_ns: u64,
 ) -> Rows {
-    rows_of(names, sites, whole_ns, |site| subject.label(site).1)
+    let labelled = (sites.iter()).map(|site| (site, subject.label(&site.site).1));
+    rows_of(names, labelled, whole_ns)
 }
 
 /// The same, where something else says what part of the line a site touches.
-pub(super) fn rows_of(
+pub(super) fn rows_of<'a>(
     names: &dyn Names,
-    sites: &[SiteCounts],
+    sites: impl Iterator<Item = (&'a SiteCounts, Option<String>)>,
     whole_ns: u64,
-    label: impl Fn(&Site) -> Option<String>,
 ) -> Rows {
     let mut codes: BTreeMap<(SpaceId, u64, bool), CodeName> = BTreeMap::new();
     let mut sums: BTreeMap<RowKey, Sum> = BTreeMap::new();
     let mut languages: Vec<(Language, u64)> = Vec::new();
-    for site in sites.iter().filter(|site| site.site.op.touches()) {
+    for (site, part) in sites.filter(|(site, _)| site.site.op.touches()) {
         let at = &site.site;
         let code = codes
             .entry((at.space, at.ip, at.kernel))
@@ -83,7 +83,6 @@ pub(super) fn rows_of(
                 None => languages.push((language, site.accesses())),
             }
         }
-        let part = label(&site.site);
         let sum = sums.entry(key(site, part, code)).or_default();
         sum.add(site, code);
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     access::{CostUnit, LineKey, LineSize, Op, SpaceId, Tid},
-    analysis::{PmuCounts, Site, SiteCounts, groups},
+    analysis::{PmuCounts, Site, SiteCounts, Uses, groups},
     finding::{Confidence, Member, Standing, Subject},
     names::Names,
 };
@@ -77,7 +77,9 @@ pub(super) fn example(
         let looked_at = subject.shared_lines().take(LOOKED_AT);
         looked_at.map(|member| (member.key, member.counts()))
     };
-    let has_parts = |(_, sites): &(LineKey, Vec<SiteCounts>)| groups(sites, line_size).len() > 1;
+    let has_parts = |(_, sites): &(LineKey, Vec<SiteCounts>)| {
+        groups(sites, &Uses::default(), line_size).len() > 1
+    };
     lines().find(has_parts).or_else(|| lines().next())
 }
 
@@ -119,8 +121,8 @@ pub(super) fn rows(
     }
     let mut on_lines: BTreeMap<usize, OnLine> = BTreeMap::new();
     let mut labels: BTreeMap<(usize, Bytes), Option<String>> = BTreeMap::new();
-    let mut sites: Vec<SiteCounts> = Vec::new();
-    for (line, sum) in sums.into_values() {
+    for (line, sum) in sums.values() {
+        let line = *line;
         let on_line = on_lines.entry(line).or_insert_with(|| {
             let member = members[line];
             OnLine::new(names, member.key, line_size, &member.counts()).generic()
@@ -128,15 +130,18 @@ pub(super) fn rows(
         labels
             .entry((line, bytes(&sum.site)))
             .or_insert_with(|| on_line.label(&sum.site).1);
-        sites.push(sum);
     }
-    let by_place: BTreeMap<Bytes, Option<String>> = labels
-        .into_iter()
-        .rev()
-        .map(|((_, bytes), label)| (bytes, label))
+    // What a line cannot tell of its bytes is as on the costliest line that can: lines of elements are alike, and those of
+    // one struct are named each by itself.
+    let by_place: BTreeMap<Bytes, &String> = (labels.iter().rev())
+        .filter_map(|((_, bytes), label)| Some((*bytes, label.as_ref()?)))
         .collect();
-    let label = |site: &Site| by_place.get(&bytes(site)).cloned().flatten();
-    let mut rows = rows::rows_of(names, &sites, whole_ns, label);
+    let label = |line: usize, site: &Site| {
+        let own = labels.get(&(line, bytes(site))).and_then(Option::as_ref);
+        own.or_else(|| by_place.get(&bytes(site)).copied()).cloned()
+    };
+    let labelled = (sums.values()).map(|(line, sum)| (sum, label(*line, &sum.site)));
+    let mut rows = rows::rows_of(names, labelled, whole_ns);
     rows.rows = merged(rows.rows, is_placed);
     rows
 }

@@ -33,6 +33,9 @@ const SHORT_HITS: u64 = 24;
 /// Bytes of one slot's widest word, and so of what one request can ask for at most: 4 slots.
 const WIDEST: u64 = WORD_BYTES;
 
+/// No program has memory below: what seems to be there was an instruction whose registers had changed.
+const FIRST_PAGE: u64 = 4096;
+
 /// What the next window shall watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -262,6 +265,7 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
     let line = judgement.key;
     let line_size = view.line_size;
     let mut homes = view.spaces.addresses(line.0);
+    homes.retain(|(_, addr)| *addr >= FIRST_PAGE);
     let processes = homes.len();
     // Forked processes have shared memory at one address, where one breakpoint serves all of them.
     homes.sort_unstable_by_key(|&(pid, addr)| (addr, pid));

@@ -3,11 +3,12 @@
 
 use super::{Line, MeasuredLine, Record, SiteKey, Taken};
 use crate::{
-    access::{LineSize, Tid},
+    access::{ByteSet, LineSize, Tid},
     analysis::{
-        Group, Kinds, Lives, Sharing,
+        Group, Kinds, Lives, Sharing, Uses,
         conflict::{Touch, conflicts},
         order::Turns,
+        small_map::SmallMap,
     },
 };
 
@@ -19,11 +20,14 @@ pub(super) struct Shared {
     lives: Lives,
     /// The same, if accesses of unknown size reached to the end of their words; `None` while there is none.
     widest: Option<Lives>,
+    /// What each thread used in each window.
+    pub(super) uses: Uses,
 }
 
 impl Shared {
     pub(super) fn add(&mut self, window: &Shared) {
         self.sums.add(&window.sums);
+        self.uses.add_all(&window.uses);
         if self.widest.is_some() || window.widest.is_some() {
             let widest = self.widest.get_or_insert_with(|| self.lives.clone());
             widest.add_all(window.widest.as_ref().unwrap_or(&window.lives), 1.0);
@@ -35,7 +39,7 @@ impl Shared {
 impl Line {
     /// What the open window shows so far; `None` while only one thread is in it and no load of it was served by
     /// another CPU's cache.
-    pub(super) fn open_window(&self) -> Option<Shared> {
+    pub(super) fn open_window(&self, line_size: LineSize) -> Option<Shared> {
         let taken = (self.measured.as_ref()).map_or_else(Taken::default, |m| m.window);
         let mut shared = Shared {
             sums: Sharing::unmet(taken),
@@ -69,6 +73,7 @@ impl Line {
         window.unmet = 0.0;
         window.unmet_cost_ns = 0.0;
         let weight = window.weight;
+        shared.uses = self.window_uses(line_size);
         shared.lives = weighed(&self.stints.lives(), weight);
         if self.sizes_unknown {
             shared.widest = Some(weighed(&self.stints.widest_lives(), weight));
@@ -159,6 +164,25 @@ impl Line {
             })
         };
         self.sites.iter().filter_map(counted).collect()
+    }
+
+    /// What each thread used in the open window, by accesses whose bytes are known.
+    fn window_uses(&self, line_size: LineSize) -> Uses {
+        let mut threads: SmallMap<Tid, (u32, u128)> = SmallMap::default();
+        let here =
+            |(key, record): &&(SiteKey, Record)| record.in_window() > 0 && key.op().touches();
+        for (key, record) in self.sites.iter().filter(here) {
+            if let Some((accesses, touched)) = threads.slot(key.tid, usize::MAX) {
+                *accesses =
+                    accesses.saturating_add(record.in_window().min(u64::from(u32::MAX)) as u32);
+                *touched |= ByteSet::range(key.offset, u16::from(key.least()), line_size).0;
+            }
+        }
+        let mut uses = Uses::default();
+        for (_, (accesses, touched)) in threads.iter() {
+            uses.add(*touched, *accesses);
+        }
+        uses
     }
 
     /// Whether, among the accesses of these records, a store meets an access of another thread.

@@ -4,7 +4,7 @@ use super::{COUNTERS, own, private, scene, structure};
 use crate::{
     access::{LineKey, LineSize, Place},
     hint::{AdviceKind, Scene, advise},
-    names::{Language, ObjectKind, ObjectName},
+    names::{Author, Language, ObjectKind, ObjectName},
 };
 
 #[test]
@@ -31,6 +31,35 @@ fn fields_of_a_c_struct_are_told_apart_by_alignas() {
         "{}",
         advice.text
     );
+}
+
+#[test]
+fn fields_of_a_librarys_struct_are_for_its_authors_and_those_of_the_languages_own_stay() {
+    let units = [own(0, 8, ".hits"), own(8, 8, ".misses")];
+    let advice = |author| {
+        let mut library = structure("struct stats", Language::C, 24, &COUNTERS);
+        if let Some(layout) = &mut library.layout {
+            layout.author = author;
+        }
+        advise(&scene(&[library], &units))
+    };
+    let package = advice(Author::Package);
+    assert_eq!(package.kind, AdviceKind::SeparateFields);
+    assert!(
+        package.text.starts_with(
+            "`struct stats` is declared by a library, whose authors can change that; until then: Let each thread use an object"
+        ),
+        "{}",
+        package.text
+    );
+    assert!(
+        package
+            .text
+            .contains("\n    _Alignas(64) unsigned long misses;\n")
+    );
+    let language = advice(Author::Language);
+    assert_eq!(language.kind, AdviceKind::ReduceSharing);
+    assert!(!language.text.contains("_Alignas"), "{}", language.text);
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod sharing;
 use super::{Field, Scene, Sharing, Unit};
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId},
-    names::{ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName},
+    names::{Author, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName},
 };
 
 const START: u64 = 0x404040;
@@ -52,7 +52,7 @@ fn structure(
     ObjectName {
         type_name: Some(type_name.to_owned()),
         layout: Some(ObjectLayout {
-            is_foreign: false,
+            author: Author::Program,
             size,
             element: None,
             members: members(list),
@@ -64,7 +64,7 @@ fn structure(
 fn array(element: &str, language: Language, start: u64, stride: u64, count: u64) -> ObjectName {
     ObjectName {
         layout: Some(ObjectLayout {
-            is_foreign: false,
+            author: Author::Program,
             size: stride * count,
             element: Some(ElementLayout {
                 type_name: Some(element.to_owned()),

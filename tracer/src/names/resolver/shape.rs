@@ -10,7 +10,7 @@ use crate::{
     names::{
         ElementLayout, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
         heap::is_runtime_file,
-        source::{is_foreign, source_path},
+        source::{Author, author, source_path},
     },
 };
 
@@ -34,11 +34,12 @@ impl Resolved {
             layout: start.and_then(|_| {
                 let layout = object_layout(&module.elf, shape?)?;
                 // What a library of the system describes is its own, wherever it was compiled.
-                let is_foreign = layout.is_foreign || is_runtime_file(&module.path);
-                Some(ObjectLayout {
-                    is_foreign,
-                    ..layout
-                })
+                let author = if is_runtime_file(&module.path) {
+                    Author::Language
+                } else {
+                    layout.author
+                };
+                Some(ObjectLayout { author, ..layout })
             }),
             ..ObjectName::default()
         };
@@ -94,6 +95,6 @@ fn object_layout(module: &Module, whole: Layout) -> Option<ObjectLayout> {
         size: whole.size?,
         element,
         members,
-        is_foreign: file.is_some_and(|file| is_foreign(&file)),
+        author: file.map_or_else(Author::default, |file| author(&file)),
     })
 }

@@ -6,7 +6,7 @@ use super::{check, one_atomic, plain, two_counters};
 use crate::{
     access::{LineKey, LineSize, Op, Place},
     finding::Verdict,
-    names::{Language, MemberLayout, ObjectKind, ObjectLayout, WordUse, Written},
+    names::{Author, Language, MemberLayout, ObjectKind, ObjectLayout, WordUse, Written},
     report::{
         build,
         fixture::{FakeNames, LINE, facts, judgement, object, report, site, tally, with_bytes},
@@ -100,7 +100,7 @@ fn a_lock_beside_a_counter_of_one_thread() {
         ..MemberLayout::default()
     };
     table.layout = Some(ObjectLayout {
-        is_foreign: false,
+        author: Author::Program,
         size: 16,
         element: None,
         members: vec![member("lock", 0, 4, "int"), member("scans", 8, 8, "long")],
@@ -189,7 +189,7 @@ fn two_locks_on_one_line_are_named_apart() {
         ..MemberLayout::default()
     };
     locks.layout = Some(ObjectLayout {
-        is_foreign: false,
+        author: Author::Program,
         size: 8,
         element: None,
         members: vec![member("reader", 0), member("writer", 4)],

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     access::Op,
     finding::{Judgement, Verdict},
-    names::{Language, MemberLayout, ObjectKind, ObjectLayout, Outcome, WordUse},
+    names::{Author, Language, MemberLayout, ObjectKind, ObjectLayout, Outcome, WordUse},
 };
 
 /// The plain text, after checks that hold for every report in every style.
@@ -103,7 +103,7 @@ fn two_counters() -> (Judgement, FakeNames) {
         ..MemberLayout::default()
     };
     stats.layout = Some(ObjectLayout {
-        is_foreign: false,
+        author: Author::Program,
         size: 24,
         element: None,
         members: vec![member("hits", 0), member("misses", 8), member("total", 16)],

@@ -6,7 +6,7 @@ use super::{check, plain, verbose};
 use crate::{
     access::{LineKey, Op, Pid, Place, SpaceId},
     finding::{Fact, Verdict},
-    names::{ElementLayout, Language, ObjectKind, ObjectLayout},
+    names::{Author, ElementLayout, Language, ObjectKind, ObjectLayout},
     report::fixture::{FakeNames, LINE, judgement, object, report, site, with_bytes},
 };
 
@@ -16,7 +16,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
     slots.type_name = Some("long[8]".to_owned());
     slots.language = Some(Language::Cpp);
     slots.layout = Some(ObjectLayout {
-        is_foreign: false,
+        author: Author::Program,
         size: 64,
         element: Some(ElementLayout {
             type_name: Some("long".to_owned()),

@@ -9,8 +9,8 @@ use crate::{
     analysis::SiteCounts,
     finding::{Judgement, Verdict},
     names::{
-        ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName, Outcome,
-        WordUse, Written,
+        Author, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
+        Outcome, WordUse, Written,
     },
 };
 
@@ -56,7 +56,7 @@ fn array(stride: u64) -> ObjectName {
     let mut slots = object("slots", ObjectKind::Global, LINE, 64 * 1024);
     slots.language = Some(Language::C);
     slots.layout = Some(ObjectLayout {
-        is_foreign: false,
+        author: Author::Program,
         size: slots.size.unwrap_or_default(),
         element: Some(ElementLayout {
             type_name: Some("struct slot".to_owned()),
@@ -242,4 +242,36 @@ fn lines_of_which_nothing_is_known_get_words() {
         text.contains("What this memory is could not be told."),
         "{text}"
     );
+}
+
+#[test]
+fn fields_at_the_same_place_of_two_lines_of_a_struct_keep_their_names() {
+    let row = |ip| {
+        vec![
+            site(32, 8, Op::Store, 4001, ip, 900, 2),
+            site(32, 8, Op::Load, 4002, ip + 4, 900, 2),
+        ]
+    };
+    let judgements = (0..).zip([row(TAKE), row(GIVE)]).map(|(n, sites)| {
+        let mut line = judgement(Verdict::TrueSharing, 1.0, sites);
+        line.key = LineKey(line.key.0.at(LINE + n * 64));
+        line
+    });
+    let mut names = FakeNames {
+        owner: Some("queue".to_owned()),
+        objects: vec![object("queue", ObjectKind::Global, LINE, 128)],
+        ..FakeNames::default()
+    };
+    for (n, field) in (0..).zip(["head", "tail"]) {
+        let here = vec![(32, 40, 0, Some(format!(".{field}")))];
+        names.fields_at.insert(LINE + n * 64, here);
+    }
+    let judgements: Vec<Judgement> = judgements.collect();
+    let found = report(&judgements, &names);
+    let mut fields: Vec<(Option<&str>, u64)> = (found.findings[0].accesses.iter())
+        .map(|row| (row.field.as_deref(), row.count))
+        .collect();
+    fields.sort_unstable();
+    let both = [".head", ".head", ".tail", ".tail"].map(|name| (Some(name), 902));
+    assert_eq!(fields, both);
 }

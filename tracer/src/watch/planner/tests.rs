@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
-    analysis::{Kinds, WatchedCounts, site_fixture::site},
+    analysis::{Kinds, Uses, WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
     finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
 };
@@ -32,6 +32,7 @@ fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
             falsely: 1.0,
         }),
         sites,
+        uses: Uses::default(),
         threads: Vec::new(),
         weak: false,
         facts: Vec::new(),
@@ -315,6 +316,18 @@ fn a_process_that_ended_is_not_watched() {
     });
     let view = view(&judgements, &watched, &spaces);
     assert_eq!(Planner::default().next(&view, 4, 0), None);
+}
+
+#[test]
+fn what_seems_to_be_in_the_page_of_null_pointers_is_not_watched() {
+    let judgements = [
+        judged(private(0), 0.9, two_counters()),
+        judged(private(LINE), 0.5, two_counters()),
+    ];
+    let (watched, spaces) = (WatchedLines::default(), one_process());
+    let view = view(&judgements, &watched, &spaces);
+    let request = Planner::default().next(&view, 4, 0).unwrap();
+    assert_eq!(addresses(&request), [(9, LINE), (9, LINE + 8)]);
 }
 
 /// Shared memory at these addresses of two processes.
