@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cohtrace_tests::{
-    answer::Variant::{self, Padded, Plain, Unpaired},
+    answer::Variant::{self, Common, Padded, Plain, Unpaired},
     live::{GRACE, Subject, has_emulator},
     tool::{cohtrace, run},
 };
@@ -67,4 +67,19 @@ fn two_counters_that_main_initialised() {
 #[test]
 fn a_published_position_apart_from_two_counters() {
     check("published_position", Padded);
+}
+
+#[test]
+fn counters_whose_threads_change_places() {
+    check("changing_hands", Plain);
+}
+
+#[test]
+fn counters_that_two_threads_add_to_at_all_times() {
+    check("changing_hands", Common);
+}
+
+#[test]
+fn counters_whose_threads_change_places_apart() {
+    check("changing_hands", Padded);
 }

@@ -457,6 +457,21 @@ fn volatile_fields_of_two_objects_apart() {
 }
 
 #[test]
+fn counters_whose_threads_change_places() {
+    check("changing_hands", Plain);
+}
+
+#[test]
+fn counters_that_two_threads_add_to_at_all_times() {
+    check("changing_hands", Common);
+}
+
+#[test]
+fn counters_whose_threads_change_places_apart() {
+    check("changing_hands", Padded);
+}
+
+#[test]
 fn a_token_that_two_threads_spin_for() {
     check("hand_over", Plain);
 }

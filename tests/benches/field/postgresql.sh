@@ -3,11 +3,12 @@
 #
 # Known by PostgreSQL's source: all backends pin the same index pages (BufferDesc.state, bufmgr.c) and take the same
 # lightweight locks in shared mode (LWLock.state, lwlock.c), of the buffer mapping and of ProcArrayLock: atomic words in
-# the segment that they all map, truly shared, on lines of their own. On two CPUs that is little: a client and its
-# backend take turns.
+# the segment that they all map, truly shared, on lines of their own. At the end of each transaction a backend stores to
+# its own element of OldestMemberMXactId (multixact.c), 4 bytes from the next one's: false sharing. On two CPUs that is
+# little: a client and its backend take turns.
 #
 # FIELD: {"language": "c", "apt": ["postgresql"], "seconds": 6, "findings": [
-#   {"kinds": ["true-sharing"], "names": [], "functions": ["LWLock", "PinBuffer", "LockBuffer", "GetSnapshotData"],
+#   {"kinds": ["true-sharing", "mixed-sharing"], "names": [], "functions": ["LWLock", "PinBuffer", "LockBuffer", "GetSnapshotData"],
 #    "not_on": ["stack", "heap"], "advice_never": ["_Alignas"], "missing": "right"}],
 #   "others": ["kernel", "mapping"]}
 cd "$FIELD_STATE" || exit 1

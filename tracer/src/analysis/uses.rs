@@ -1,4 +1,5 @@
-//! What each thread used of a line in a stretch of time: a watch window, or some slices of samples.
+//! What each thread used of a line in a stretch of time: a watch window, some slices of samples, or some accesses of a
+//! complete order.
 //!
 //! Two fields that the same threads use are one thing if they use them at the same time, as a lock and its data. Over a whole
 //! run that cannot be told from two things that change hands: a runtime moves tasks from thread to thread, workers swap
@@ -11,7 +12,7 @@
 //! ```
 
 use super::small_map::SmallMap;
-use crate::access::ByteSet;
+use crate::access::{ByteSet, Tid};
 
 /// A thread with fewer accesses in a stretch may use both and have been seen at one: of four accesses to either by turns of
 /// chance, one in eight shows but one of them.
@@ -25,6 +26,12 @@ const TOGETHER: f64 = 0.5;
 
 /// Sets of bytes told apart; further ones are not counted.
 const MOST_SETS: usize = 32;
+
+/// Accesses of one thread that are a stretch of a complete order: many rounds of a loop that uses several fields.
+const STRETCH: u32 = 32;
+
+/// Threads of a line whose stretches are counted.
+const MOST_THREADS: usize = 64;
 
 /// Sets of bytes that a thread touched in one stretch, and how many times that was.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +78,34 @@ impl Uses {
     }
 }
 
+/// The stretches of a complete order, which has no time: so many accesses of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Stretches {
+    /// Accesses, and the bytes they touched.
+    open: SmallMap<Tid, (u32, u128)>,
+    ended: Uses,
+}
+
+impl Stretches {
+    /// Counts an access.
+    pub(super) fn take(&mut self, tid: Tid, bytes: u128) {
+        let Some((accesses, touched)) = self.open.slot(tid, MOST_THREADS) else {
+            return;
+        };
+        *accesses += 1;
+        *touched |= bytes;
+        if *accesses == STRETCH {
+            self.ended.add(*touched, *accesses);
+            (*accesses, *touched) = (0, 0);
+        }
+    }
+
+    /// What each thread used in each of those that ended.
+    pub(super) fn uses(&self) -> &Uses {
+        &self.ended
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +130,22 @@ mod tests {
         // A waiter that only looks at the lock, and a task that moved in the middle of some windows.
         assert!(!apart(&[(A, 9, 10), (A | B, 9, 10)]));
         assert!(apart(&[(A, 9, 10), (B, 9, 10), (A | B, 9, 3)]));
+    }
+
+    #[test]
+    fn a_stretch_of_a_complete_order_is_some_accesses_of_one_thread() {
+        let stretches = |swap: u32| {
+            let mut stretches = Stretches::default();
+            for n in 0..10_000 {
+                for thread in 0..2 {
+                    let bytes = if (n / swap + thread) % 2 == 0 { A } else { B };
+                    stretches.take(Tid(thread), bytes);
+                }
+            }
+            stretches.uses().apart(ByteSet(A), ByteSet(B))
+        };
+        assert!(stretches(1000));
+        assert!(!stretches(1));
     }
 
     #[test]

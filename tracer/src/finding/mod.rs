@@ -242,9 +242,13 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
     if let Some(watched) = watched {
         uses.add_all(watched.uses());
     }
+    let ordered = orders.ordered.get(key);
+    if let Some(ordered) = ordered {
+        uses.add_all(ordered.uses());
+    }
     let groups = groups(&sites, &uses, model.line_size);
     let mut evidence = line.evidence(model.line_size, &groups);
-    if let Some(ordered) = orders.ordered.get(key) {
+    if let Some(ordered) = ordered {
         let order = ordered.counts(&groups);
         let evidence = complete::evidence(&order, &evidence);
         return Candidate {

@@ -4,12 +4,13 @@ use super::lookahead::Lookahead;
 use crate::{
     access::{Access, ByteSet, Cpu, LineKey, LineSize, Op, SpaceId, Tid},
     analysis::{
-        Group, HandOffs, Kinds, Pair,
+        Group, HandOffs, Kinds, Pair, Uses,
         lifetimes::{Lifetimes, Use},
         line::Piece,
         pair::Instruction,
         pair_flow::{Flow, PairStep},
         pairs::{MAX_LOADS, Pairs, WindowFacts},
+        uses::Stretches,
     },
     coherence::{Directory, Found, Intent, Request},
 };
@@ -90,6 +91,7 @@ pub struct OrderedLine {
     key: LineKey,
     directory: Directory,
     lifetimes: Lifetimes,
+    stretches: Stretches,
     counts: OrderCounts,
     paired: Option<Box<Paired>>,
 }
@@ -115,6 +117,7 @@ impl OrderedLine {
             key,
             directory,
             lifetimes: Lifetimes::after(cpu, tid),
+            stretches: Stretches::default(),
             counts: OrderCounts::default(),
             paired: paired.then(Box::default),
         }
@@ -134,6 +137,9 @@ impl OrderedLine {
         } else {
             0
         };
+        if bytes != 0 {
+            self.stretches.take(next.tid, bytes);
+        }
         let handed_off = self.lifetimes.take(&Use {
             cpu: next.cpu,
             tid: next.tid,
@@ -188,6 +194,11 @@ impl OrderedLine {
             cpus: self.lifetimes.cpus(),
             ..self.counts
         }
+    }
+
+    /// What each thread used of it at a time.
+    pub fn uses(&self) -> &Uses {
+        self.stretches.uses()
     }
 
     /// Loading instructions kept.
