@@ -138,7 +138,8 @@ mod tests {
             let mut stretches = Stretches::default();
             for n in 0..10_000 {
                 for thread in 0..2 {
-                    let bytes = if (n / swap + thread) % 2 == 0 { A } else { B };
+                    let is_first = (n / swap + thread).is_multiple_of(2);
+                    let bytes = if is_first { A } else { B };
                     stretches.take(Tid(thread), bytes);
                 }
             }

@@ -48,10 +48,10 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
         format!("An object of type {type_name} shares the line with others.")
     };
     let own_type = object.type_name.as_deref()?;
-    let own_lines = if layout.author != Author::Program {
-        dialect.wrapped(own_type, layout.size, aligned)
-    } else {
+    let own_lines = if layout.author == Author::Program {
         dialect.own_lines(own_type, layout.size, aligned, layout.members.first())
+    } else {
+        dialect.wrapped(own_type, layout.size, aligned)
     };
     let grown = dialect.stride(layout.size, aligned);
     let mut text = format!(

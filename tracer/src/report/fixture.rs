@@ -23,16 +23,18 @@ pub const LINE: u64 = 0x404040;
 /// Sampled time of the tests: shares of it are easy to check by eye.
 pub const WHOLE_NS: u64 = 10_000_000_000;
 
+/// First byte, one past the last, object, path.
+type FakeField = (u8, u8, usize, Option<String>);
+
 /// Answers from tables.
 #[derive(Default, Clone)]
 pub struct FakeNames {
     /// What all lines are of; `None` where each is a thing of its own.
     pub owner: Option<String>,
     pub objects: Vec<ObjectName>,
-    /// First byte, one past the last, object, path.
-    pub fields: Vec<(u8, u8, usize, Option<String>)>,
+    pub fields: Vec<FakeField>,
     /// The same, of the line at this address alone.
-    pub fields_at: BTreeMap<u64, Vec<(u8, u8, usize, Option<String>)>>,
+    pub fields_at: BTreeMap<u64, Vec<FakeField>>,
     pub code: BTreeMap<u64, CodeName>,
     pub comms: BTreeMap<u32, String>,
     pub caveats: Vec<String>,
