@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::{
-    build::RunFacts,
     caveat::{Caveat, Weight},
     model::Finding,
     number::{count, grouped, percent},
     rows::share,
+    run_facts::RunFacts,
     shorten,
 };
 use crate::{

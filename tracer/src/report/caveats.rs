@@ -1,11 +1,11 @@
 //! What could not be seen, in sentences a user can act on. Every loss that was counted is printed.
 
 use super::{
-    build::{OrderFacts, RunFacts},
     caveat::{Caveat, Weight},
     model::Finding,
     number::{count, grouped, list, percent},
     rows::share,
+    run_facts::{OrderFacts, RunFacts},
 };
 use crate::{
     event::{Breadth, Tally, Unresolved},

@@ -34,6 +34,7 @@ mod parts;
 mod pmu;
 mod printable;
 mod rows;
+mod run_facts;
 mod shorten;
 mod spread;
 mod spread_words;
@@ -50,5 +51,6 @@ pub(crate) mod fixture;
 mod tests;
 
 pub use allocation::HeapFacts;
-pub use build::{OrderFacts, RunFacts, WatchFacts, build};
+pub use build::build;
 pub use caveat::Caveat;
+pub use run_facts::{OrderFacts, RunFacts, WatchFacts};

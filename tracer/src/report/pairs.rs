@@ -6,10 +6,10 @@ use std::{
 };
 
 use super::{
-    build::RunFacts,
     model::{Code, Left, Line, LoadHint, Pair, PairSide, Taken},
     number::{percent, percent_beside},
     rows,
+    run_facts::RunFacts,
     subject::OnLine,
 };
 use crate::{

@@ -1,10 +1,10 @@
 //! What a PMU measured, as data and in sentences.
 
 use super::{
-    build::RunFacts,
     caveat::Caveat,
     model::Coherence,
     number::{count, grouped, percent},
+    run_facts::RunFacts,
 };
 use crate::{
     access::Op,

@@ -15,8 +15,9 @@ use crate::{
     names::{Names, TypeKind, TypeTree, Untyped},
     report::{
         Caveat,
-        build::{Evidence, Listed, RunFacts, finding, listed, subjects_of},
+        build::{Evidence, Listed, finding, listed, subjects_of},
         model::{Finding, Thread, Tool},
+        run_facts::RunFacts,
     },
 };
 

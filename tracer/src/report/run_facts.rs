@@ -1,0 +1,169 @@
+//! What a run was: its sources, its limits and its sums.
+
+use super::{
+    allocation::{self, HeapFacts},
+    model::{Order, Run, Target, Typing, Watch},
+    pmu,
+    rows::share,
+};
+use crate::{
+    access::{CostUnit, LineSize},
+    analysis::{OrderTotals, PmuCounts, Totals},
+    event::{Breadth, Tally, WatchTally},
+    finding::Thresholds,
+    names::Coverage,
+};
+
+/// What the report says of the run besides the counts of its [`Tally`].
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// Names of the sources.
+    pub sources: Vec<String>,
+    /// Start of the run, CLOCK_MONOTONIC nanoseconds, where known.
+    pub started_ns: Option<u64>,
+    /// From the first to the last moment of sampling, nanoseconds.
+    pub duration_ns: u64,
+    /// Samples per second and CPU that were asked for.
+    pub frequency_hz: Option<u64>,
+    /// What was watched; one without a pid for "everything".
+    pub targets: Vec<Target>,
+    /// CPUs sampled.
+    pub cpus: u32,
+    /// What watching could cost; `None` when nothing was watched.
+    pub watch: Option<WatchFacts>,
+    /// What was watched, summed.
+    pub watched: WatchTally,
+    /// What following the heap costs; `None` when it was not followed.
+    pub heap: Option<HeapFacts>,
+    /// Granule of the lines.
+    pub line_size: LineSize,
+    /// What the table of lines was fed and dropped.
+    pub totals: Totals,
+    /// Lines touched, where known.
+    pub lines: Option<u64>,
+    /// Of those, touched by more than one thread.
+    pub shared_lines: Option<u64>,
+    /// The limits that the judgements were made with.
+    pub thresholds: Thresholds,
+    /// What costs are in.
+    pub cost_unit: CostUnit,
+    /// What an emulator saw; `None` for other sources.
+    pub order: Option<OrderFacts>,
+    /// Cost of loads of memory that nobody was seen to store to, nanoseconds.
+    pub undecided_ns: u64,
+}
+
+/// The complete order of an emulated run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderFacts {
+    /// Sums.
+    pub totals: OrderTotals,
+    /// Processors that executed something.
+    pub processors: usize,
+}
+
+/// What was available for watching, and what it may cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchFacts {
+    /// Share of the wall time, 0..=1, that windows may take.
+    pub budget_share: f64,
+    /// One hit, nanoseconds, as measured at the start.
+    pub hit_cost_ns: u64,
+    /// Words that one window can watch.
+    pub slots: u32,
+    /// Where breakpoints are armed.
+    pub breadth: Breadth,
+}
+
+impl RunFacts {
+    pub(super) fn duration_s(&self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+}
+
+/// The run as the report shows it.
+pub(super) fn run(
+    tally: &Tally,
+    facts: &RunFacts,
+    typing: Coverage,
+    shared_share: Option<f64>,
+) -> Run {
+    Run {
+        sources: facts.sources.clone(),
+        duration_s: facts.duration_s(),
+        frequency_hz: facts.frequency_hz,
+        targets: facts.targets.clone(),
+        cpus: facts.cpus,
+        line_size: facts.line_size.bytes(),
+        lines: facts.lines,
+        shared_lines: facts.shared_lines,
+        produced: tally.produced,
+        samples: tally.samples,
+        kernel_samples: tally.kernel_samples,
+        accesses: facts.totals.accesses,
+        lost: tally.lost_total(),
+        lost_per_cpu: tally
+            .lost
+            .iter()
+            .map(|(cpu, n)| (cpu.0.to_string(), *n))
+            .collect(),
+        lost_context: tally.lost_context,
+        filtered: tally.filtered,
+        attributed: tally.attributed,
+        unresolved: tally
+            .unresolved
+            .iter()
+            .map(|(reason, n)| (reason.name().to_owned(), *n))
+            .collect(),
+        operands_unknown: tally.operands_unknown,
+        watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
+        heap: (facts.heap.as_ref())
+            .map(|heap| allocation::run(heap, &tally.heap, facts.duration_ns)),
+        order: facts.order.map(|order| Order {
+            processors: order.processors as u64,
+            transactions: order.totals.transactions,
+            untracked: order.totals.untracked,
+            unpaired_lines: order.totals.unpaired_lines,
+        }),
+        shared_share,
+        conclusive: true,
+        doubt: None,
+        threshold: facts.thresholds.cost_share,
+        spinning_share: share(facts.totals.spinning_ns as f64, tally.sampled_ns),
+        undecided_share: share(facts.undecided_ns as f64, tally.sampled_ns),
+        cost_unit: facts.cost_unit.name().to_owned(),
+        coherence: pmu::coherence(&all_pmu(facts)),
+        typing: Typing {
+            named: typing.named,
+            untraced: (typing.untraced.into_iter())
+                .map(|((name, _), n)| (name.to_owned(), n))
+                .collect(),
+        },
+    }
+}
+
+fn all_pmu(facts: &RunFacts) -> PmuCounts {
+    let mut all = facts.totals.pmu_loads;
+    all.add(&facts.totals.pmu_stores);
+    all
+}
+
+fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
+    let tally = &facts.watched;
+    Watch {
+        windows: tally.windows,
+        incomplete: tally.incomplete,
+        hits: tally.hits,
+        lost: tally.lost,
+        unresolved: (tally.unresolved.iter())
+            .map(|(reason, n)| (reason.name().to_owned(), *n))
+            .collect(),
+        inferred: tally.inferred,
+        slots: watch.slots,
+        breadth: watch.breadth.name().to_owned(),
+        hit_cost_ns: watch.hit_cost_ns,
+        spent_s: tally.cost_ns as f64 / 1e9,
+        spent_share: share(tally.cost_ns as f64, facts.duration_ns),
+        budget_share: watch.budget_share,
+    }
+}
