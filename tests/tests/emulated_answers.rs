@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cohtrace_tests::{
-    answer::Variant::{self, Common, Padded, Plain, Unpaired},
+    answer::Variant::{self, Padded, Plain, Unpaired},
     live::{GRACE, Subject, has_emulator},
     tool::{cohtrace, run},
 };
@@ -67,15 +67,4 @@ fn two_counters_that_main_initialised() {
 #[test]
 fn a_published_position_apart_from_two_counters() {
     check("published_position", Padded);
-}
-
-// Apart they send hardly a message, so that what threads hand over when they begin would be most of it: no twin.
-#[test]
-fn counters_whose_threads_change_places() {
-    check("changing_hands", Plain);
-}
-
-#[test]
-fn counters_that_two_threads_add_to_at_all_times() {
-    check("changing_hands", Common);
 }
