@@ -240,7 +240,7 @@ fn cargo() -> std::process::Command {
 }
 
 /// Where cargo builds.
-fn target_directory() -> Result<PathBuf> {
+pub fn target_directory() -> Result<PathBuf> {
     let profile = workload::profile_directory()?;
     let parent = profile.parent();
     Ok(parent

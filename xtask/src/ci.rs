@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Result, bail};
 
 use crate::{
+    bench::target_directory,
     ebpf::{self, Check},
     root,
 };
@@ -47,7 +48,8 @@ pub fn run() -> Result<()> {
         println!("=== {name}");
         let start = Instant::now();
         let outcome = check();
-        if !matches!(outcome, Outcome::Passed) {
+        let passed = matches!(outcome, Outcome::Passed);
+        if !passed {
             println!("{outcome}");
         }
         let took = start.elapsed();
@@ -56,16 +58,22 @@ pub fn run() -> Result<()> {
             outcome,
             took,
         });
+        passed
     };
     step("formatting", &formatting);
     step("lints", &lints);
     step("BPF objects follow from their sources", &bpf_objects);
     step("documentation", &documentation);
-    step("release build", &release_build);
+    let is_built = step("release build", &release_build);
     step("rights for the live tests", &live_tests);
     table(&steps);
     println!("=== tests");
-    let tests = tests(&root().join("target/release/cohtrace"));
+    let tests = tests(
+        is_built
+            .then(target_directory)
+            .and_then(Result::ok)
+            .as_deref(),
+    );
     let failed: Vec<&str> = steps
         .iter()
         .filter(|step| matches!(step.outcome, Outcome::Failed(_)))
@@ -79,14 +87,14 @@ pub fn run() -> Result<()> {
 }
 
 /// Runs all tests, and sums up what each runner counted: the last of them may have none. Those that run the tool run what
-/// users do, where it could be built: a debug build takes minutes longer over recordings.
-fn tests(tool: &Path) -> Outcome {
+/// users do, where it was built just now (`built` is where): a debug build takes minutes longer over recordings.
+fn tests(built: Option<&Path>) -> Outcome {
     let mut command = command();
     command
         .args(["test", "--workspace", "--locked", "--no-fail-fast"])
         .stdout(Stdio::piped());
-    if tool.is_file() {
-        command.env("COHTRACE_BIN", tool);
+    if let Some(built) = built {
+        command.env("COHTRACE_BIN", built.join("release/cohtrace"));
     }
     let mut child = match command.spawn() {
         Ok(child) => child,
