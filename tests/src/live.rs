@@ -132,17 +132,11 @@ pub fn check(name: &str, variant: Variant) {
 /// unless that is found, with the lock's code as the one that spins.
 pub fn check_kernel_spin(name: &str, variant: Variant) {
     let Some(_turn) = ready() else { return };
-    for look in 1..=LOOKS {
-        match observe_kernel_spin(name, variant) {
-            Ok(()) => return,
-            Err(error) if look == LOOKS => panic!("{error:#}"),
-            Err(error) => say(&format!("{name}: look {look} of {LOOKS} missed: {error:#}")),
-        }
-    }
+    look_again(name, LOOKS, || observe_kernel_spin(name, variant));
 }
 
 /// What one such run comes to.
-pub fn observe_kernel_spin(name: &str, variant: Variant) -> anyhow::Result<()> {
+fn observe_kernel_spin(name: &str, variant: Variant) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
     let ended = subject.attach()?;
     subject.judge(&ended)?;
@@ -174,8 +168,13 @@ fn look(name: &str, variant: Variant, windows: Windows) {
         Ok(subject) if subject.answer.findings.is_empty() => 1,
         _ => LOOKS,
     };
+    look_again(name, looks, || observe(name, variant, windows));
+}
+
+/// Looks until what is right is seen, as long as chance may be why it was not.
+fn look_again(name: &str, looks: u32, see: impl Fn() -> anyhow::Result<()>) {
     for look in 1..=looks {
-        match observe(name, variant, windows) {
+        match see() {
             Ok(()) => return,
             Err(error) if look == looks || !is_by_chance(&error) => panic!("{error:#}"),
             Err(error) => say(&format!("{name}: look {look} of {looks} missed: {error:#}")),

@@ -61,6 +61,8 @@ pub struct Finding {
     pub stalled_share: f64,
     /// Sentences that say why.
     pub facts: Vec<String>,
+    /// What to do about it; empty where nothing is advised.
+    pub advice: String,
     /// Who touches it.
     pub accesses: Vec<Access>,
 }
@@ -185,6 +187,7 @@ fn finding(json: &Value) -> anyhow::Result<Finding> {
                 per_s: json["handoffs"]["per_s"].as_f64(),
             }),
         stalled_share: share(&json["cost"], "stalled_share"),
+        advice: text(&json["advice"], "text").unwrap_or_default(),
         facts: (json["facts"].as_array().into_iter().flatten())
             .map(text_of)
             .collect(),

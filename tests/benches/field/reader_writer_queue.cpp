@@ -10,20 +10,4 @@
 //   {"kinds": ["false-sharing", "mixed-sharing"], "names": ["sizeMask"], "missing": "right"}],
 //   "others": ["heap", "mapping", "queue"]}
 #define NDEBUG
-#include <readerwriterqueue/readerwriterqueue.h>
-
-#include "ready.h"
-
-static moodycamel::ReaderWriterQueue<long> queue(1024);
-
-static void produce() {
-    for (long i = 0;;)
-        if (queue.try_enqueue(i)) i++;
-}
-
-static void consume() {
-    for (long sum = 0, value;;)
-        if (queue.try_dequeue(value)) sum += value;
-}
-
-int main() { run_both(produce, consume); }
+#include "reader_writer_queue_checks.cpp"

@@ -8,11 +8,4 @@
 # FIELD: {"language": "c", "apt": ["stress-ng"], "findings": [
 #   {"kinds": ["false-sharing"], "names": [], "functions": ["stress-ng"], "not_on": ["stack", "heap"]}],
 #   "others": ["kernel"]}
-exec 3>&1
-stress-ng --cacheline 2 --cacheline-method inc --timeout 120 > /dev/null 2>&1 &
-server=$!
-trap 'kill $server; wait' EXIT
-trap exit TERM
-sleep 1
-echo "ready $server" >&3
-wait $server
+. "${0%/*}/stress.sh" --cacheline 2 --cacheline-method inc

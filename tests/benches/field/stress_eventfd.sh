@@ -6,11 +6,4 @@
 # nothing but its counter of operations, which one of them writes.
 #
 # FIELD: {"language": "c", "apt": ["stress-ng"], "findings": [], "others": ["kernel"]}
-exec 3>&1
-stress-ng --eventfd 1 --timeout 120 > /dev/null 2>&1 &
-server=$!
-trap 'kill $server; wait' EXIT
-trap exit TERM
-sleep 1
-echo "ready $server" >&3
-wait $server
+. "${0%/*}/stress.sh" --eventfd 1

@@ -9,11 +9,4 @@
 #   {"kinds": ["true-sharing"], "names": [], "functions": ["pthread_mutex", "lll_lock", "libc.so"], "not_on": ["stack", "heap"], "missing": "partly",
 #    "advice_never": ["_Alignas", "a new 64-byte line"]}],
 #   "others": ["kernel", "stress-ng"]}
-exec 3>&1
-stress-ng --mutex 1 --mutex-procs 2 --timeout 120 > /dev/null 2>&1 &
-server=$!
-trap 'kill $server; wait' EXIT
-trap exit TERM
-sleep 1
-echo "ready $server" >&3
-wait $server
+. "${0%/*}/stress.sh" --mutex 1 --mutex-procs 2

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 use cohtrace::hint::file::{HintFile, HintedCode};
 use cohtrace_tests::live::skipped;
 
-use super::{file, hint, hints, succeed};
+use super::{file, has, hint, hints, succeed};
 
 /// Sources; a line with `want: E` gets a prefetch of E (and no other), one with `may: E` may get it, where the optimiser
 /// left the load in; every other line none.
@@ -18,13 +18,6 @@ const SOURCES: [(&str, &str); 6] = [
     ("classes.cpp", include_str!("sources/classes.cpp")),
     ("never.cpp", include_str!("sources/never.cpp")),
 ];
-
-fn has(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success())
-}
 
 fn compiler(family: &str, name: &str) -> &'static str {
     let is_cpp = std::path::Path::new(name).extension() == Some("cpp".as_ref());
@@ -184,7 +177,7 @@ fn edit_with(family: &str) {
 fn apply_fixes(directory: &Path, name: &str, text: &str, patched: &str) {
     let Some(tool) = ["clang-apply-replacements", "clang-apply-replacements-14"]
         .into_iter()
-        .find(|name| has(name))
+        .find(|name| has(name, "--version"))
     else {
         return skipped(
             "no clang-apply-replacements: the YAML of fixes is not applied (apt install clang-tools)",
@@ -209,7 +202,7 @@ fn programs_of_gcc_are_edited_where_it_is_safe_and_still_pass() {
 
 #[test]
 fn programs_of_clang_are_edited_where_it_is_safe_and_still_pass() {
-    if !has("clang") {
+    if !has("clang", "--version") {
         return skipped("no clang");
     }
     edit_with("clang");

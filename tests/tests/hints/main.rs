@@ -65,6 +65,14 @@ pub fn hints(directory: &Path, file: &HintFile, words: &[&str]) -> Ended {
     run(tool.args(words).current_dir(directory), GRACE)
 }
 
+/// Whether a program is there, as `version` makes it say.
+pub fn has(program: &str, version: &str) -> bool {
+    Command::new(program)
+        .arg(version)
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
 /// Runs a program that must succeed; what it printed.
 pub fn succeed(command: &mut Command) -> String {
     let output = command

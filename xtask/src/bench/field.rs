@@ -129,12 +129,7 @@ fn look(plan: &Plan, program: &FieldProgram, built: &Built, kept: &Path) -> Resu
         "-p",
         &pid,
     ]);
-    attach
-        .args(&program.answer.options)
-        .arg("-o")
-        .arg(&json)
-        .arg("--record")
-        .arg(&session);
+    attach.arg("-o").arg(&json).arg("--record").arg(&session);
     let attached = ended(&mut attach, Duration::from_secs(program.answer.seconds));
     drop(under_load);
     attached?;

@@ -27,10 +27,7 @@ const BASE: u64 = 0x1_0000_0000;
 
 /// Whether a compiler is there; says so loudly where not.
 fn has(program: &str, version: &str) -> bool {
-    let found = Command::new(program)
-        .arg(version)
-        .output()
-        .is_ok_and(|output| output.status.success());
+    let found = super::has(program, version);
     if !found {
         cohtrace_tests::live::skipped(&format!(
             "no {program}: what is advised for its language is not compiled"
@@ -58,7 +55,7 @@ impl Built {
             start: base,
             len: 1 << 30,
             file_offset: 0,
-            dev: u64::from(libc_major(dev)) << 32 | u64::from(libc_minor(dev)),
+            dev: u64::from(libc::major(dev)) << 32 | u64::from(libc::minor(dev)),
             inode: metadata.ino(),
             shared: false,
             executable: true,
@@ -102,14 +99,6 @@ impl Built {
             .unwrap_or_else(|| panic!("no {symbol} in {objects:?}"))
             .clone()
     }
-}
-
-fn libc_major(dev: u64) -> u32 {
-    ((dev >> 8 & 0xfff) | (dev >> 32 & !0xfff)) as u32
-}
-
-fn libc_minor(dev: u64) -> u32 {
-    ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
 }
 
 /// Numbers that look random and are the same in every run (xorshift64*, Vigna 2016).

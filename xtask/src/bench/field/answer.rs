@@ -27,9 +27,6 @@ pub struct Answer {
     /// Seconds that the tool looks.
     #[serde(default = "five")]
     pub seconds: u64,
-    /// Options of the tool.
-    #[serde(default)]
-    pub options: Vec<String>,
     /// Each must be found; none: nothing may be.
     pub findings: Vec<Expected>,
     /// Findings that may be there besides, by a part of any name in them or their object's kind.

@@ -78,7 +78,9 @@ pub fn compare(answer: &Answer, report: &Report, text: &str) -> Verdict {
             verdict.add(grade, format!("also said: {}", shown.described()));
         }
         for (language, words) in WORDS {
-            let foreign = words.iter().filter(|word| shown.advice.contains(**word));
+            let foreign = words
+                .iter()
+                .filter(|word| shown.finding.advice.contains(**word));
             for word in foreign.filter(|_| language != answer.language) {
                 verdict.add(
                     Grade::Wrong,
@@ -193,12 +195,17 @@ fn said(expected: &Expected, shown: &Shown, verdict: &mut Verdict) {
     for word in expected
         .advice_never
         .iter()
-        .filter(|word| shown.advice.contains(&***word))
+        .filter(|word| shown.finding.advice.contains(&***word))
     {
         verdict.add(Grade::Wrong, format!("advises {word:?} on {described}"));
     }
     let says = &expected.advice_says;
-    if is_kind && !says.is_empty() && !says.iter().any(|word| shown.advice.contains(&**word)) {
+    if is_kind
+        && !says.is_empty()
+        && !says
+            .iter()
+            .any(|word| shown.finding.advice.contains(&**word))
+    {
         verdict.add(
             Grade::Partly,
             format!("advises nothing like {} on {described}", says.join(", ")),
@@ -206,30 +213,15 @@ fn said(expected: &Expected, shown: &Shown, verdict: &mut Verdict) {
     }
 }
 
-/// A finding with what a reader sees of it.
+/// A finding as a reader sees it.
 struct Shown<'a> {
     finding: &'a Finding,
-    advice: String,
 }
 
 impl Shown<'_> {
     fn all(report: &Report) -> Vec<Shown<'_>> {
-        let json = report.json["findings"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        let shown = report
-            .findings
-            .iter()
-            .zip(json)
-            .map(|(finding, json)| Shown {
-                finding,
-                advice: json["advice"]["text"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-            });
-        shown.collect()
+        let findings = report.findings.iter();
+        findings.map(|finding| Shown { finding }).collect()
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 
 use cohtrace_tests::report::{Access, Code};
-use serde_json::json;
 
 use super::*;
 
@@ -33,10 +32,11 @@ fn report(kind: &str, place: &str, field: Option<&str>, advice: &str) -> Report 
         handoffs: None,
         stalled_share: 0.1,
         facts: Vec::new(),
+        advice: advice.to_owned(),
         accesses: vec![access],
     };
     Report {
-        json: json!({"findings": [{"advice": {"text": advice}}]}),
+        json: serde_json::Value::Null,
         findings: vec![finding],
         pairs: Vec::new(),
         watch: None,
@@ -47,7 +47,6 @@ fn report(kind: &str, place: &str, field: Option<&str>, advice: &str) -> Report 
 
 fn silent() -> Report {
     let mut report = report("", "", None, "");
-    report.json = json!({"findings": []});
     report.findings.clear();
     report
 }
