@@ -153,12 +153,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
             "~ is inferred from the sampled loop; the other rows were in the sampled code itself.",
         );
     }
-    if finding
-        .accesses
-        .iter()
-        .take(ROWS)
-        .any(|row| row.within.is_some())
-    {
+    if shown().any(|row| row.within.is_some()) {
         out.prose(
             INDENT,
             "? lies somewhere in these bytes and proves nothing: the instruction overwrites its own address.",

@@ -234,11 +234,7 @@ pub(super) fn caveats(tally: &HeapTally, run: &RunFacts, is_found: bool) -> Vec<
                 .to_owned(),
         );
     }
-    let weight = if is_found {
-        Weight::Reading
-    } else {
-        Weight::Detail
-    };
+    let weight = Weight::reading_if(is_found);
     let caveat = |text| Caveat { text, weight };
     out.into_iter().map(caveat).collect()
 }

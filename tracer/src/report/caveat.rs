@@ -20,6 +20,17 @@ pub enum Weight {
     Detail,
 }
 
+impl Weight {
+    /// Whether it changes how something is read.
+    pub(super) fn reading_if(is_concerned: bool) -> Weight {
+        if is_concerned {
+            Weight::Reading
+        } else {
+            Weight::Detail
+        }
+    }
+}
+
 impl Caveat {
     /// One that every reader must know.
     pub fn reading(text: impl Into<String>) -> Caveat {

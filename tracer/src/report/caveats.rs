@@ -50,7 +50,7 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<Caveat> {
     }
     let totals = &run.totals;
     if totals.evicted_lines > 0 {
-        let weight = weight_if(totals.evicted_shared_lines > 0);
+        let weight = Weight::reading_if(totals.evicted_shared_lines > 0);
         let text = format!(
             "To bound the memory used, {} {} forgotten ({} of the accesses), {} of them touched by more than one \
              thread. Watch fewer processes at a time to keep them.",
@@ -125,21 +125,13 @@ pub(super) fn of_typing(coverage: &Coverage, findings: &[Finding]) -> Option<Cav
         count(untold + coverage.named, "instruction", "instructions"),
         reasons.join(", ")
     );
-    let weight = weight_if(findings.iter().any(is_nameless));
+    let weight = Weight::reading_if(findings.iter().any(is_nameless));
     Some(Caveat { text, weight })
 }
 
 /// Of memory that has neither a name nor a type.
 fn is_nameless(finding: &Finding) -> bool {
     finding.object.name.is_none() && finding.object.type_name.is_none()
-}
-
-fn weight_if(is_concerned: bool) -> Weight {
-    if is_concerned {
-        Weight::Reading
-    } else {
-        Weight::Detail
-    }
 }
 
 /// Lines of which only the physical address is known.
@@ -173,7 +165,7 @@ pub(super) fn of_names(why: Vec<String>, findings: &[Finding]) -> Vec<Caveat> {
     let lacks_a_name = |finding: &Finding| {
         is_nameless(finding) || finding.accesses.iter().any(|row| row.code.file.is_none())
     };
-    let weight = weight_if(findings.iter().any(lacks_a_name));
+    let weight = Weight::reading_if(findings.iter().any(lacks_a_name));
     let caveat = |text| Caveat { text, weight };
     why.into_iter().map(caveat).collect()
 }
@@ -279,11 +271,8 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
     for (&reason, &n) in &tally.unresolved {
         let share = part(n, tally.samples);
         if share >= WORTH_ITS_OWN {
-            let weight = match reason {
-                Unresolved::NoMemoryOperand => Weight::Detail,
-                _ if share >= MUCH => Weight::Reading,
-                _ => Weight::Detail,
-            };
+            let waited = reason != Unresolved::NoMemoryOperand;
+            let weight = Weight::reading_if(waited && share >= MUCH);
             let text = format!("{} of the samples {}.", percent(share), words(reason));
             out.push(Caveat { text, weight });
         } else {
@@ -306,13 +295,6 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
 
 /// Waits that belong to no line that is listed. `spinning` is the share of the time that listed lines have of it.
 pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat> {
-    let weight = |share| {
-        if share >= MUCH {
-            Weight::Reading
-        } else {
-            Weight::Detail
-        }
-    };
     let share = |ns: u64| share(ns as f64, tally.sampled_ns);
     let mut out = Vec::new();
     let elsewhere = share(run.totals.spinning_ns) - spinning;
@@ -322,7 +304,7 @@ pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat>
              while another CPU answers an interrupt): no line above has this time.",
             percent(elsewhere)
         );
-        let weight = weight(elsewhere);
+        let weight = Weight::reading_if(elsewhere >= MUCH);
         out.push(Caveat { text, weight });
     }
     let undecided = share(run.undecided_ns);
@@ -332,7 +314,7 @@ pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat>
              undecided.",
             percent(undecided)
         );
-        let weight = weight(undecided);
+        let weight = Weight::reading_if(undecided >= MUCH);
         out.push(Caveat { text, weight });
     }
     out

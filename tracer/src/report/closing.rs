@@ -68,7 +68,7 @@ fn waited(finding: &Finding) -> f64 {
     }
 }
 
-/// `Closest: stats.hits (0.4 %, true sharing): costs less than 1.0 % of the time.`
+/// `Closest to one: stats.hits (0.4 %, true sharing): costs less than 1.0 % of the time.`
 fn closest(out: &mut Lines, finding: &Finding, limit: f64) {
     let share = percent_beside(waited(finding), limit);
     let what = match finding.kind.as_str() {

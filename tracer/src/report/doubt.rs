@@ -1,6 +1,7 @@
 //! Whether a run could tell that there is no more to find than it found.
 
 use super::model::{Doubt, Finding, Run};
+use crate::event::Unresolved;
 
 /// Samples that a line at the threshold should have given before "none found" means much: of 20
 /// expected, seeing none has a chance of e^-20.
@@ -12,11 +13,9 @@ const UNREAD: f64 = 0.1;
 
 /// Samples that may have waited for memory and of which it is not known for what.
 pub(super) fn unread(run: &Run) -> u64 {
-    let waited = |reason: &str| {
-        // Time that was not spent waiting for memory hides no line.
-        reason != "no_memory_operand"
-    };
-    let unread = run.unresolved.iter().filter(|(reason, _)| waited(reason));
+    // Time that was not spent waiting for memory hides no line.
+    let unread =
+        (run.unresolved.iter()).filter(|(reason, _)| *reason != Unresolved::NoMemoryOperand.name());
     unread.map(|(_, n)| *n).sum()
 }
 

@@ -188,9 +188,7 @@ fn place(finding: &Finding) -> String {
     if let Some(name) = &object.name {
         text.push_str(&format!(" `{}`", shorten::symbol(name, 60)));
     }
-    if let Some(thread) = &object.thread {
-        text.push_str(&format!(" of thread {thread}"));
-    }
+    text.push_str(&of_thread(finding));
     if let Some(type_name) = &object.type_name {
         let variable = object.name.as_ref().filter(|_| object.allocation.is_none());
         let variable = variable.or(object.called.as_ref());

@@ -35,6 +35,13 @@ pub(super) fn cells(pair: &Pair, options: TextOptions) -> Vec<String> {
         place(&pair.load.code),
         place(&pair.store.code)
     );
+    [pair.id.clone(), what, places, times(pair)]
+        .map(|cell| options.name(&cell))
+        .into()
+}
+
+/// `1,234 times, 98.0 % of its executions, in 18 lines`.
+fn times(pair: &Pair) -> String {
     let share = pair.share_of_load.map_or_else(String::new, |share| {
         format!(", {} of its executions", percent(share))
     });
@@ -43,10 +50,7 @@ pub(super) fn cells(pair: &Pair, options: TextOptions) -> Vec<String> {
     } else {
         String::new()
     };
-    let seen = format!("{}{share}{lines}", count(pair.count, "time", "times"));
-    [pair.id.clone(), what, places, seen]
-        .map(|cell| options.name(&cell))
-        .into()
+    format!("{}{share}{lines}", count(pair.count, "time", "times"))
 }
 
 /// Prints a pair: what follows what, how often, and what to do.
@@ -56,9 +60,6 @@ pub(super) fn print(out: &mut Lines, pair: &Pair) {
     } else {
         "leave as it is".to_owned()
     };
-    let share = pair.share_of_load.map_or_else(String::new, |share| {
-        format!(", {} of its executions", percent(share))
-    });
     out.line(&format!("{}  {verdict}", pair.id));
     let label = if pair.same_instruction {
         " both "
@@ -69,16 +70,8 @@ pub(super) fn print(out: &mut Lines, pair: &Pair) {
     if !pair.same_instruction {
         out.prose(" then ", &side(pair, &pair.store));
     }
-    let mut seen = format!(
-        "{}{share}{}, by {}",
-        count(pair.count, "time", "times"),
-        if pair.lines > 1 {
-            format!(", in {} lines", grouped(pair.lines))
-        } else {
-            String::new()
-        },
-        count(pair.threads, "thread", "threads")
-    );
+    let by = count(pair.threads, "thread", "threads");
+    let mut seen = format!("{}, by {by}", times(pair));
     if !pair.same_instruction {
         seen.push_str(&format!(
             "; {} as neighbours in the line's request log",

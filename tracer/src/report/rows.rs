@@ -8,7 +8,7 @@ use super::{
     subject::OnLine,
 };
 use crate::{
-    access::{ByteSet, LineSize, Op, Pid, SpaceId, Tid},
+    access::{Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid},
     analysis::{PmuCounts, SiteCounts, WaitTimes},
     names::{self, CodeName, Language, Names},
 };
@@ -155,14 +155,13 @@ impl Sum {
 }
 
 fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
-    let basis = match (sum.stalled, sum.decoded, sum.pmu.sampled, sum.harvested) {
-        (0, 0, 0, 0) if sum.emulated > 0 => "emulated",
-        (0, 0, 0, 0) => "trapped",
-        (0, 0, 0, _) => "harvested",
-        (0, 0, _, _) => "sampled",
-        (0, _, _, _) => "decoded",
-        _ => "stalled",
-    };
+    let basis = Basis::strongest(
+        sum.stalled,
+        sum.decoded,
+        sum.pmu.sampled,
+        sum.harvested,
+        sum.emulated,
+    );
     let threads = sum.threads.into_iter().map(|((pid, tid), cpus)| Thread {
         pid: pid.0,
         tid: tid.0,
@@ -182,7 +181,7 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
         cost_share: share(sum.cost_ns as f64, whole_ns),
         at_barrier_share: share(sum.waits.at_barrier_ns as f64, whole_ns),
         spinning_share: share(sum.waits.spinning_ns as f64, whole_ns),
-        basis: basis.to_owned(),
+        basis: basis_name(basis).to_owned(),
         coherence: pmu::coherence(&sum.pmu),
         latency_cycles: sum.pmu.mean_latency(),
         threads: threads.collect(),
@@ -233,5 +232,16 @@ pub(super) fn share(part_ns: f64, whole_ns: u64) -> f64 {
         0.0
     } else {
         (part_ns / whole_ns as f64).clamp(0.0, 1.0)
+    }
+}
+
+fn basis_name(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Trapped => "trapped",
+        Basis::Stalled => "stalled",
+        Basis::Decoded => "decoded",
+        Basis::Sampled => "sampled",
+        Basis::Harvested => "harvested",
+        Basis::Emulated => "emulated",
     }
 }

@@ -10,7 +10,7 @@ use super::{
     subject::{NAME_COLUMNS, OnLine},
 };
 use crate::{
-    access::{ByteSet, LineSize, Op, SpaceId},
+    access::{ByteSet, LineSize, Op},
     analysis::{Site, SiteCounts},
     hint::{
         Word,
@@ -96,7 +96,6 @@ pub(super) fn seen(
     names: &dyn Names,
     line_size: LineSize,
 ) -> Vec<Seen> {
-    let mut does: BTreeMap<(SpaceId, u64, bool), Option<WordUse>> = BTreeMap::new();
     let mut words = Vec::new();
     for set in stored(sites, shared, line_size) {
         let here = sites.iter().filter(|site| site.site.op.touches());
@@ -105,10 +104,7 @@ pub(super) fn seen(
             .collect();
         let touches = here.iter().map(|counts| {
             let at = &counts.site;
-            let does = does
-                .entry((at.space, at.ip, at.kernel))
-                .or_insert_with(|| names.word_use(at.space, at.ip, at.kernel));
-            touch(counts, *does)
+            touch(counts, names.word_use(at.space, at.ip, at.kernel))
         });
         let touches = touches.collect();
         let named = named(&here, rows, set, subject, line_size);
