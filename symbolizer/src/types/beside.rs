@@ -12,7 +12,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::{DEEPEST, FieldKind, Shape, members::Members};
+use super::{FieldKind, Shape, members::Members};
 use crate::{
     dwarf::{Die, Entry, View},
     language::Language,
@@ -21,8 +21,10 @@ use crate::{
 
 /// Structures looked at in one unit; generated headers reach some thousand.
 const MOST_STRUCTURES: usize = 1 << 14;
-/// Answers and lists that are kept.
+/// Answers that are kept.
 const MOST_KEPT: usize = 1 << 12;
+/// Units whose structures are kept listed.
+const MOST_LISTS: usize = 64;
 
 /// Where beside an object an access is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -212,7 +214,7 @@ impl<'a> View<'a> {
         }
         let found: Arc<[u32]> = found.into();
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= DEEPEST {
+        if kept.len() >= MOST_LISTS {
             kept.clear();
         }
         kept.insert(number, Arc::clone(&found));

@@ -4,9 +4,9 @@ use super::{
     AdviceKind, Scene,
     dialect::{CACHE_PADDED, Dialect, Form},
     layout::{Step, dialect},
-    members::{Plan, Used, sentence, type_words},
+    members::{Used, sentence, type_words},
     place::{Piece, line_of},
-    relayout::{alignment, round_up},
+    relayout::{Relayout, round_up, struct_alignment},
     role::Named,
 };
 use crate::names::{Author, ElementLayout, ObjectKind, ObjectLayout, ObjectName};
@@ -17,7 +17,7 @@ const LARGE: u64 = 16 * 1024;
 /// What has to change about an array.
 pub(super) enum Change {
     /// Threads meet in one element: its members move apart. Who uses each, and the plan.
-    Members(Used, Plan),
+    Members(Used, Relayout),
     /// Elements of whole lines begin this many bytes into one.
     Align(u64),
     /// Elements grow, to this many bytes where the language says by how much.
@@ -42,9 +42,9 @@ impl Change {
             let inside = cut.iter().filter(|c| c.element == conflict);
             let pieces: Vec<Piece> = inside.map(|c| c.piece).collect();
             let inside = conflict.checked_mul(element.stride)?;
-            let line = line_of(scene, object.start?, inside);
+            let line = line_of(scene, object.start?.saturating_add(inside));
             let used = Used::of(scene, &layout.members, &pieces, line)?;
-            let plan = Plan::new(&layout.members, &used, element.stride, dialect)?;
+            let plan = Relayout::new(&layout.members, &used, element.stride, dialect)?;
             // Members that lie apart already ask for no other element, but for a start at a line.
             if !plan.starts.is_empty() {
                 return Some(Change::Members(used, plan));
@@ -85,7 +85,7 @@ pub(super) fn separate(
 
 /// What an element starts at a multiple of: as its members say, or as the elements of a scalar are.
 fn element_alignment(layout: &ObjectLayout, element: &ElementLayout) -> u64 {
-    let of_members = layout.members.iter().map(alignment).max();
+    let of_members = struct_alignment(&layout.members);
     of_members.unwrap_or_else(|| 1 << element.stride.trailing_zeros().min(3))
 }
 
@@ -136,7 +136,7 @@ fn members_of_element(
     layout: &ObjectLayout,
     element: &ElementLayout,
     used: &Used,
-    plan: &Plan,
+    plan: &Relayout,
     dialect: Dialect,
 ) -> Step {
     let what = type_words(element.type_name.as_deref(), object.spoken());

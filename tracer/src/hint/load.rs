@@ -35,10 +35,10 @@ pub fn sentence(load: &str, store: &str, language: Option<Language>) -> String {
 }
 
 /// C and C++: what to write before the load.
-pub const IN_C: &str = "__builtin_prefetch(&x, 1)";
+const IN_C: &str = "__builtin_prefetch(&x, 1)";
 
 /// Rust: what to write before the load.
-pub const IN_RUST: &str = "unsafe { core::arch::asm!(\"prefetchw [{}]\", in(reg) p, options(nostack, preserves_flags, readonly)) }";
+const IN_RUST: &str = "unsafe { core::arch::asm!(\"prefetchw [{}]\", in(reg) p, options(nostack, preserves_flags, readonly)) }";
 
 /// What a source of this language should have before the load, or instead of it.
 pub fn how(language: Option<Language>) -> String {

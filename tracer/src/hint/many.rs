@@ -4,7 +4,7 @@ use super::{
     Scene, elements,
     layout::{Step, dialect},
     neighbours,
-    relayout::alignment,
+    relayout::struct_alignment,
 };
 
 /// Gives each of what repeats lines of its own: the elements of an array, the objects of a type. `None` where they have them.
@@ -14,7 +14,7 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
     if let Some(element) = &layout.element {
         return elements::separate(scene, object, layout, element, &[]);
     }
-    let aligned = layout.members.iter().map(alignment).max().unwrap_or(1);
+    let aligned = struct_alignment(&layout.members).unwrap_or(1);
     let dialect = dialect(scene, Some(object));
     let has_lines = object.start.is_some_and(|start| start % dialect.line == 0)
         && layout.size.is_multiple_of(dialect.line);

@@ -7,7 +7,8 @@ use super::{
     dialect::{CACHE_PADDED, Dialect, Form},
     layout::{Step, dialect},
     place::{Piece, line_of},
-    relayout::{self, Group},
+    relayout::{self, Group, Relayout},
+    variables::join_words,
 };
 use crate::names::{Author, MemberLayout, ObjectKind, ObjectLayout, ObjectName};
 
@@ -26,7 +27,7 @@ pub(super) fn separate(
 ) -> Option<Step> {
     let dialect = dialect(scene, Some(object));
     let members = &layout.members;
-    let used = Used::of(scene, members, pieces, line_of(scene, object.start?, 0))?;
+    let used = Used::of(scene, members, pieces, line_of(scene, object.start?))?;
     let what = type_words(object.type_name.as_deref(), object.spoken());
     if layout.author == Author::Language {
         return Some(Step {
@@ -37,7 +38,7 @@ pub(super) fn separate(
             bytes: None,
         });
     }
-    let plan = Plan::new(members, &used, layout.size, dialect)?;
+    let plan = Relayout::new(members, &used, layout.size, dialect)?;
     let is_of_package = layout.author == Author::Package;
     if is_of_package && plan.starts.is_empty() {
         return Some(Step {
@@ -63,7 +64,10 @@ pub(super) fn separate(
             )
         },
     );
-    if let Some(all) = plan.cache_padded {
+    // With crossbeam's wrapper, where that is something else.
+    let padded = (dialect.form() == Form::Wrapped)
+        .then(|| relayout::wrapped(members, &used.groups, CACHE_PADDED));
+    if let Some(all) = padded.filter(|all| *all != plan.size) {
         text.push_str(&format!(
             " `crossbeam_utils::CachePadded` in place of `Line` does the same with {CACHE_PADDED} bytes each on x86-64, which \
              keeps the adjacent-line prefetcher apart too: {all} bytes (+{}).",
@@ -114,7 +118,7 @@ fn align(
         _ => match (variable(), type_name) {
             (Some(code), _) => format!("Start it at a line:\n    {}", code.join("\n    ")),
             (None, Some(type_name)) => {
-                let alignment = layout.members.iter().map(relayout::alignment).max();
+                let alignment = relayout::struct_alignment(&layout.members);
                 let first = layout.members.first();
                 dialect.own_lines(type_name, layout.size, alignment.unwrap_or(1), first)
             }
@@ -192,41 +196,21 @@ fn group_of(units: &[Unit], unit: usize) -> Group {
     }
 }
 
-/// The changes to a struct's declaration.
-pub(super) struct Plan {
-    /// Members that start a line; in Rust, that are wrapped.
-    pub(super) starts: Vec<usize>,
-    /// Bytes of padding before each of them.
-    pub(super) gaps: Vec<u64>,
-    pub(super) order: Vec<usize>,
-    /// New first byte of each member; empty in Rust, where the compiler places them.
-    pub(super) places: Vec<u64>,
-    pub(super) size: u64,
-    /// Rust: bytes with crossbeam's wrapper, where that is something else.
-    cache_padded: Option<u64>,
-}
-
-impl Plan {
+/// Changes to the declaration of a struct.
+impl Relayout {
     /// `None` when nothing that is stored is beside others, or it cannot be moved apart by the struct's own declaration.
     pub(super) fn new(
         members: &[MemberLayout],
         used: &Used,
         old_size: u64,
         dialect: Dialect,
-    ) -> Option<Plan> {
+    ) -> Option<Relayout> {
         let groups = &used.groups;
         if let Some(means) = dialect.means() {
             let mut plan = relayout::separate(members, groups, means)?;
             plan.size = plan.size.max(old_size);
             plan.name_the_stored(members, groups, dialect);
-            return Some(Plan {
-                starts: plan.starts,
-                gaps: plan.gaps,
-                order: plan.order,
-                places: plan.places,
-                size: plan.size,
-                cache_padded: None,
-            });
+            return Some(plan);
         }
         if dialect.form() != Form::Wrapped {
             return None;
@@ -249,17 +233,15 @@ impl Plan {
             return None;
         }
         let size = relayout::wrapped(members, groups, dialect.line);
-        let padded = relayout::wrapped(members, groups, CACHE_PADDED);
         let starts: Vec<usize> = (0..members.len())
             .filter(|&n| is_stored(&groups[n]))
             .collect();
-        Some(Plan {
+        Some(Relayout {
             gaps: vec![0; starts.len()],
             starts,
             order: Vec::new(),
             places: Vec::new(),
             size,
-            cache_padded: (padded != size).then_some(padded),
         })
     }
 
@@ -354,7 +336,7 @@ impl Plan {
     }
 }
 
-impl relayout::Relayout {
+impl Relayout {
     /// Where only what is read starts a line, because what is stored is at the beginning: shows that the stored one has its
     /// line from there on.
     fn name_the_stored(&mut self, members: &[MemberLayout], groups: &[Group], dialect: Dialect) {
@@ -391,11 +373,7 @@ fn listed(names: &[String]) -> String {
             names.len() - SHOWN
         );
     }
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
+    join_words(names)
 }
 
 /// `` `struct stats` ``, or the variable where the type has no name.

@@ -5,7 +5,7 @@ use super::{
     dialect::Form,
     layout::{Step, dialect},
     members::type_words,
-    relayout::alignment,
+    relayout::struct_alignment,
 };
 use crate::names::{Author, ObjectKind, ObjectName};
 
@@ -36,7 +36,7 @@ pub(super) fn separate(scene: &Scene, objects: &[usize]) -> Option<Step> {
     }
     let dialect = dialect(scene, Some(object));
     let line = dialect.line;
-    let aligned = layout.members.iter().map(alignment).max().unwrap_or(1);
+    let aligned = struct_alignment(&layout.members).unwrap_or(1);
     let type_name = type_words(object.type_name.as_deref(), None);
     let what = if scene.many.is_some() {
         format!(

@@ -49,10 +49,9 @@ pub(super) fn pieces_of(scene: &Scene, object: usize) -> Vec<Piece> {
     out
 }
 
-/// The bytes of a struct that are on the scene's line, where the struct starts `inside` bytes behind `start`.
-pub(super) fn line_of(scene: &Scene, start: u64, inside: u64) -> std::ops::Range<u64> {
-    let struct_start = start.saturating_add(inside);
+/// The bytes of a struct that are on the scene's line, where the struct starts at `start`.
+pub(super) fn line_of(scene: &Scene, start: u64) -> std::ops::Range<u64> {
     let first = scene.line.0.position();
     let end = first.saturating_add(scene.line_size.bytes());
-    first.saturating_sub(struct_start)..end.saturating_sub(struct_start)
+    first.saturating_sub(start)..end.saturating_sub(start)
 }

@@ -5,9 +5,9 @@ use super::{
     dialect::{Dialect, Form, shown},
     elements::Change,
     layout::{dialect, has_several_units},
-    members::{Plan, Used},
+    members::Used,
     place::{line_of, pieces_of},
-    relayout::alignment,
+    relayout::{Relayout, struct_alignment},
 };
 use crate::names::{MemberLayout, ObjectLayout};
 
@@ -59,9 +59,9 @@ pub fn propose(scene: &Scene, object: usize) -> Option<Proposal> {
     }
     let dialect = dialect(scene, Some(object));
     let Some(element) = &layout.element else {
-        let line = line_of(scene, object.start?, 0);
+        let line = line_of(scene, object.start?);
         let units = Used::of(scene, &layout.members, &pieces, line)?;
-        let plan = Plan::new(&layout.members, &units, layout.size, dialect)?;
+        let plan = Relayout::new(&layout.members, &units, layout.size, dialect)?;
         let type_name = object.type_name.as_deref();
         return Some(changed(
             type_name,
@@ -105,14 +105,14 @@ fn changed(
     count: u64,
     layout: &ObjectLayout,
     used: &Used,
-    plan: &Plan,
+    plan: &Relayout,
     dialect: Dialect,
 ) -> Proposal {
     let members = &layout.members;
     let kept: Vec<usize> = (0..members.len()).collect();
     // Padding keeps members apart wherever the struct starts.
     let alignment = match dialect.form() {
-        Form::Padded => layout.members.iter().map(alignment).max().unwrap_or(1),
+        Form::Padded => struct_alignment(&layout.members).unwrap_or(1),
         _ => dialect.line,
     };
     let order = if plan.order.is_empty() {
@@ -146,7 +146,7 @@ fn declaration(
     owner: Option<&str>,
     n: usize,
     member: &MemberLayout,
-    plan: &Plan,
+    plan: &Relayout,
     dialect: Dialect,
 ) -> String {
     let starts = plan.starts.iter().position(|&start| start == n);

@@ -5,6 +5,7 @@ use super::{
     dialect::Dialect,
     layout::{Step, dialect},
     place::pieces_of,
+    variables::join_words,
 };
 use crate::{
     access::Place,
@@ -26,15 +27,7 @@ pub(super) fn separate(scene: &Scene) -> Step {
     let object = scene.objects.get(index);
     let dialect = dialect(scene, object);
     let line = dialect.line;
-    let shown = if scene.many.is_some() {
-        "on one of its lines, "
-    } else {
-        ""
-    };
-    let mut text = format!(
-        "{}. ",
-        capitalised(&format!("{shown}{}", who_uses_what(scene)))
-    );
+    let mut text = format!("{}. ", who_uses_what(scene));
     if let Some(element) = neighbours(scene.units) {
         text.push_str(&format!(
             "They look like neighbouring {element}-byte elements of an array: give each {line} bytes of its own. "
@@ -70,13 +63,6 @@ pub(super) fn separate(scene: &Scene) -> Step {
     }
 }
 
-fn capitalised(sentence: &str) -> String {
-    let mut rest = sentence.chars();
-    rest.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(rest).collect()
-    })
-}
-
 fn who_uses_what(scene: &Scene) -> String {
     let mut parts: Vec<String> = scene
         .units
@@ -109,14 +95,12 @@ fn who_uses_what(scene: &Scene) -> String {
     if scene.units.len() > SHOWN {
         parts.push(format!("{} more ranges", scene.units.len() - SHOWN));
     }
-    let (last, most) = parts
-        .split_last()
-        .map_or(("", &[][..]), |(last, most)| (last.as_str(), most));
-    if most.is_empty() {
-        format!("different threads use {last}")
+    let who = if scene.many.is_some() {
+        "On one of its lines, different"
     } else {
-        format!("different threads use {} and {last}", most.join(", "))
-    }
+        "Different"
+    };
+    format!("{who} threads use {}", join_words(&parts))
 }
 
 fn bytes(unit: &Unit) -> String {

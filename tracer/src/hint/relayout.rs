@@ -70,13 +70,13 @@ impl Means {
 /// A struct after some members were moved to lines of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relayout {
-    /// Members that have to start a line, in their new order (indices of the old one).
+    /// Members that have to start a line, in their new order (indices of the old one); in Rust, that are wrapped.
     pub starts: Vec<usize>,
     /// Bytes of padding before each of `starts`; what alignment makes, or what has to be declared.
     pub gaps: Vec<u64>,
     /// The members' new order, where it must change; empty where it stays.
     pub order: Vec<usize>,
-    /// New first byte of each member, by its old index.
+    /// New first byte of each member, by its old index; empty in Rust, where the compiler places them.
     pub places: Vec<u64>,
     /// Bytes of the struct.
     pub size: u64,
@@ -128,6 +128,11 @@ impl Block {
         let into = self.offset % self.alignment.max(1);
         round_up(end.saturating_sub(into), self.alignment).saturating_add(into)
     }
+}
+
+/// What a struct of these members starts at a multiple of; nothing without members.
+pub fn struct_alignment(members: &[MemberLayout]) -> Option<u64> {
+    members.iter().map(alignment).max()
 }
 
 /// The declared alignment, else what the x86-64 and AArch64 psABIs give to scalars of this size and place.

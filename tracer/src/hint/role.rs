@@ -148,9 +148,9 @@ impl Touched {
         self.stores().iter().all(|touch| !touch.locked)
     }
 
-    /// Some reader compares what it read with what it read before.
-    fn is_read_again(&self) -> bool {
-        (self.touches.iter()).any(|touch| touch.does == Some(WordUse::Read(Outcome::Again)))
+    /// Some reader does this with what it read.
+    fn is_read_for(&self, outcome: Outcome) -> bool {
+        (self.touches.iter()).any(|touch| touch.does == Some(WordUse::Read(outcome)))
     }
 }
 
@@ -228,7 +228,8 @@ fn alone(word: &Touched) -> Role {
     };
     if all(&advances) {
         return match writers.len() {
-            _ if word.is_plain() && word.is_read_again() => Role::Version,
+            // Some reader compares what it read with what it read before.
+            _ if word.is_plain() && word.is_read_for(Outcome::Again) => Role::Version,
             1 => Role::Position,
             _ => Role::Counter,
         };
@@ -261,8 +262,7 @@ fn alone(word: &Touched) -> Role {
 /// a flag between them.
 fn taken(stores: &[&Touch]) -> Option<Role> {
     let mut takers: BTreeSet<Tid> = BTreeSet::new();
-    // What is put there to take it, and what is put there at all.
-    let mut taking: BTreeSet<Option<i64>> = BTreeSet::new();
+    // What is put there at all.
     let mut put: BTreeSet<Option<i64>> = BTreeSet::new();
     let mut is_given_back = false;
     for store in stores {
@@ -290,7 +290,6 @@ fn taken(stores: &[&Touch]) -> Option<Role> {
         };
         if takes {
             takers.insert(store.tid);
-            taking.insert(constant);
         }
         if takes || constant.is_some() {
             put.insert(constant);
@@ -307,8 +306,8 @@ fn taken(stores: &[&Touch]) -> Option<Role> {
     if !others && takers.len() > 1 {
         return Some(Role::Lock);
     }
-    let constants = |store: &&&Touch| store.does.is_some_and(sets_constant);
-    (stores.iter().filter(constants).count() == stores.len()).then_some(Role::Flag)
+    let constants = |store: &&Touch| store.does.is_some_and(sets_constant);
+    stores.iter().all(constants).then_some(Role::Flag)
 }
 
 fn is_constant(value: Written) -> bool {
@@ -373,11 +372,7 @@ fn turns(words: &[Touched], roles: &mut [Role]) {
         };
         let found: Vec<usize> = (0..words.len()).filter(may_be).collect();
         // Whoever waits compares it with a number; what the lock guards is not compared.
-        let compared = |m: &&usize| {
-            let does = words[**m].touches.iter().map(|touch| touch.does);
-            does.into_iter()
-                .any(|does| does == Some(WordUse::Read(Outcome::Turn)))
-        };
+        let compared = |m: &&usize| words[**m].is_read_for(Outcome::Turn);
         let turn = match found.as_slice() {
             [one] => Some(*one),
             several => several.iter().find(compared).copied(),

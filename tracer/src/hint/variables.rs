@@ -124,7 +124,8 @@ fn name_and_place(object: &ObjectName) -> String {
     }
 }
 
-fn join_words(words: &[String]) -> String {
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn join_words(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),

@@ -42,8 +42,7 @@ impl Resolver<'_> {
             return *known;
         }
         let mut modules = self.spaces.pid(space).into_iter().flat_map(|pid| {
-            let code = self.spaces.mappings(space);
-            let code = code.filter(|mapping| mapping.is_file() && mapping.executable);
+            let code = self.spaces.code(space).into_iter();
             code.filter_map(move |mapping| self.modules.open(pid, mapping).ok())
         });
         let found = modules.any(|module| module.elf.section_range(BUILD).is_some());

@@ -7,7 +7,6 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use crate::{
     access::{Pid, SpaceId, Tid},
-    event::Mapping,
     module::{LoadedModule, ModuleStore},
     space::{AddressSpaces, ThreadState},
 };
@@ -23,18 +22,21 @@ pub(super) struct Block {
 /// A program and the distance of its block to the thread pointer.
 type Program = Option<(Arc<LoadedModule>, u64)>;
 
-/// The programs of the spaces that were asked about.
+/// The programs of the spaces that were asked about, and what their modules take of each thread.
 #[derive(Default)]
-pub(super) struct Programs(RefCell<HashMap<SpaceId, Program>>);
+pub(super) struct Programs {
+    programs: RefCell<HashMap<SpaceId, Program>>,
+    sizes: RefCell<HashMap<SpaceId, u64>>,
+}
 
 impl Programs {
     fn of(&self, spaces: &AddressSpaces, modules: &ModuleStore, space: SpaceId) -> Program {
-        if let Some(known) = self.0.borrow().get(&space) {
+        if let Some(known) = self.programs.borrow().get(&space) {
             return known.clone();
         }
         let find = || {
             let pid = spaces.pid(space)?;
-            code(spaces, space).find_map(|mapping| {
+            spaces.code(space).into_iter().find_map(|mapping| {
                 let module = modules.open(pid, mapping).ok()?;
                 let template = module.elf.thread_local_template()?;
                 let is_program = module.elf.is_program();
@@ -43,32 +45,52 @@ impl Programs {
             })
         };
         let found = find();
-        self.0.borrow_mut().insert(space, found.clone());
+        self.programs.borrow_mut().insert(space, found.clone());
         found
     }
 
-    /// The block that holds an address of a space. Memory that several threads had one after the other is the last
-    /// one's.
-    pub(super) fn block_at(
+    /// Bytes of static thread-local storage of a space's modules, for each of its threads.
+    pub(super) fn storage_size(
         &self,
         spaces: &AddressSpaces,
         modules: &ModuleStore,
         space: SpaceId,
+    ) -> u64 {
+        let Some(pid) = spaces.pid(space) else {
+            return 0;
+        };
+        let sum = || {
+            let code = spaces
+                .mappings(space)
+                .filter(|m| m.is_file() && m.executable);
+            code.filter_map(|m| modules.open(pid, m).ok())
+                .filter_map(|module| module.elf.thread_local_segment())
+                .map(|(size, _)| size)
+                .sum()
+        };
+        *self.sizes.borrow_mut().entry(space).or_insert_with(sum)
+    }
+
+    /// The block of one of these threads that holds an address of their space.
+    pub(super) fn block_at(
+        &self,
+        spaces: &AddressSpaces,
+        modules: &ModuleStore,
+        (space, threads): (SpaceId, &[(Tid, &ThreadState)]),
         addr: u64,
     ) -> Option<Block> {
-        let pid = spaces.pid(space)?;
-        let mut threads: Vec<(Tid, &ThreadState)> = spaces
-            .threads()
-            .filter(|(_, state)| state.pid == pid && state.tp.is_some())
-            .collect();
-        threads.sort_by_key(|(tid, state)| (std::cmp::Reverse(state.told_ns), tid.0));
-        threads.into_iter().find_map(|(thread, state)| {
+        threads.iter().find_map(|&(thread, state)| {
             let listed = state
                 .local_storage
                 .iter()
                 .find(|block| block.overlaps(addr, addr.saturating_add(1)));
             if let Some(block) = listed {
-                let module = module(spaces, modules, (pid, space), (block.dev, block.inode))?;
+                let module = module(
+                    spaces,
+                    modules,
+                    (state.pid, space),
+                    (block.dev, block.inode),
+                )?;
                 return Some(Block {
                     module,
                     thread,
@@ -87,10 +109,16 @@ impl Programs {
     }
 }
 
-fn code(spaces: &AddressSpaces, space: SpaceId) -> impl Iterator<Item = &Arc<Mapping>> {
-    spaces
-        .mappings(space)
-        .filter(|mapping| mapping.is_file() && mapping.executable)
+/// The threads of a space that have local storage. Memory that several of them had one after the other is the last one's:
+/// that which was told of last comes first.
+pub(super) fn threads(spaces: &AddressSpaces, space: SpaceId) -> Vec<(Tid, &ThreadState)> {
+    let pid = spaces.pid(space);
+    let mut threads: Vec<(Tid, &ThreadState)> = spaces
+        .threads()
+        .filter(|(_, state)| Some(state.pid) == pid && state.tp.is_some())
+        .collect();
+    threads.sort_by_key(|(tid, state)| (std::cmp::Reverse(state.told_ns), tid.0));
+    threads
 }
 
 fn module(
@@ -99,7 +127,8 @@ fn module(
     (pid, space): (Pid, SpaceId),
     file: (u64, u64),
 ) -> Option<Arc<LoadedModule>> {
-    let mut of_file = code(spaces, space).filter(|mapping| (mapping.dev, mapping.inode) == file);
+    let mut of_file =
+        (spaces.code(space).into_iter()).filter(|mapping| (mapping.dev, mapping.inode) == file);
     modules.open(pid, of_file.next()?).ok()
 }
 

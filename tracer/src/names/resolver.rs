@@ -20,7 +20,7 @@ use super::{
     go::{GoSpaces, is_same_stack},
     kernel::KernelCode,
     language::language,
-    local_storage::{Programs, source_name},
+    local_storage::{Programs, source_name, threads},
     missed::{Missed, Unnamed},
     owner,
     reached::PointersOf,
@@ -115,6 +115,7 @@ pub struct Resolver<'a> {
     pub(super) go: GoSpaces,
     pub(super) kernel_code: KernelCode<'a>,
     pub(super) pointers: PointersOf,
+    word_uses: RefCell<HashMap<(SpaceId, u64, bool), Option<WordUse>>>,
 }
 
 impl<'a> Resolver<'a> {
@@ -132,6 +133,7 @@ impl<'a> Resolver<'a> {
             go: GoSpaces::default(),
             kernel_code: KernelCode::default(),
             pointers: PointersOf::default(),
+            word_uses: RefCell::default(),
         }
     }
 
@@ -244,11 +246,13 @@ impl<'a> Resolver<'a> {
         let Place::Private { space, addr } = key.0 else {
             return found;
         };
+        let threads = threads(self.spaces, space);
         let mut at = addr;
         let end = addr.saturating_add(size.bytes());
         while at < end {
             let mut next = at + 1;
-            let block = self.programs.block_at(self.spaces, self.modules, space, at);
+            let threads = (space, &threads[..]);
+            let block = (self.programs).block_at(self.spaces, self.modules, threads, at);
             if let Some(block) = block
                 && let Ok(mut object) = block.module.elf.thread_local_object(at - block.start)
                 && let Some(start) = block.start.checked_add(object.address)
@@ -393,7 +397,7 @@ impl<'a> Resolver<'a> {
         let own_threads = || self.spaces.threads().filter(|(_, t)| Some(t.pid) == pid);
         // On x86-64 a thread's static local storage lies just below its thread pointer ("ELF Handling
         // For Thread-Local Storage", variant II).
-        let storage = self.local_storage_size(space);
+        let storage = (self.programs).storage_size(self.spaces, self.modules, space);
         let in_storage = |tp: u64| addr < tp && tp - addr <= storage;
         if own_threads().any(|(_, t)| t.tp.is_some_and(in_storage)) {
             return ObjectKind::Tls;
@@ -413,21 +417,6 @@ impl<'a> Resolver<'a> {
         } else {
             ObjectKind::Heap
         }
-    }
-
-    /// Bytes of static thread-local storage of a space's modules, for each of its threads.
-    fn local_storage_size(&self, space: SpaceId) -> u64 {
-        let Some(pid) = self.spaces.pid(space) else {
-            return 0;
-        };
-        let code = self
-            .spaces
-            .mappings(space)
-            .filter(|m| m.is_file() && m.executable);
-        code.filter_map(|m| self.modules.open(pid, m).ok())
-            .filter_map(|module| module.elf.thread_local_segment())
-            .map(|(size, _)| size)
-            .sum()
     }
 }
 
@@ -564,7 +553,13 @@ impl Names for Resolver<'_> {
     }
 
     fn word_use(&self, space: SpaceId, ip: u64, kernel: bool) -> Option<WordUse> {
-        self.use_of_word(space, ip, kernel)
+        let key = (space, ip, kernel);
+        if let Some(known) = self.word_uses.borrow().get(&key) {
+            return *known;
+        }
+        let does = self.use_of_word(space, ip, kernel);
+        self.word_uses.borrow_mut().insert(key, does);
+        does
     }
 
     fn thread(&self, tid: Tid) -> ThreadName {

@@ -117,7 +117,7 @@ impl Dialect {
     }
 
     /// What to do to the declarations of members, or variables, that start a line, where they cannot be written; `names` are
-    /// listed in words. As after "to start a line each,".
+    /// listed in words. A sentence.
     pub fn in_words(self, names: &str, gaps: &[u64]) -> String {
         let line = self.line;
         match self.form() {
@@ -136,8 +136,7 @@ impl Dialect {
         }
     }
 
-    /// A declaration of a variable that starts a line, in lines of code, and how to reach the value if not by its name;
-    /// `None` where it cannot be written, or would lose its value.
+    /// A declaration of a variable that starts a line, in lines of code; `None` where it cannot be written, or would lose its value.
     pub fn variable(
         self,
         kind: ObjectKind,

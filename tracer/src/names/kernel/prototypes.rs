@@ -141,13 +141,13 @@ fn processor(spaces: &AddressSpaces, symbols: &Kallsyms, types: &KernelTypes) ->
     Some(loaded.wrapping_sub(u64::from(variable.offset)))
 }
 
-impl<'a> Resolver<'a> {
-    /// What the memory operand of an instruction of the kernel reaches, and the types that this is of.
+impl Resolver<'_> {
+    /// What the memory operand of an instruction of the kernel reaches.
     pub(in crate::names) fn kernel_reached(
         &self,
         ip: u64,
         operand: Operand,
-    ) -> Result<(&'a KernelTypes, Reached), Untraced> {
+    ) -> Result<Reached, Untraced> {
         let symbols = self.modules.kernel().map_err(|_| Untraced::NoDebugInfo)?;
         let types = self.modules.kernel_types().ok_or(Untraced::NoDebugInfo)?;
         let (start, code) = (self.spaces.kernel_memory(ip)).ok_or(Untraced::NoFunction)?;
@@ -172,7 +172,7 @@ impl<'a> Resolver<'a> {
             all.insert(start, followed.clone());
             followed
         })?;
-        Ok((types, followed.access(ip, operand)?))
+        followed.access(ip, operand)
     }
 }
 

@@ -147,8 +147,7 @@ impl Resolver<'_> {
 
     fn ask(&self, site: &AccessedBy, operand: Operand) -> Result<Meaning, Untraced> {
         if site.kernel && self.modules.vmlinux().is_none() {
-            let (_, reached) = self.kernel_reached(site.ip, operand)?;
-            return Ok(Meaning::OfKernel(reached));
+            return self.kernel_reached(site.ip, operand).map(Meaning::OfKernel);
         }
         let (module, svma) = self
             .code_module(site.space, site.ip, site.kernel)
