@@ -93,6 +93,24 @@ impl Basis {
         Basis::Emulated,
     ];
 
+    /// The strongest of which there are any; of none, that nobody but a window saw it.
+    pub fn strongest(
+        stalled: u64,
+        decoded: u64,
+        sampled: u64,
+        harvested: u64,
+        emulated: u64,
+    ) -> Basis {
+        match (stalled, decoded, sampled, harvested) {
+            (0, 0, 0, 0) if emulated > 0 => Basis::Emulated,
+            (0, 0, 0, 0) => Basis::Trapped,
+            (0, 0, 0, _) => Basis::Harvested,
+            (0, 0, _, _) => Basis::Sampled,
+            (0, _, _, _) => Basis::Decoded,
+            _ => Basis::Stalled,
+        }
+    }
+
     /// Its place in [`Basis::ALL`]: three bits, for packed forms in memory.
     pub fn index(self) -> u8 {
         self as u8

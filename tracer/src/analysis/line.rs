@@ -11,11 +11,11 @@
 
 mod window;
 
-use self::window::Shared;
+pub use self::window::Shared;
 use crate::{
     access::{Access, Basis, ByteSet, LineSize, Tid},
     analysis::{
-        CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts, Uses,
+        CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts,
         conflict::conflicts,
         order::Order,
         pmu::{MeasuredLine, Taken},
@@ -201,23 +201,18 @@ impl Line {
         self.several
     }
 
-    /// What each thread used of it in each window, as far as threads took turns there.
-    pub fn uses(&self, line_size: LineSize) -> Uses {
-        let mut uses =
-            (self.shared.as_ref()).map_or_else(Uses::default, |shared| shared.uses.clone());
-        if let Some(window) = self.open_window(line_size) {
-            uses.add_all(&window.uses);
-        }
-        uses
-    }
-
-    /// Everything known so far; the open window counts as if it ended now. `groups` are bytes that belong together, as
-    /// [`groups`](super::groups) tells.
-    pub fn evidence(&self, line_size: LineSize, groups: &[Group]) -> Evidence {
+    /// What its windows showed; the open one counts as if it ended now.
+    pub fn shared(&self, line_size: LineSize) -> Shared {
         let mut shared = self.shared.as_deref().cloned().unwrap_or_default();
         if let Some(window) = self.open_window(line_size) {
             shared.add(&window);
         }
+        shared
+    }
+
+    /// Everything known so far, with what its [windows showed](Line::shared). `groups` are bytes that belong together, as
+    /// [`groups`](super::groups) tells.
+    pub fn evidence(&self, mut shared: Shared, line_size: LineSize, groups: &[Group]) -> Evidence {
         let (kinds, widest_kinds) = self.kinds(&mut shared, groups, line_size);
         let sharing = shared.sums;
         let measured = |of: fn(&MeasuredLine) -> PmuCounts| {
@@ -362,8 +357,12 @@ mod tests {
         }
 
         fn sharing(&self) -> Sharing {
-            self.line.evidence(LineSize::B64, &[]).sharing
+            evidence(&self.line).sharing
         }
+    }
+
+    fn evidence(line: &Line) -> Evidence {
+        line.evidence(line.shared(LineSize::B64), LineSize::B64, &[])
     }
 
     fn near(a: f64, b: f64) -> bool {
@@ -387,7 +386,7 @@ mod tests {
         sampled.samples(&[0, 1], [0, 8], 1, 100);
         let sharing = sampled.sharing();
         assert!(near(sharing.weight, 200.0), "{sharing:?}");
-        let kinds = sampled.line.evidence(LineSize::B64, &[]).kinds.unwrap();
+        let kinds = evidence(&sampled.line).kinds.unwrap();
         assert!(
             near(kinds.truly, 0.5) && near(kinds.falsely, 0.5),
             "{kinds:?}"

@@ -3,6 +3,7 @@
 use super::{
     pair::Instruction,
     pairs::{Between, Pairs, WindowFacts},
+    site::extent,
     small_map::SmallMap,
     window_order::Step,
 };
@@ -33,6 +34,7 @@ pub(super) struct PairStep {
 impl PairStep {
     /// An access of a watch window.
     pub(super) fn of(step: &Step) -> PairStep {
+        let (size, within) = extent(&step.access, step.size);
         PairStep {
             instruction: Instruction {
                 space: step.space,
@@ -42,12 +44,8 @@ impl PairStep {
             cpu: step.access.cpu,
             tid: step.access.tid,
             offset: step.offset,
-            size: if step.is_somewhere() {
-                step.size.min(step.access.size as u8)
-            } else {
-                step.size
-            },
-            within: if step.is_somewhere() { step.size } else { 0 },
+            size,
+            within,
             op: step.access.op,
             request: step.outcome.request,
             cold: step.cold,

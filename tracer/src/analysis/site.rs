@@ -116,14 +116,9 @@ pub struct SiteCounts {
 impl SiteCounts {
     /// The strongest basis that it is known on.
     pub fn basis(&self) -> Basis {
-        match (self.stalled, self.decoded, self.pmu.sampled, self.harvested) {
-            (0, 0, 0, 0) if self.emulated > 0 => Basis::Emulated,
-            (0, 0, 0, 0) => Basis::Trapped,
-            (0, 0, 0, _) => Basis::Harvested,
-            (0, 0, _, _) => Basis::Sampled,
-            (0, _, _, _) => Basis::Decoded,
-            _ => Basis::Stalled,
-        }
+        let (stalled, decoded) = (self.stalled.into(), self.decoded.into());
+        let (sampled, harvested) = (self.pmu.sampled, self.harvested.into());
+        Basis::strongest(stalled, decoded, sampled, harvested, self.emulated)
     }
 
     /// A site at which nothing was counted.
@@ -164,6 +159,14 @@ pub fn executions(access: &Access) -> u64 {
     }
 }
 
+/// Size and [`Site::within`] of an access whose part on a line has so many bytes.
+pub(super) fn extent(access: &Access, size: u8) -> (u8, u8) {
+    match access.within {
+        0 => (size, 0),
+        _ => (size.min(access.size as u8), size),
+    }
+}
+
 /// [`Site`] in 24 bytes: a system-wide run holds hundreds of thousands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SiteKey {
@@ -182,10 +185,7 @@ impl SiteKey {
     /// The site of the part of an access on a line: `size` bytes from `offset` on, in which it lies somewhere if that
     /// is all that is known of it.
     pub(super) fn new(access: &Access, space: SpaceId, offset: u8, size: u8) -> SiteKey {
-        let (size, within) = match access.within {
-            0 => (size, 0),
-            _ => (size.min(access.size as u8), size),
-        };
+        let (size, within) = extent(access, size);
         SiteKey {
             ip: access.ip,
             space,

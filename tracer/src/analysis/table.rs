@@ -358,7 +358,7 @@ mod tests {
         assert!(line.site_count() <= 4096);
         let sites = line.sites();
         assert_eq!((sites[0].site.tid, sites[0].stalled), (Tid(1), 20_000));
-        let evidence = line.evidence(LineSize::B64, &[]);
+        let evidence = line.evidence(line.shared(LineSize::B64), LineSize::B64, &[]);
         let listed: u64 = sites.iter().map(super::super::SiteCounts::accesses).sum();
         assert_eq!(evidence.accesses, listed + evidence.folded);
         accounted(&table);

@@ -43,16 +43,7 @@ struct Loads {
     cost_ns: u64,
     /// A store to it was sampled since.
     stored: bool,
-    others: Vec<Other>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Other {
-    line: LineKey,
-    site: SiteKey,
-    samples: u32,
-    cost_ns: u64,
-    waits: WaitTimes,
+    others: Vec<Transfer>,
 }
 
 /// A part of what the loads of a line cost that would be another access's.
@@ -142,6 +133,7 @@ impl Transfers {
         let Some(loads) = self.lines.get_mut(&open.line).filter(|_| line != open.line) else {
             return;
         };
+        let site = site.site();
         let mut others = loads.others.iter_mut();
         if let Some(other) = others.find(|other| other.line == line && other.site == site) {
             other.samples = other.samples.saturating_add(1);
@@ -157,7 +149,7 @@ impl Transfers {
         }
         let mut waits = WaitTimes::default();
         waits.count(open.wait, open.cost_ns);
-        loads.others.push(Other {
+        loads.others.push(Transfer {
             line,
             site,
             samples: 1,
@@ -174,14 +166,8 @@ impl Transfers {
 
     /// What of the loads of a line would be whose.
     pub fn of(&self, line: LineKey) -> impl Iterator<Item = Transfer> {
-        let others = self.lines.get(&line).map(|loads| &loads.others);
-        others.into_iter().flatten().map(|other| Transfer {
-            line: other.line,
-            site: other.site.site(),
-            samples: other.samples,
-            cost_ns: other.cost_ns,
-            waits: other.waits,
-        })
+        let loads = self.lines.get(&line).into_iter();
+        loads.flat_map(|loads| loads.others.iter().copied())
     }
 }
 

@@ -44,6 +44,13 @@ impl PartialEq for Uses {
 }
 
 impl Uses {
+    /// Counts what each thread used in a stretch.
+    pub(super) fn add_stretch(&mut self, stretch: &Stretch) {
+        for (_, (accesses, touched)) in stretch.0.iter() {
+            self.add(*touched, *accesses);
+        }
+    }
+
     /// Counts a thread's part in a stretch.
     pub(super) fn add(&mut self, touched: u128, accesses: u32) {
         if accesses >= FEWEST_ACCESSES {
@@ -75,6 +82,30 @@ impl Uses {
         }
         let rarer = of_a.min(of_b);
         rarer >= FEWEST_STRETCHES && of_both < TOGETHER * rarer
+    }
+}
+
+/// Accesses of each thread in a stretch, and the bytes they touched.
+#[derive(Debug, Default)]
+pub(super) struct Stretch(SmallMap<Tid, (u32, u128)>);
+
+impl Stretch {
+    /// Counts accesses of a thread.
+    pub(super) fn take(&mut self, tid: Tid, accesses: u32, touched: ByteSet) {
+        if let Some((sum, bytes)) = self.0.slot(tid, usize::MAX) {
+            *sum = sum.saturating_add(accesses);
+            *bytes |= touched.0;
+        }
+    }
+
+    /// Threads in it.
+    pub(super) fn threads(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Accesses of the thread that has most.
+    pub(super) fn most_accesses(&self) -> u32 {
+        (self.0.iter().map(|(_, (accesses, _))| *accesses).max()).unwrap_or(0)
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     pairs::{MAX_LOADS, Pairs, WindowFacts},
     site::SiteKey,
     small_map::SmallMap,
+    uses::Stretch,
     window_lives::WindowLives,
     window_order::{Step, Trapped, order},
 };
@@ -173,17 +174,12 @@ impl WatchedLine {
     }
 
     fn count_time(&mut self, window: &Window, steps: &[Step]) {
-        let mut threads: SmallMap<Tid, (u32, u128)> = SmallMap::default();
+        let mut stretch = Stretch::default();
         for step in steps {
-            if let Some((accesses, touched)) = threads.slot(step.access.tid, usize::MAX) {
-                *accesses += 1;
-                *touched |= step.bytes(self.line_size).0;
-            }
+            stretch.take(step.access.tid, 1, step.bytes(self.line_size));
         }
-        for (_, (accesses, touched)) in threads.iter() {
-            self.uses.add(*touched, *accesses);
-        }
-        let busiest = threads.iter().map(|(_, (n, _))| *n).max().unwrap_or(0);
+        self.uses.add_stretch(&stretch);
+        let (threads, busiest) = (stretch.threads(), stretch.most_accesses());
         let accesses = (steps.len() as u64).max(1);
         let trapped_ns = u128::from(window.cost_ns) * u128::from(busiest) / u128::from(accesses);
         let span_ns = window.end_ns.saturating_sub(window.open_ns);
@@ -191,8 +187,8 @@ impl WatchedLine {
         let counts = &mut self.counts;
         counts.span_ns = counts.span_ns.saturating_add(span_ns);
         counts.native_ns = counts.native_ns.saturating_add(native_ns);
-        counts.busy_windows += u64::from(threads.len() > 0);
-        counts.shared_windows += u64::from(threads.len() > 1);
+        counts.busy_windows += u64::from(threads > 0);
+        counts.shared_windows += u64::from(threads > 1);
     }
 
     fn count_step(&mut self, step: &Step) {

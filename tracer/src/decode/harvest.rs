@@ -11,7 +11,8 @@
 //!
 //! Then the walk widens: the block, blocks that surely ran before or will run after it
 //! ([`Basis::Decoded`]), blocks that ran if the loop was going round, and what every iteration of the
-//! innermost loop runs ([`Basis::Harvested`]). No instruction is told twice. Nothing allocates but `out`.
+//! innermost loop runs ([`Basis::Harvested`]). No instruction is told twice. Nothing allocates but
+//! `out`, and what is recalled from memory where there is some to ask.
 //!
 //! The predecessor is not always what was waited for: [`waited`](super::waited) knows what else it may have been.
 
@@ -20,7 +21,7 @@ use super::{
     flow::{Edge, Way},
     instruction::Traits,
     operand::Bases,
-    recall::{self, Memory},
+    recall::Memory,
     registers::{Gpr, Known},
     walk::{Collect, Collector, MAX_STRETCH},
 };
@@ -53,7 +54,7 @@ impl FunctionCode {
     /// Appends what the sample shows to `out`. `bias` is the run-time address minus the svma. No
     /// allocation but that of `out`.
     pub fn harvest(&self, registers: &Registers, bias: u64, out: &mut Vec<Touch>) -> Harvest {
-        self.harvest_with(registers, bias, &mut recall::Nothing, out)
+        self.search(registers, bias, None, out)
     }
 
     /// The same, of a process whose memory can still be read: that tells some addresses which the loads themselves
@@ -63,6 +64,16 @@ impl FunctionCode {
         registers: &Registers,
         bias: u64,
         memory: &mut dyn Memory,
+        out: &mut Vec<Touch>,
+    ) -> Harvest {
+        self.search(registers, bias, Some(memory), out)
+    }
+
+    fn search(
+        &self,
+        registers: &Registers,
+        bias: u64,
+        memory: Option<&mut dyn Memory>,
         out: &mut Vec<Touch>,
     ) -> Harvest {
         let Some(at) = self.step_at(registers.ip.wrapping_sub(bias)) else {
@@ -83,7 +94,9 @@ impl FunctionCode {
         };
         let sampled = Known::all(registers.gpr);
         search.run(at, &sampled);
-        search.recall(at, &sampled, memory);
+        if let Some(memory) = memory {
+            search.recall(at, &sampled, memory);
+        }
         if !search.collector.interrupted {
             search.suspect(at, &sampled);
         }

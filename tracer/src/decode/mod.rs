@@ -3,7 +3,7 @@
 //! A [`FunctionCode`] is decoded once and asked per sample: [`FunctionCode::harvest`] names the
 //! instruction the CPU was waiting for (the predecessor of the sampled ip in execution order) and
 //! every memory operand around it whose address the sampled registers prove.
-//! `flow` and `loops` know blocks and edges only; everything about x86 is in the other files. Start
+//! `flow`, `loops` and `cycles` know blocks and edges only; everything about x86 is in the other files. Start
 //! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped. [`loaded_into`],
 //! [`store_kind`], [`word_use`] and [`assembly`] say what an instruction is, without any register.
 

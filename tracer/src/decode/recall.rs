@@ -26,19 +26,6 @@ pub trait Memory {
     fn believes(&mut self, ip: u64, addr: u64, agrees: bool) -> bool;
 }
 
-/// No memory: nothing is recalled.
-pub(super) struct Nothing;
-
-impl Memory for Nothing {
-    fn read(&mut self, _: u64, _: &mut [u8]) -> bool {
-        false
-    }
-
-    fn believes(&mut self, _: u64, _: u64, _: bool) -> bool {
-        false
-    }
-}
-
 /// Tells the addresses that loads among `steps`, which are of one block, loaded from, and whether memory agrees with what
 /// they brought. `known` is what is known after the last.
 pub(super) fn addresses(

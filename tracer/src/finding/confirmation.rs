@@ -15,7 +15,7 @@
 //! The last one is of threads that wait for each other: while one works the other one polls, so that samples meet one of
 //! them for long, and the windows see the word that they pass to and fro.
 
-use super::{Fact, Model, Reason, Shown, Standing, Verdict, WatchVerdict};
+use super::{Fact, Model, Reason, Standing, Verdict, WatchVerdict};
 use crate::analysis::Evidence;
 
 /// How sure a verdict is.
@@ -135,11 +135,7 @@ impl Opinion {
     }
 
     fn contradicted(self, watched: &WatchVerdict) -> Opinion {
-        let clears = watched.certain
-            && matches!(
-                watched.shown,
-                Shown::OneThread | Shown::NoStores | Shown::NotHandedOff
-            );
+        let clears = watched.certain && watched.shown.is_no_sharing();
         if !clears || self.standing != Standing::Significant {
             return self;
         }
@@ -154,6 +150,7 @@ impl Opinion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::Shown;
     use crate::{
         access::LineSize,
         analysis::{HandOffs, PmuCounts, Sharing},

@@ -20,7 +20,7 @@ pub enum Fact {
     CommonBytes(ByteSet),
     /// Bytes that a thread stores and no other touches, over the whole run.
     PrivateBytes(ByteSet),
-    /// The part of the shared cost, 0..=1, that giving each field its own line would remove.
+    /// The part of the shared cost, 0..=1, that is not about bytes which others had changed.
     Separable(f64),
     /// Without harvested accesses, which are weaker evidence, there would be no conflict.
     HarvestedOnly,

@@ -49,8 +49,6 @@ pub struct Member {
     pub watched: Option<Box<WatchVerdict>>,
     /// Windows on it that had an access.
     pub busy_windows: u64,
-    /// Time of all windows on it, nanoseconds.
-    pub watched_ns: u64,
     /// All its hand-offs, where a source saw every access.
     pub order: Option<HandOffs>,
     /// What a PMU measured of it; `None` where none sampled it.
@@ -135,7 +133,6 @@ impl Member {
                 .as_ref()
                 .map(|(_, verdict)| Box::new(*verdict)),
             busy_windows: counts.as_ref().map_or(0, |counts| counts.busy_windows),
-            watched_ns: counts.as_ref().map_or(0, |counts| counts.span_ns),
             order: candidate.order.map(|order| order.hand_offs),
             pmu: measured(evidence.pmu()),
             sites: touches(&candidate.sites),
@@ -166,7 +163,6 @@ impl Member {
             kinds: None,
             watched: None,
             busy_windows: 0,
-            watched_ns: 0,
             order: None,
             pmu: None,
             sites: touches(&sites),
@@ -193,7 +189,6 @@ impl Member {
             kinds: judgement.kinds,
             watched: watched.map(|watched| Box::new(watched.verdict)),
             busy_windows: watched.map_or(0, |watched| watched.counts.busy_windows),
-            watched_ns: watched.map_or(0, |watched| watched.counts.span_ns),
             order: judgement.order.map(|order| order.hand_offs),
             pmu: judgement.pmu.and_then(measured),
             sites: touches(&judgement.sites),
@@ -202,7 +197,7 @@ impl Member {
 
     /// A judgement of the line, as far as it is kept.
     pub(super) fn judgement(&self, model: &Model) -> Judgement {
-        let sites: Vec<SiteCounts> = self.sites.iter().map(Touch::counts).collect();
+        let sites = self.counts();
         Judgement {
             key: self.key,
             verdict: self.verdict,

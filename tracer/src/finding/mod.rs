@@ -177,7 +177,8 @@ pub struct Judgement {
     /// Time stalled on the line while several threads used it, by turns or not, as a share of the sampled time, 0..=1;
     /// `None` when no time was sampled.
     pub together_share: Option<f64>,
-    /// The same, summed over all lines that the same instruction waits for most; `None` of findings.
+    /// The same, summed over the lines that are no findings and that the same instruction waits for most; `None` where there
+    /// is none.
     pub alike_share: Option<f64>,
     /// What a PMU measured of it; `None` where none sampled it.
     pub pmu: Option<PmuCounts>,
@@ -238,7 +239,8 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
     if let Some(watched) = watched {
         add_trapped(&mut sites, watched);
     }
-    let mut uses = line.uses(model.line_size);
+    let shared = line.shared(model.line_size);
+    let mut uses = shared.uses().clone();
     if let Some(watched) = watched {
         uses.add_all(watched.uses());
     }
@@ -247,7 +249,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
         uses.add_all(ordered.uses());
     }
     let groups = groups(&sites, &uses, model.line_size);
-    let mut evidence = line.evidence(model.line_size, &groups);
+    let mut evidence = line.evidence(shared, model.line_size, &groups);
     if let Some(ordered) = ordered {
         let order = ordered.counts(&groups);
         let evidence = complete::evidence(&order, &evidence);

@@ -31,8 +31,6 @@ pub struct Judged {
     pub judgements: Vec<Judgement>,
     /// Every line that took time or that several threads touched, in no particular order.
     pub members: Vec<Member>,
-    /// Members that found no room, and what was waited for them.
-    pub left_out: (u64, u64),
 }
 
 /// Findings, and the costliest of the other lines, among those seen so far.
@@ -53,7 +51,6 @@ pub struct Ranking<'a> {
     alike: FxHashMap<Code, f64>,
     /// `None` where nobody asks.
     members: Option<Vec<Member>>,
-    left_out: (u64, u64),
 }
 
 impl Judged {
@@ -100,7 +97,6 @@ impl<'a> Ranking<'a> {
             bar: None,
             alike: FxHashMap::default(),
             members: None,
-            left_out: (0, 0),
         }
     }
 
@@ -169,10 +165,7 @@ impl<'a> Ranking<'a> {
         };
         if members.len() > 2 * MOST_MEMBERS {
             members.select_nth_unstable_by_key(MOST_MEMBERS, Member::rank);
-            for member in members.drain(MOST_MEMBERS..) {
-                self.left_out.0 += 1;
-                self.left_out.1 = self.left_out.1.saturating_add(member.cost_ns);
-            }
+            members.truncate(MOST_MEMBERS);
         }
     }
 
@@ -187,8 +180,6 @@ impl<'a> Ranking<'a> {
         }
         if let (Some(members), Some(others)) = (&mut self.members, other.members) {
             members.extend(others);
-            self.left_out.0 += other.left_out.0;
-            self.left_out.1 = self.left_out.1.saturating_add(other.left_out.1);
             self.cut_members();
         }
     }
@@ -200,10 +191,7 @@ impl<'a> Ranking<'a> {
             && members.len() > MOST_MEMBERS
         {
             members.sort_unstable_by_key(Member::rank);
-            for member in members.drain(MOST_MEMBERS..) {
-                self.left_out.0 += 1;
-                self.left_out.1 = self.left_out.1.saturating_add(member.cost_ns);
-            }
+            members.truncate(MOST_MEMBERS);
         }
         let mut judgements = Vec::new();
         for mut costly in [self.findings, self.moving] {
@@ -224,7 +212,6 @@ impl<'a> Ranking<'a> {
         Judged {
             judgements,
             members: self.members.unwrap_or_default(),
-            left_out: self.left_out,
         }
     }
 }

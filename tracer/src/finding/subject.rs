@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Confidence, Judgement, Member, Model, Reason, Shown, Standing, Verdict, WatchVerdict,
+    Confidence, Judgement, Member, Model, Reason, Standing, Verdict, WatchVerdict,
     meeting::{Pieces, kinds, meeting, pieces},
     same_code::by_code,
     watched::{Pooled, pooled},
@@ -262,11 +262,7 @@ impl Opinion {
                 ..self
             };
         }
-        let clears = matches!(
-            shown,
-            Shown::OneThread | Shown::NoStores | Shown::NotHandedOff
-        );
-        if certain && clears && self.standing == Standing::Significant {
+        if certain && shown.is_no_sharing() && self.standing == Standing::Significant {
             return Opinion {
                 standing: Standing::Insignificant(Reason::Contradicted),
                 ..self

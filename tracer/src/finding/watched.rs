@@ -37,6 +37,14 @@ impl Shown {
         }
     }
 
+    /// Whether the line is shown not to be shared.
+    pub(super) fn is_no_sharing(self) -> bool {
+        matches!(
+            self,
+            Shown::OneThread | Shown::NoStores | Shown::NotHandedOff
+        )
+    }
+
     /// The kind of sharing, if it is sharing.
     pub fn verdict(self) -> Option<Verdict> {
         match self {

@@ -42,7 +42,7 @@ impl KernelCode {
             start,
             end.saturating_sub(start).min(LONGEST_FUNCTION) as usize,
         )?;
-        if self.bytes + bytes.len() <= MOST_TOLD && self.known.insert(start) {
+        if self.known.insert(start) && self.bytes + bytes.len() <= MOST_TOLD {
             let is_first = self.bytes == 0;
             self.bytes += bytes.len();
             self.untold.push((start, bytes.as_slice().into()));
@@ -71,9 +71,7 @@ impl KernelCode {
                 start,
                 bytes,
             };
-            let context = Context { time_ns, kind };
-            live.spaces.apply(&context);
-            batch.context.push(context);
+            live.tell(Context { time_ns, kind }, batch);
         }
     }
 }

@@ -132,9 +132,14 @@ impl Live {
             let _ = self.kernel.set_target(pid, tracked);
         }
         if tracked {
-            self.spaces.apply(&context);
-            batch.context.push(context);
+            self.tell(context, batch);
         }
+    }
+
+    /// Tells of something that concerns a target.
+    pub(super) fn tell(&mut self, context: Context, batch: &mut Batch) {
+        self.spaces.apply(&context);
+        batch.context.push(context);
     }
 
     /// Whether the process is one to observe, as far as the kernel half knows: it learns of children first.

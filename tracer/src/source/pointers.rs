@@ -83,9 +83,7 @@ impl Pointers {
                 start,
                 bytes: word.to_le_bytes().as_slice().into(),
             };
-            let context = Context { time_ns, kind };
-            live.spaces.apply(&context);
-            batch.context.push(context);
+            live.tell(Context { time_ns, kind }, batch);
         }
     }
 

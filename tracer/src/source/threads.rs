@@ -58,8 +58,7 @@ impl Threads {
         batch: &mut Batch,
     ) {
         if let Some(context) = self.thread_context(time_ns, thread) {
-            live.spaces.apply(&context);
-            batch.context.push(context);
+            live.tell(context, batch);
         }
         if let Some(tp) = thread.tp {
             let thread = (thread.pid, thread.tid, tp);
@@ -97,9 +96,7 @@ impl Threads {
         let blocks = (self.local_storage).look(time_ns, thread, &live.spaces, &mut read);
         for block in blocks {
             let kind = ContextKind::LocalStorage { pid, tid, block };
-            let context = Context { time_ns, kind };
-            live.spaces.apply(&context);
-            batch.context.push(context);
+            live.tell(Context { time_ns, kind }, batch);
         }
     }
 }

@@ -294,7 +294,10 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         | Reason::FromOtherCaches,
     ) = judgement.standing
     {
-        let more: Vec<u8> = words.filter(|word| unsampled(&ranked, word)).collect();
+        let more: Vec<u8> = words
+            .clone()
+            .filter(|word| unsampled(&ranked, word))
+            .collect();
         ranked.extend(more);
     }
     let together = |a: u8, b: u8| {
@@ -308,15 +311,11 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
     } else {
         room
     };
-    let parts = |word: u8| -> Vec<Part> {
-        parts::parts(
-            word,
-            &judgement.sites,
-            unplaced,
-            line_size,
-            most.max(2).min(room),
-        )
-    };
+    let most = most.max(2).min(room);
+    let parts: Vec<Vec<Part>> = words
+        .map(|word| parts::parts(word, &judgement.sites, unplaced, line_size, most))
+        .collect();
+    let parts = |word: u8| &parts[usize::from(word)];
     let chosen = words::choose(&ranked, room, |word| parts(word).len(), together);
     let words: Vec<WatchedWord> = (chosen.iter())
         .flat_map(|word| parts(*word))

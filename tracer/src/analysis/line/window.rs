@@ -8,23 +8,27 @@ use crate::{
         Group, Kinds, Lives, Sharing, Uses,
         conflict::{Touch, conflicts},
         order::Turns,
-        small_map::SmallMap,
+        uses::Stretch,
     },
 };
 
 /// What windows of a line showed, in sums.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shared {
+pub struct Shared {
     pub(super) sums: Sharing,
     /// They weigh what the windows weigh that they are of.
     lives: Lives,
     /// The same, if accesses of unknown size reached to the end of their words; `None` while there is none.
     widest: Option<Lives>,
-    /// What each thread used in each window.
-    pub(super) uses: Uses,
+    uses: Uses,
 }
 
 impl Shared {
+    /// What each thread used in each window, as far as threads took turns there.
+    pub fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
     pub(super) fn add(&mut self, window: &Shared) {
         self.sums.add(&window.sums);
         self.uses.add_all(&window.uses);
@@ -168,20 +172,16 @@ impl Line {
 
     /// What each thread used in the open window, by accesses whose bytes are known.
     fn window_uses(&self, line_size: LineSize) -> Uses {
-        let mut threads: SmallMap<Tid, (u32, u128)> = SmallMap::default();
-        let here =
-            |(key, record): &&(SiteKey, Record)| record.in_window() > 0 && key.op().touches();
-        for (key, record) in self.sites.iter().filter(here) {
-            if let Some((accesses, touched)) = threads.slot(key.tid, usize::MAX) {
-                *accesses =
-                    accesses.saturating_add(record.in_window().min(u64::from(u32::MAX)) as u32);
-                *touched |= ByteSet::range(key.offset, u16::from(key.least()), line_size).0;
+        let mut stretch = Stretch::default();
+        for (key, record) in self.sites.iter().filter(|(key, _)| key.op().touches()) {
+            let accesses = record.in_window().min(u64::from(u32::MAX)) as u32;
+            if accesses > 0 {
+                let touched = ByteSet::range(key.offset, u16::from(key.least()), line_size);
+                stretch.take(key.tid, accesses, touched);
             }
         }
         let mut uses = Uses::default();
-        for (_, (accesses, touched)) in threads.iter() {
-            uses.add(*touched, *accesses);
-        }
+        uses.add_stretch(&stretch);
         uses
     }
 

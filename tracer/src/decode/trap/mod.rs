@@ -206,7 +206,7 @@ impl<K: Copy + Eq + Hash> TrapCode<K> {
     /// Appends the accesses of one instruction that touch the watched words, each operand once. An error
     /// appends nothing: [`Unresolved::NoCoveringAccess`] when the code is known and nothing in it fits,
     /// otherwise why the code is not known. At a place that was hit before nothing is decoded; code
-    /// without function bounds is read and decoded each time, since a JIT compiler may change it.
+    /// that has no unit is read and decoded each time, since a JIT compiler may change it.
     pub fn resolve<T: Text<Key = K>>(
         &mut self,
         text: &mut T,

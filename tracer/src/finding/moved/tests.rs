@@ -276,7 +276,7 @@ proptest! {
         let mut corrected = 0;
         let mut original = 0;
         for (key, line) in run.table.lines() {
-            let mut evidence = line.evidence(LineSize::B64, &groups(&line.sites(), &Uses::default(), LineSize::B64));
+            let mut evidence = line.evidence(line.shared(LineSize::B64), LineSize::B64, &groups(&line.sites(), &Uses::default(), LineSize::B64));
             original += evidence.cost_ns;
             moved.correct(key, &mut evidence);
             prop_assert!(evidence.sharing.cost_ns <= evidence.cost_ns as f64 + 1.0);

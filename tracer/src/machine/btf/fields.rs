@@ -226,25 +226,23 @@ impl Btf<'_> {
         })
     }
 
-    /// Whether paths end at a member of this type, or of one that is another name for it.
+    /// Whether a type is another name for a counter, at which paths end.
     fn is_counter(&self, mut type_id: u32) -> bool {
         for _ in 0..DEPTH {
             let Some(entry) = self.entry(type_id) else {
                 return false;
             };
             match entry.kind() {
-                KIND_TYPEDEF
-                    if COUNTERS
-                        .iter()
-                        .any(|name| self.string(entry.name) == name.as_bytes()) =>
-                {
-                    return self.peel(type_id).is_some_and(|entry| entry.entries() == 1);
+                KIND_TYPEDEF => {
+                    let name = self.string(entry.name);
+                    if COUNTERS.iter().any(|counter| name == counter.as_bytes()) {
+                        return true;
+                    }
                 }
-                KIND_TYPEDEF | KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {
-                    type_id = entry.size_or_target;
-                }
+                KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {}
                 _ => return false,
             }
+            type_id = entry.size_or_target;
         }
         false
     }
@@ -329,7 +327,11 @@ impl Walker<'_, '_> {
             return None;
         }
         match self.btf.peel(type_id) {
-            Some(entry) if entry.kind() == KIND_STRUCT && self.btf.is_counter(type_id) => {
+            Some(entry)
+                if entry.kind() == KIND_STRUCT
+                    && entry.entries() == 1
+                    && self.btf.is_counter(type_id) =>
+            {
                 let inner = self.btf.member_at(entry, 0)?;
                 self.walk(inner.type_id, base.checked_add(inner.bit)?, path, depth + 1)
             }

@@ -56,7 +56,7 @@ impl Btf<'_> {
     }
 }
 
-/// The types of one kernel, and the variables of them that have an address.
+/// The types of one kernel, and the variables of them that have an address, or of which each CPU has a copy.
 #[derive(Debug)]
 pub struct KernelTypes {
     btf: Btf<'static>,
