@@ -94,6 +94,26 @@ proptest! {
     }
 
     #[test]
+    fn streaks_count_what_a_replay_counts_whichever_loads_are_hinted(
+        accesses in orders(), protocol in protocols(), hinted in vec(0..4u64, 0..4),
+    ) {
+        let kept = LoadBounds { streaks: 1000, ..LoadBounds::default() };
+        let mut table = LoadTable::new(LoadOptions { bounds: kept, ..options(protocol) });
+        feed(&mut table, &accesses);
+        let streaks = table.finish().streaks.expect("there is room");
+        let is_hinted = |load: u32| hinted.contains(&streaks.loads()[load as usize].ip);
+        let mut sums = (0, 0);
+        for line in 0..streaks.lines() {
+            let (all, of_loads) = streaks.count(line, is_hinted);
+            sums = (sums.0 + all as i64, sums.1 + of_loads as i64);
+        }
+        prop_assert_eq!(sums, replay(protocol, &accesses, &hinted));
+        let most = accesses.len();
+        let length: usize = (0..streaks.lines()).map(|line| streaks.length(line)).sum();
+        prop_assert!(length <= most);
+    }
+
+    #[test]
     fn the_filter_is_that_of_the_sorted_log(accesses in orders(), protocol in protocols()) {
         let mut lines: BTreeMap<u64, Directory> = BTreeMap::new();
         let mut log = Vec::new();
@@ -139,7 +159,8 @@ proptest! {
         let trapped: Vec<Trapped> = (on_line.iter())
             .map(|access| Trapped { access: *access, place: place(access), space: SpaceId(0) })
             .collect();
-        let mut windows = LoadTable::new(LoadOptions::default());
+        let bounds = LoadBounds { streaks: 1000, ..LoadBounds::default() };
+        let mut windows = LoadTable::new(LoadOptions { bounds, ..LoadOptions::default() });
         let key = LineKey(Place::Private { space: SpaceId(0), addr: 0x1000 });
         windows.observe_window(key, &trapped);
         let windows = windows.finish();
@@ -151,6 +172,9 @@ proptest! {
             loads.loads.iter().map(facts).collect()
         };
         prop_assert_eq!(facts(&windows), facts(&whole));
+        let streaks = windows.streaks.as_ref().expect("there is room");
+        let counted: u64 = (0..streaks.lines()).map(|line| streaks.count(line, |_| false).0).sum();
+        prop_assert_eq!(counted, windows.totals.transactions);
         // The first store itself: from an Idle line 2 messages, but nobody knows.
         let first = if known.is_empty() { 0 } else { 2 };
         prop_assert_eq!(windows.totals.transactions + first, whole.totals.transactions);
@@ -161,7 +185,7 @@ proptest! {
         accesses in vec((0..3u32, any::<u64>(), 0..6usize, any::<u16>(), any::<u32>()), 0..30),
     ) {
         let mut table = LoadTable::new(LoadOptions {
-            bounds: LoadBounds { lines: 50, loads: 5, shadows_per_line: 2 },
+            bounds: LoadBounds { lines: 50, loads: 5, shadows_per_line: 2, streaks: 20 },
             line_size: LineSize::B128,
             ..LoadOptions::default()
         });

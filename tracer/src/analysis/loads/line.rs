@@ -1,6 +1,10 @@
 //! One line in several worlds: as it was, and with one load deciding otherwise.
 
-use super::{LoadTotals, load::Counted};
+use super::{
+    LoadTotals,
+    load::Counted,
+    streaks::{Room, Streaks},
+};
 use crate::{
     access::{Access, LineKey, Op},
     analysis::Instruction,
@@ -25,6 +29,8 @@ pub(super) struct World<'a> {
     pub(super) totals: &'a mut LoadTotals,
     /// Most shadows of a line.
     pub(super) shadows: usize,
+    /// Room for streaks; `None` where none are kept.
+    pub(super) room: &'a mut Option<Room>,
 }
 
 /// The line where one load decides otherwise, since a miss of that load.
@@ -42,6 +48,7 @@ pub(super) struct LineState {
     directory: Directory,
     read: LastRead,
     shadows: Vec<Shadow>,
+    streaks: Streaks,
 }
 
 impl Step<'_> {
@@ -65,19 +72,28 @@ impl LineState {
             directory: Directory::under(protocol),
             read: LastRead::default(),
             shadows: Vec::new(),
+            streaks: Streaks::default(),
         }
     }
 
     /// Serves an access of which only the state that it leaves is of interest. No load is hinted before the state is
     /// known: the first store makes it the same in any case.
-    pub(super) fn warm_up(&mut self, step: &Step) {
+    pub(super) fn warm_up(&mut self, step: &Step, room: &mut Option<Room>) {
         self.directory.access(step.access.cpu, step.intent);
+        if step.intent == Intent::Store {
+            keep(room, |room| {
+                self.streaks.begin_after_store(step.access.cpu, room)
+            });
+        }
     }
 
     /// Serves an access in all worlds.
     pub(super) fn serve(&mut self, step: &Step, world: &mut World) {
         world.totals.accesses += 1 + u64::from(step.access.measured.repeats);
         let cpu = step.access.cpu;
+        keep(world.room, |room| {
+            self.streaks.take(cpu, step.intent, step.number, room)
+        });
         let counted = step.number.map(|number| &mut world.loads[number as usize]);
         let hinted = counted.as_ref().is_some_and(|load| load.hinted);
         if let Some(number) = step.number
@@ -168,10 +184,20 @@ impl LineState {
         }
     }
 
-    /// Closes what is open.
-    pub(super) fn finish(&mut self, loads: &mut [Counted]) {
-        for shadow in self.shadows.drain(..) {
+    /// Closes what is open, and gives the streaks.
+    pub(super) fn finish(self, loads: &mut [Counted]) -> Streaks {
+        for shadow in self.shadows {
             loads[shadow.number as usize].close(shadow.net);
         }
+        self.streaks
+    }
+}
+
+/// Keeps a streak where there is room; where there is none any more, none are kept.
+fn keep(room: &mut Option<Room>, take: impl FnOnce(&mut Room) -> bool) {
+    if let Some(left) = room
+        && !take(left)
+    {
+        *room = None;
     }
 }

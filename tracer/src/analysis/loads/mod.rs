@@ -32,6 +32,7 @@
 
 mod line;
 mod load;
+mod streaks;
 
 #[cfg(test)]
 mod laws;
@@ -43,10 +44,12 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 pub use load::{Following, Load, TouchedLine};
+pub use streaks::LineStreaks;
 
 use self::{
     line::{LineState, Step, World},
     load::Counted,
+    streaks::{Room, Streaks},
 };
 use super::{Instruction, cut::cut, window_order::Trapped};
 use crate::{
@@ -64,6 +67,8 @@ pub struct LoadBounds {
     /// Loads of one line whose shadows run at a time. A miss of one more is counted in [`Load::unknown`]; its next one
     /// may find room. With 0 the order is only counted.
     pub shadows_per_line: usize,
+    /// Streaks of all lines that a table keeps, for [`LineStreaks`]; of an order with more, none. 4 bytes each.
+    pub streaks: usize,
 }
 
 impl Default for LoadBounds {
@@ -74,6 +79,7 @@ impl Default for LoadBounds {
             lines: 1 << 21,
             loads: 1 << 16,
             shadows_per_line: 8,
+            streaks: 0,
         }
     }
 }
@@ -122,6 +128,8 @@ pub struct Loads {
     pub loads: Vec<Load>,
     /// Sums.
     pub totals: LoadTotals,
+    /// The order, for any set of hints; `None` where it was not kept, or had no room.
+    pub streaks: Option<LineStreaks>,
 }
 
 /// The fold: accesses in, loads out.
@@ -133,6 +141,9 @@ pub struct LoadTable {
     numbers: FxHashMap<Instruction, u32>,
     loads: Vec<Counted>,
     totals: LoadTotals,
+    room: Option<Room>,
+    /// Of windows.
+    ended: Vec<Streaks>,
 }
 
 impl LoadTable {
@@ -150,6 +161,8 @@ impl LoadTable {
             numbers: FxHashMap::default(),
             loads: Vec::new(),
             totals: LoadTotals::default(),
+            room: (options.bounds.streaks > 0).then_some(Room(options.bounds.streaks)),
+            ended: Vec::new(),
         }
     }
 
@@ -189,6 +202,7 @@ impl LoadTable {
                 loads: &mut self.loads,
                 totals: &mut self.totals,
                 shadows: self.options.bounds.shadows_per_line,
+                room: &mut self.room,
             };
             line.serve(&step, &mut world);
         });
@@ -223,7 +237,7 @@ impl LoadTable {
                 size,
             };
             if cold {
-                line.warm_up(&step);
+                line.warm_up(&step, &mut self.room);
                 cold = !trapped.access.op.stores();
                 continue;
             }
@@ -231,10 +245,14 @@ impl LoadTable {
                 loads: &mut self.loads,
                 totals: &mut self.totals,
                 shadows: self.options.bounds.shadows_per_line,
+                room: &mut self.room,
             };
             line.serve(&step, &mut world);
         }
-        line.finish(&mut self.loads);
+        let streaks = line.finish(&mut self.loads);
+        if self.room.is_some() {
+            self.ended.push(streaks);
+        }
     }
 
     /// The load's number, with its execution counted; `None` for what is no load, and beyond the bound.
@@ -268,9 +286,15 @@ impl LoadTable {
 
     /// What was found, with every episode closed.
     pub fn finish(mut self) -> Loads {
-        for line in self.lines.values_mut() {
-            line.finish(&mut self.loads);
+        let mut lines = self.ended;
+        for line in self.lines.into_values() {
+            let streaks = line.finish(&mut self.loads);
+            if self.room.is_some() {
+                lines.push(streaks);
+            }
         }
+        let protocol = self.options.protocol;
+        let streaks = (self.room).map(|_| LineStreaks::new(lines, &self.loads, protocol));
         let mut loads: Vec<Load> = (self.loads.into_iter())
             .filter(|counted| counted.facts.requests > 0)
             .map(Counted::into_load)
@@ -279,6 +303,7 @@ impl LoadTable {
         Loads {
             loads,
             totals: self.totals,
+            streaks,
         }
     }
 }

@@ -1,17 +1,25 @@
 //! The set of hints: each load by itself first, then all of them beside each other.
 //!
-//! What one hint saves depends on the others where two loads ask for one line. So a set is *run*: a pass over the order
-//! with all of its loads hinted counts what it really takes, and each load's part in it. Loads that cost beside the
-//! others leave, the worst half of them at a time, as those that remain may save again without them; loads that save
-//! beside the others join. The best set that was run is chosen, never one that was only computed. The paper's own set is
-//! run too, and where it is better, it is where we start again.
+//! What one hint saves depends on the others where two loads ask for one line. So the order is kept, as far as it can cost
+//! messages, and the best set is [searched for](super::landscape) among all that the limits allow. Then it is *run*: a pass
+//! over the order with all of its loads hinted counts what it really takes, and each load's part in it. Loads that would
+//! save beside the others join the candidates. The best set that was run is chosen, never one that was only computed.
+//! Where the paper's own set is better, its loads are candidates too.
+//!
+//! An order that has no room is run for each set: loads that cost beside the others leave, the worst half of them at a
+//! time, as those that remain may save again without them; loads that save beside the others join.
 
 use std::collections::BTreeSet;
 
-use super::{Filter, LeftBecause, LoadThresholds, judge_load};
-use crate::analysis::{Instruction, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads};
+use super::{Filter, LeftBecause, LoadThresholds, judge_load, landscape::Landscape};
+use crate::analysis::{
+    Instruction, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads,
+};
 
-type HintSet = BTreeSet<Instruction>;
+/// Streaks of an order that are kept: 256 MiB.
+const STREAKS: usize = 1 << 26;
+
+pub(super) type HintSet = BTreeSet<Instruction>;
 
 /// Messages of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +35,32 @@ impl From<LoadTotals> for Counts {
         Counts {
             transactions: totals.transactions,
             load_transactions: totals.load_transactions,
+        }
+    }
+}
+
+impl From<(u64, u64)> for Counts {
+    fn from((transactions, load_transactions): (u64, u64)) -> Counts {
+        Counts {
+            transactions,
+            load_transactions,
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn plus(self, other: Counts) -> Counts {
+        Counts {
+            transactions: self.transactions + other.transactions,
+            load_transactions: self.load_transactions + other.load_transactions,
+        }
+    }
+
+    /// The counts without a part of them.
+    pub(super) fn minus(self, part: Counts) -> Counts {
+        Counts {
+            transactions: self.transactions - part.transactions,
+            load_transactions: self.load_transactions - part.load_transactions,
         }
     }
 }
@@ -87,7 +121,7 @@ pub fn choose<E>(
         passes: 0,
         tried: BTreeSet::new(),
     };
-    let [alone] = search.run([LoadTable::new(options)])?;
+    let [alone] = search.run([search.keeping(filter)])?;
     let papers: HintSet = (alone.loads.iter())
         .filter(|load| load.followed_by_store > 0)
         .map(|load| load.instruction)
@@ -114,6 +148,14 @@ pub fn choose<E>(
             let [run] = search.run([search.hinting(&papers)])?;
             best = Best::of(papers, run);
             chosen.with_papers = best.counts;
+        }
+        Filter::Ours if let Some(streaks) = &alone.streaks => {
+            let kept = Kept {
+                streaks,
+                papers: &papers,
+                rules: &rules,
+            };
+            search.over(&kept, &mut best, &mut chosen)?;
         }
         Filter::Ours => {
             let ours = rules.start();
@@ -218,13 +260,18 @@ impl Rules<'_> {
             }
             return next;
         }
-        let join = run.loads.iter().filter(|load| {
+        next.extend(self.joining(&run.loads));
+        next
+    }
+
+    /// Loads that deserve a hint beside those of a run.
+    fn joining(&self, loads: &[Load]) -> HintSet {
+        let join = loads.iter().filter(|load| {
             let known = (self.alone).binary_search_by_key(&load.instruction, |l| l.instruction);
             let enough = known.is_ok_and(|at| self.alone[at].requests >= self.limits.requests);
             !load.hinted && enough && judge_load(load, self.limits).is_ok()
         });
-        next.extend(join.map(|load| load.instruction));
-        next
+        join.map(|load| load.instruction).collect()
     }
 }
 
@@ -247,6 +294,25 @@ fn relieve_loads(set: &mut HintSet, run: &Loads, mut excess: i64) {
     }
 }
 
+/// An order that is kept.
+struct Kept<'a> {
+    streaks: &'a LineStreaks,
+    papers: &'a HintSet,
+    rules: &'a Rules<'a>,
+}
+
+impl Kept<'_> {
+    /// The best set of some candidates that is found from any of these sets.
+    fn best(&self, candidates: &HintSet, starts: &[&HintSet]) -> HintSet {
+        Landscape::new(self.streaks, candidates, self.rules.most_for_loads).best(starts)
+    }
+
+    /// Messages of the paper's set.
+    fn with_papers(&self) -> Counts {
+        Landscape::new(self.streaks, self.papers, self.rules.most_for_loads).counts(self.papers)
+    }
+}
+
 struct Search<P> {
     options: LoadOptions,
     pass: P,
@@ -259,6 +325,60 @@ impl<E, P: FnMut(&mut [LoadTable]) -> Result<(), E>> Search<P> {
         self.passes += 1;
         (self.pass)(&mut tables)?;
         Ok(tables.map(LoadTable::finish))
+    }
+
+    /// Searches a kept order.
+    fn over(&mut self, kept: &Kept, best: &mut Best, chosen: &mut Chosen) -> Result<(), E> {
+        let rules = kept.rules;
+        chosen.with_papers = kept.with_papers();
+        let mut candidates = rules.start();
+        for _ in 0..=rules.limits.rounds {
+            let set = kept.best(&candidates, &[&candidates, &best.set]);
+            self.run_if_better(set, rules, best)?;
+            let before = candidates.len();
+            candidates.extend(rules.joining(&best.loads));
+            if candidates.len() == before {
+                break;
+            }
+        }
+        if rules.limits.at_least_papers
+            && rules.allow(chosen.with_papers)
+            && chosen.with_papers.transactions < best.counts.transactions
+        {
+            let before = best.counts.transactions;
+            let papers = rules.possible(kept.papers.clone());
+            candidates.extend(&papers);
+            let set = kept.best(&candidates, &[&papers, &best.set]);
+            self.run_if_better(set, rules, best)?;
+            chosen.from_papers = best.counts.transactions < before;
+        }
+        Ok(())
+    }
+
+    /// Runs a set, which is the best from then on if it is better.
+    fn run_if_better(&mut self, set: HintSet, rules: &Rules, best: &mut Best) -> Result<(), E> {
+        if set == best.set {
+            return Ok(());
+        }
+        let [run] = self.run([self.hinting(&set)])?;
+        let counts = Counts::from(run.totals);
+        if rules.allow(counts) && counts.transactions < best.counts.transactions {
+            *best = Best::of(set, run);
+        }
+        Ok(())
+    }
+
+    /// A world without hints, whose order is kept where sets are searched for.
+    fn keeping(&self, filter: Filter) -> LoadTable {
+        let bounds = LoadBounds {
+            streaks: if filter == Filter::Ours { STREAKS } else { 0 },
+            ..self.options.bounds
+        };
+        let options = LoadOptions {
+            bounds,
+            ..self.options
+        };
+        LoadTable::new(options)
     }
 
     fn hinting(&self, set: &HintSet) -> LoadTable {

@@ -10,6 +10,7 @@
 //! and not how many messages, so it does not decide; it is told beside each hint.
 
 mod choose;
+mod landscape;
 
 #[cfg(test)]
 mod tests;

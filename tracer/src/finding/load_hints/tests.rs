@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::{
     access::{Access, Op, Place, SpaceId},
-    analysis::{LoadOptions, LoadTable, emulated_fixture::emulated},
+    analysis::{Instruction, LoadBounds, LoadOptions, LoadTable, emulated_fixture::emulated},
 };
 
 /// Loads.
@@ -242,5 +242,60 @@ proptest! {
         prop_assert!(limited.with.load_transactions as f64 <= most);
         let papers_allowed = limited.with_papers.load_transactions as f64 <= most.floor();
         prop_assert!(!papers_allowed || limited.with.transactions <= limited.with_papers.transactions);
+    }
+}
+
+/// Loads are instructions 0 to 11, on few lines, often with a store behind them.
+fn many_loads() -> impl Strategy<Value = Vec<Access>> {
+    let visit = (0..4u32, 0..12u64, 0..6u64, 0..3u8).prop_map(|(cpu, ip, line, stores)| {
+        let load = access(cpu, ip, Op::Load, line);
+        let store = (stores > 0).then(|| access(cpu, Q, Op::Store, line));
+        std::iter::once(load).chain(store).collect::<Vec<_>>()
+    });
+    vec(visit, 0..200).prop_map(|visits| visits.concat())
+}
+
+/// Messages of the best of all sets within a limit.
+fn best_of_all(accesses: &[Access], loads: &[Instruction], most_for_loads: u64) -> u64 {
+    let sets = (0..1u32 << loads.len()).map(|set| {
+        let of_set = (0..loads.len()).filter(|n| set >> n & 1 == 1);
+        let hinted = of_set.map(|n| loads[n]).collect();
+        let bounds = LoadBounds {
+            shadows_per_line: 0,
+            ..LoadBounds::default()
+        };
+        let options = LoadOptions {
+            bounds,
+            ..LoadOptions::default()
+        };
+        let mut table = LoadTable::hinting(options, hinted);
+        for access in accesses {
+            let (space, addr) = (SpaceId(0), access.addr);
+            table.observe(access, Place::Private { space, addr }, space);
+        }
+        Counts::from(table.totals())
+    });
+    let allowed = sets.filter(|counts| counts.load_transactions <= most_for_loads);
+    allowed
+        .map(|counts| counts.transactions)
+        .min()
+        .unwrap_or(u64::MAX)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn the_choice_is_within_two_percent_of_the_best_of_all_sets(
+        accesses in many_loads(), load_growth in 0.0..0.3,
+    ) {
+        let limits = LoadThresholds { load_growth, readers: f64::INFINITY, ..LoadThresholds::complete() };
+        let chosen = chosen(&accesses, &limits, Filter::Ours);
+        let most = chosen.without.load_transactions as f64 * (1.0 + load_growth);
+        let all = chosen.hinted.iter().map(|hint| &hint.load).chain(chosen.left.iter().map(|left| &left.load));
+        let deserving = all.filter(|load| judge_load(load, &limits).is_ok());
+        let loads: Vec<Instruction> = deserving.map(|load| load.instruction).collect();
+        let best = best_of_all(&accesses, &loads, most as u64);
+        prop_assert!(chosen.with.transactions as f64 <= best as f64 * 1.02, "{} and {best}", chosen.with.transactions);
     }
 }
