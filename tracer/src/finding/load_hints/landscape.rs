@@ -17,6 +17,10 @@ const FEW: usize = 12;
 const SOME: usize = 64;
 /// Loads that may join, and hints that may leave for them, among many candidates.
 const PROMISING: usize = 24;
+/// Steps to a better set among many candidates.
+const MOST_STEPS: usize = 256;
+/// Part of many candidates that leaves at a time to get within the limit.
+const LEAVING: usize = 32;
 /// Combinations of a group that are remembered.
 const MOST_KNOWN: usize = 1 << 12;
 
@@ -99,7 +103,13 @@ impl<'a> Landscape<'a> {
 
     /// The best set that is found from these and from none.
     pub(super) fn best(&self, starts: &[&HintSet]) -> HintSet {
-        let mut best = self.climb(vec![false; self.candidates.len()]);
+        let none = vec![false; self.candidates.len()];
+        let mut best = if none.len() <= SOME {
+            self.climb(none)
+        } else {
+            let counts = self.all(&none);
+            (none, counts)
+        };
         for start in starts {
             let found = self.climb(self.allowed(self.of(start)));
             if found.1.transactions < best.1.transactions {
@@ -166,7 +176,12 @@ impl<'a> Landscape<'a> {
     /// Goes from a set to better ones that differ in a few candidates, until none is better.
     fn climb(&self, mut set: Set) -> (Set, Counts) {
         let mut counts = self.all(&set);
-        loop {
+        let steps = if set.len() <= SOME {
+            usize::MAX
+        } else {
+            MOST_STEPS
+        };
+        for _ in 0..steps {
             let single: Vec<Counts> = (0..set.len())
                 .map(|n| self.after(&mut set, counts, &[n]))
                 .collect();
@@ -181,11 +196,12 @@ impl<'a> Landscape<'a> {
                 }
             }
             let Some((after, toggled)) = best else {
-                return (set, counts);
+                break;
             };
             toggle(&mut set, &toggled);
             counts = after;
         }
+        (set, counts)
     }
 
     /// The set without those that save least for the messages they move, until it is within the limit.
@@ -205,15 +221,20 @@ impl<'a> Landscape<'a> {
                     f64::INFINITY
                 }
             };
-            let without: Vec<(usize, Counts)> = without.collect();
-            let Some((leaves, after)) = without
-                .into_iter()
-                .min_by(|a, b| price(&a.1).total_cmp(&price(&b.1)))
-            else {
+            let mut without: Vec<(usize, Counts)> = without.collect();
+            if without.is_empty() {
                 break;
+            }
+            without.sort_by(|a, b| price(&a.1).total_cmp(&price(&b.1)));
+            let some = if set.len() <= SOME {
+                1
+            } else {
+                without.len().div_ceil(LEAVING)
             };
-            set[leaves] = false;
-            counts = after;
+            for (leaves, _) in &without[..some] {
+                set[*leaves] = false;
+            }
+            counts = self.all(&set);
         }
         set
     }
@@ -259,6 +280,19 @@ fn moves(set: &Set, counts: Counts, single: &[Counts]) -> Vec<Vec<usize>> {
     let price = |n: &usize| -gain(n) as f64 / relief(n) as f64;
     leaving.sort_by(|a, b| price(a).total_cmp(&price(b)));
     leaving.truncate(PROMISING);
+    // What costs beside the others leaves, all or the worst half of it; what saves joins.
+    let mut costing: Vec<usize> = all
+        .iter()
+        .copied()
+        .filter(|n| set[*n] && gain(n) > 0)
+        .collect();
+    costing.sort_by_key(|n| std::cmp::Reverse(gain(n)));
+    let half = costing[..costing.len().div_ceil(2)].to_vec();
+    moves.extend(
+        [half, costing, joining.clone()]
+            .into_iter()
+            .filter(|together| together.len() > 1),
+    );
     for join in &joining {
         let mut together = vec![*join];
         for leave in &leaving {

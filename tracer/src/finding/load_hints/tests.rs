@@ -299,3 +299,39 @@ proptest! {
         prop_assert!(chosen.with.transactions as f64 <= best as f64 * 1.02, "{} and {best}", chosen.with.transactions);
     }
 }
+
+#[test]
+fn of_a_hundred_loads_all_that_move_nothing_are_hinted_and_of_others_as_many_as_there_is_room_for()
+{
+    let load = |n: u64| 0x500_000 + 16 * n;
+    let counters: Vec<Access> = (0..400)
+        .flat_map(|visit: u64| {
+            let (n, cpu) = (visit % 100, (visit / 100) as u32 % 2);
+            [
+                access(cpu, load(n), Op::Load, n),
+                access(cpu, Q, Op::Store, n),
+            ]
+        })
+        .collect();
+    assert_eq!(complete(&counters).hinted.len(), 100);
+    // As where a hint moves too many messages to loads: each moves 6, of 8 that served loads before.
+    let shared: Vec<Access> = (0..100)
+        .flat_map(|n| {
+            let reads = |cpu, ip| access(cpu, ip, Op::Load, n);
+            [
+                reads(2, R),
+                reads(3, R),
+                reads(4, R),
+                reads(1, load(n)),
+                access(1, Q, Op::Store, n),
+            ]
+        })
+        .collect();
+    let limits = LoadThresholds {
+        load_growth: 0.2,
+        ..LoadThresholds::complete()
+    };
+    let chosen = chosen(&shared, &limits, Filter::Ours);
+    assert_eq!(chosen.without.load_transactions, 800);
+    assert_eq!(chosen.hinted.len(), 800 / 5 / 6);
+}
