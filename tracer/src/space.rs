@@ -201,6 +201,8 @@ impl Recent {
 /// All address spaces seen so far.
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
+    /// Number of the first space.
+    first: u32,
     spaces: Vec<Space>,
     current: FxHashMap<Pid, SpaceId>,
     threads: FxHashMap<Tid, ThreadState>,
@@ -210,6 +212,30 @@ pub struct AddressSpaces {
 }
 
 impl AddressSpaces {
+    /// Spaces whose numbers follow those of other ones, so that several streams can be told apart.
+    pub fn after(others: &AddressSpaces) -> AddressSpaces {
+        AddressSpaces {
+            first: others.first + others.spaces.len() as u32,
+            ..AddressSpaces::default()
+        }
+    }
+
+    /// Whether a space is one of these.
+    pub fn has(&self, space: SpaceId) -> bool {
+        self.known(space).is_some()
+    }
+
+    fn known(&self, space: SpaceId) -> Option<&Space> {
+        let at = space.0.checked_sub(self.first)?;
+        self.spaces.get(at as usize)
+    }
+
+    /// One that was given out here.
+    fn of(&mut self, space: SpaceId) -> &mut Space {
+        let at = space.0 - self.first;
+        &mut self.spaces[at as usize]
+    }
+
     /// Applies one event.
     pub fn apply(&mut self, context: &Context) {
         if !matches!(
@@ -223,7 +249,7 @@ impl AddressSpaces {
         match &context.kind {
             ContextKind::Mapping { pid, mapping } => {
                 let id = self.space(*pid);
-                Arc::make_mut(&mut self.spaces[id.0 as usize].mappings).insert(mapping.clone());
+                Arc::make_mut(&mut self.of(id).mappings).insert(mapping.clone());
             }
             ContextKind::Comm {
                 pid,
@@ -262,7 +288,7 @@ impl AddressSpaces {
                 );
                 if pid != parent_pid {
                     let parent = self.space(*parent_pid);
-                    let mappings = self.spaces[parent.0 as usize].mappings.clone();
+                    let mappings = self.of(parent).mappings.clone();
                     self.leave(*pid);
                     self.start(*pid, mappings);
                 }
@@ -292,7 +318,7 @@ impl AddressSpaces {
             ContextKind::Memory { pid, start, bytes } => match pid {
                 Some(pid) => {
                     let id = self.space(*pid);
-                    self.spaces[id.0 as usize].memory.insert(*start, bytes);
+                    self.of(id).memory.insert(*start, bytes);
                 }
                 None => self.kernel.insert(*start, bytes),
             },
@@ -334,7 +360,7 @@ impl AddressSpaces {
     }
 
     fn start(&mut self, pid: Pid, mappings: Arc<Mappings>) -> SpaceId {
-        let id = SpaceId(self.spaces.len() as u32);
+        let id = SpaceId(self.first + self.spaces.len() as u32);
         self.spaces.push(Space {
             pid,
             mappings,
@@ -348,8 +374,8 @@ impl AddressSpaces {
 
     /// The process left its space: without accesses nobody will ask for its names.
     fn leave(&mut self, pid: Pid) {
-        if let Some(id) = self.current.get(&pid) {
-            let space = &mut self.spaces[id.0 as usize];
+        if let Some(id) = self.current(pid) {
+            let space = self.of(id);
             space.left = true;
             if !space.used {
                 space.mappings = Arc::default();
@@ -364,7 +390,7 @@ impl AddressSpaces {
             return known.place(addr);
         }
         let id = self.space(pid);
-        let space = &mut self.spaces[id.0 as usize];
+        let space = self.of(id);
         space.used = true;
         if addr >= KERNEL_START {
             return (id, Place::Kernel { addr });
@@ -403,13 +429,12 @@ impl AddressSpaces {
 
     /// The mapping of a space at an address.
     pub fn mapping(&self, space: SpaceId, addr: u64) -> Option<&Arc<Mapping>> {
-        self.spaces.get(space.0 as usize)?.mappings.find(addr)
+        self.known(space)?.mappings.find(addr)
     }
 
     /// All mappings of a space, by address.
     pub fn mappings(&self, space: SpaceId) -> impl Iterator<Item = &Arc<Mapping>> {
-        self.spaces
-            .get(space.0 as usize)
+        self.known(space)
             .into_iter()
             .flat_map(|s| s.mappings.0.values())
     }
@@ -431,7 +456,7 @@ impl AddressSpaces {
 
     /// The process of a space.
     pub fn pid(&self, space: SpaceId) -> Option<Pid> {
-        self.spaces.get(space.0 as usize).map(|s| s.pid)
+        self.known(space).map(|s| s.pid)
     }
 
     /// Where the memory can be reached now: the processes that run and have it mapped, with the address. Of
@@ -441,7 +466,7 @@ impl AddressSpaces {
         let runs = |space: &&Space| !space.left;
         match place {
             Place::Private { space, addr } => {
-                let space = self.spaces.get(space.0 as usize).filter(runs);
+                let space = self.known(space).filter(runs);
                 space.map(|space| (space.pid, addr)).into_iter().collect()
             }
             Place::Shared { .. } => self
@@ -459,7 +484,7 @@ impl AddressSpaces {
     pub fn find_shared(&self, place: Place) -> Option<(SpaceId, u64)> {
         self.spaces.iter().enumerate().find_map(|(id, space)| {
             let addr = space.mappings.address(place)?;
-            Some((SpaceId(id as u32), addr))
+            Some((SpaceId(self.first + id as u32), addr))
         })
     }
 
@@ -469,7 +494,7 @@ impl AddressSpaces {
         space: SpaceId,
         addresses: Range<u64>,
     ) -> impl Iterator<Item = (u64, &Arc<[u8]>)> {
-        let space = self.spaces.get(space.0 as usize);
+        let space = self.known(space);
         let known = space.into_iter();
         known.flat_map(move |space| space.memory.starting_in(addresses.clone()))
     }

@@ -51,8 +51,8 @@ pub use groups::{Group, groups};
 pub use line::Line;
 pub use lives::{HandOffs, Kinds, Lives};
 pub use loads::{
-    Following, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads,
-    TouchedLine,
+    Following, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads, RunLoad,
+    StreakRun, TouchedLine,
 };
 pub use ordered::{OrderBounds, OrderCounts, OrderTotals, OrderedLine, OrderedLines, RequestLog};
 pub use pair::{Instruction, Left, Pair, PairSide};

@@ -1,7 +1,6 @@
-//! Which loads of a session should fetch their line for ownership, as the file that compilers and people read.
+//! Which loads of sessions should fetch their line for ownership, as the file that compilers and people read.
 //!
-//! Reads the session several times: once to see what each load did, and once for each set of hints that is tried, so that
-//! what the file promises was counted with all of its hints together. Two processes that run one file run one load.
+//! Reads the sessions once to see what each load did. Two processes that run one file run one load, in all sessions.
 
 mod code;
 mod pass;
@@ -14,20 +13,19 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use self::code::CodeReader;
+use self::{code::CodeReader, pass::Seen};
 use super::session_code::SessionCode;
 use crate::{
-    access::LineSize,
-    analysis::{Load, LoadOptions},
+    access::{LineSize, Place},
+    analysis::{Instruction, Load, LoadOptions, LoadTable},
     coherence::Protocol,
-    finding::{Chosen, Filter, HintedLoad, LeftAlone, LoadThresholds, choose},
+    finding::{Chosen, Filter, HintedLoad, LeftAlone, LoadThresholds, Policy, choose, keeping},
     hint::{
         file::{Evidence, Expected, FollowingStore, HintFile, LeftLoad, LoadHint},
         load,
     },
     names::{Names as _, Resolver},
     session::SessionReader,
-    space::AddressSpaces,
 };
 
 /// Loads without a hint that a file lists.
@@ -42,8 +40,10 @@ pub struct DecideOptions {
     pub line_size: LineSize,
     /// Variant of the protocol.
     pub protocol: Protocol,
-    /// Limits; `None` for those that fit what the session can prove.
-    pub thresholds: Option<LoadThresholds>,
+    /// What counts where there are several sessions.
+    pub policy: Policy,
+    /// Most growth of the messages that serve loads, 0..=1; `None` for the usual limit.
+    pub load_growth: Option<f64>,
 }
 
 impl Default for DecideOptions {
@@ -53,67 +53,123 @@ impl Default for DecideOptions {
             filter: Filter::Ours,
             line_size: LineSize::B64,
             protocol: Protocol::default(),
-            thresholds: None,
+            policy: Policy::default(),
+            load_growth: None,
         }
     }
 }
 
+/// Parts of memory that are looked at apart.
+const SHARDS: usize = 8;
+
 /// The hints of a session. An error where it cannot be read, or has no order of accesses to decide from.
 pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
+    of_sessions(&[path], options)
+}
+
+/// The hints of several runs of a program. An error where one cannot be read, or has no order of accesses to decide from.
+pub fn of_sessions(paths: &[impl AsRef<Path>], options: &DecideOptions) -> Result<HintFile> {
     let loads = LoadOptions {
         line_size: options.line_size,
         protocol: options.protocol,
+        shards: SHARDS,
         ..LoadOptions::default()
     };
-    let mut seen = pass::look(path, options.line_size)?;
-    if seen.emulated == 0 && seen.windows == 0 {
-        bail!(
-            "{}: its accesses are samples, of which nobody knows what came between: record with \
-             `cohtrace record --source emulate -o X.coh -- PROGRAM`, or with watch windows, for an order to decide from",
-            path.display()
-        );
-    }
-    let complete = seen.is_complete();
-    let limits = options.thresholds.unwrap_or_else(|| {
-        if complete {
-            LoadThresholds::complete()
-        } else {
-            LoadThresholds::windows()
+    let mut table = [LoadTable::new(keeping(loads))];
+    let seen = pass::feed(paths, options.line_size, &mut table)?;
+    for (path, seen) in paths.iter().zip(&seen) {
+        if seen.emulated == 0 && seen.windows == 0 {
+            bail!(
+                "{}: its accesses are samples, of which nobody knows what came between: record with \
+                 `cohtrace record --source emulate -o X.coh -- PROGRAM`, or with watch windows, for an order to decide from",
+                path.as_ref().display()
+            );
         }
-    });
-    let chosen = choose(loads, &limits, options.filter, |tables| {
-        pass::feed(path, options.line_size, tables)
+    }
+    let complete = seen.iter().all(Seen::is_complete);
+    let mut limits = if complete {
+        LoadThresholds::complete()
+    } else {
+        LoadThresholds::windows()
+    };
+    limits.policy = options.policy;
+    limits.load_growth = options.load_growth.unwrap_or(limits.load_growth);
+    let [table] = table;
+    let chosen = choose(loads, &table.finish(), &limits, options.filter, |tables| {
+        pass::feed(paths, options.line_size, tables).map(drop)
     })?;
-    let reader = SessionReader::open(path)?;
-    let code = SessionCode::of(reader.meta());
-    let spaces = std::mem::take(&mut seen.spaces);
-    let mut file = write(&chosen, &spaces, &code, options);
-    file.session = Some(path.display().to_string());
-    let sources = reader.meta().sources.iter();
-    file.evidence.sources = sources.map(|source| source.name.clone()).collect();
-    file.evidence.complete_order = complete;
-    let mut caveats: Vec<String> = seen.caveats;
+    let mut evidence = Evidence {
+        complete_order: complete,
+        ..Evidence::default()
+    };
+    let mut codes = Vec::new();
+    let mut caveats = Vec::new();
+    for (path, seen) in paths.iter().zip(&seen) {
+        let reader = SessionReader::open(path.as_ref())?;
+        for source in &reader.meta().sources {
+            if !evidence.sources.contains(&source.name) {
+                evidence.sources.push(source.name.clone());
+            }
+        }
+        evidence.sessions.push(path.as_ref().display().to_string());
+        codes.push(SessionCode::of(reader.meta()));
+        caveats.extend(seen.caveats.iter().cloned());
+    }
     caveats.extend(words::caveats(&chosen, &limits, options.filter));
-    caveats.append(&mut file.caveats);
+    let names: Vec<Resolver> = (seen.iter().zip(&codes))
+        .map(|(seen, code)| Resolver::new(&seen.spaces, &code.modules))
+        .collect();
+    let readers = (seen.iter().zip(&codes).zip(&names))
+        .map(|((seen, code), names)| CodeReader::new(&seen.spaces, code, names, options.line_size));
+    let mut file = write(&chosen, &Codes(readers.collect()), options, evidence);
+    caveats.extend(names.iter().flat_map(|names| names.caveats()));
+    caveats.dedup();
+    file.session = paths
+        .first()
+        .map(|path| path.as_ref().display().to_string());
     file.caveats = caveats;
     Ok(file)
 }
 
-/// The file, but for what only the session's description knows.
+/// Readers of the code of each session.
+struct Codes<'a>(Vec<CodeReader<'a>>);
+
+impl<'a> Codes<'a> {
+    /// The object that the load missed most, and the part of it; of a session whose line is known.
+    fn object(&self, load: &Load) -> (Option<String>, Option<String>) {
+        let Some(touched) = load.lines.first() else {
+            return (None, None);
+        };
+        let at = match touched.line.0 {
+            Place::Private { space, .. } => Instruction {
+                space,
+                ..load.instruction
+            },
+            _ => load.instruction,
+        };
+        self.of(at).object(load)
+    }
+
+    /// The reader that knows an instruction.
+    fn of(&self, at: Instruction) -> &CodeReader<'a> {
+        let mut known = self.0.iter();
+        known.find(|code| code.knows(at)).unwrap_or(&self.0[0])
+    }
+}
+
+/// The file, but for what only the sessions' descriptions know.
 fn write(
     chosen: &Chosen,
-    spaces: &AddressSpaces,
-    code: &SessionCode,
+    codes: &Codes<'_>,
     options: &DecideOptions,
+    evidence: Evidence,
 ) -> HintFile {
-    let names = Resolver::new(spaces, &code.modules);
-    let code = CodeReader::new(spaces, code, &names, options.line_size);
     let hints: Vec<LoadHint> = (chosen.hinted.iter())
         .zip(1..)
-        .map(|(hinted, number)| hint(format!("H{number}"), hinted, &code))
+        .map(|(hinted, number)| hint(format!("H{number}"), hinted, codes))
         .collect();
     let left = chosen.left.iter().take(MOST_LEFT);
-    let left: Vec<LeftLoad> = left.map(|left| left_alone(left, &code)).collect();
+    let left: Vec<LeftLoad> = left.map(|left| left_alone(left, codes)).collect();
     HintFile {
         evidence: Evidence {
             line_bytes: options.line_size.bytes(),
@@ -123,28 +179,31 @@ fn write(
             load_transactions: chosen.without.load_transactions,
             hinted_transactions: Some(chosen.with.transactions),
             hinted_load_transactions: Some(chosen.with.load_transactions),
-            ..Evidence::default()
+            ..evidence
         },
         hints,
         left,
-        caveats: names.caveats(),
         ..HintFile::default()
     }
 }
 
-fn hint(id: String, hinted: &HintedLoad, code: &CodeReader<'_>) -> LoadHint {
+fn hint(id: String, hinted: &HintedLoad, codes: &Codes<'_>) -> LoadHint {
     let load = &hinted.load;
     let stores: Vec<FollowingStore> = (load.stores.iter())
-        .map(|store| FollowingStore {
-            code: code.named(store.instruction),
-            count: store.count,
-            kind: code.store_kind(store),
+        .map(|store| {
+            let code = codes.of(store.instruction);
+            FollowingStore {
+                code: code.named(store.instruction),
+                count: store.count,
+                kind: code.store_kind(store),
+            }
         })
         .collect();
+    let code = codes.of(load.instruction);
     let named = code.named(load.instruction);
     let expected = expected(load);
     let text = load::advice(&named, stores.first(), &expected);
-    let (object, field) = code.object(load);
+    let (object, field) = codes.object(load);
     LoadHint {
         class: code.class(load.instruction),
         stores,
@@ -156,7 +215,8 @@ fn hint(id: String, hinted: &HintedLoad, code: &CodeReader<'_>) -> LoadHint {
     }
 }
 
-fn left_alone(left: &LeftAlone, code: &CodeReader<'_>) -> LeftLoad {
+fn left_alone(left: &LeftAlone, codes: &Codes<'_>) -> LeftLoad {
+    let code = codes.of(left.load.instruction);
     LeftLoad {
         load: code.named(left.load.instruction),
         class: code.class(left.load.instruction),

@@ -22,11 +22,13 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Prints the hints.
 pub fn run(args: &HintsArgs) -> Result<ExitCode> {
-    let is_session = args.input.is_dir();
-    let mut file = if is_session {
-        deciding::of_session(&args.input, &options(args))?
-    } else {
-        read(&args.input)?
+    let session = match &args.input[..] {
+        [one] if one.is_dir() => Some(one),
+        _ => None,
+    };
+    let mut file = match &args.input[..] {
+        [one] if session.is_none() => read(one)?,
+        sessions => deciding::of_sessions(sessions, &options(args))?,
     };
     select(&mut file, args);
     let sources = SourceFiles::new(args.any_source).context("the current directory")?;
@@ -37,9 +39,9 @@ pub fn run(args: &HintsArgs) -> Result<ExitCode> {
             render_text(&file, &sources, options, args.verbose)
         }
         HintFormat::Sarif => {
-            let findings = is_session.then(|| {
+            let findings = session.map(|session| {
                 let pairs = args.pairs.thresholds();
-                report::of_session(&args.input, &args.analysis, pairs, &args.memory)
+                report::of_session(session, &args.analysis, pairs, &args.memory)
             });
             render_sarif(Some(&file), findings.transpose()?.as_ref(), &sources)
         }
@@ -60,7 +62,8 @@ fn options(args: &HintsArgs) -> DecideOptions {
         filter: args.filter.filter(),
         line_size: report::line_size(args.analysis.line_size),
         protocol: args.protocol.protocol(),
-        thresholds: None,
+        policy: args.policy.policy(),
+        load_growth: args.growth.load_growth(),
     }
 }
 

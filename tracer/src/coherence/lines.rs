@@ -18,6 +18,7 @@ pub struct Line {
 pub struct Lines {
     by_key: FxHashMap<LineKey, u32>,
     shift: u32,
+    most: u32,
     recent: Vec<(LineKey, u32)>,
 }
 
@@ -29,14 +30,22 @@ const NO_LINE: LineKey = LineKey(Place::Physical { addr: 1 });
 impl Lines {
     /// None yet.
     pub fn new(size: LineSize) -> Lines {
+        Lines::up_to(size, usize::MAX)
+    }
+
+    /// None yet, and never more than so many.
+    pub fn up_to(size: LineSize, most: usize) -> Lines {
         Lines {
             by_key: FxHashMap::default(),
             shift: size.bytes().trailing_zeros(),
+            // The greatest number is left out: caches keep numbers and 1.
+            most: u32::try_from(most).unwrap_or(u32::MAX),
             recent: vec![(NO_LINE, 0); RECENT],
         }
     }
 
-    /// The line with that key, numbered now if it is new. `None` when there is no number left, after 4 billion.
+    /// The line with that key, numbered now if it is new. `None` when there is no number left, at the latest after 4
+    /// billion.
     #[inline]
     pub fn line(&mut self, key: LineKey) -> Option<Line> {
         let index = key.0.position() >> self.shift;
@@ -48,8 +57,7 @@ impl Lines {
             return Some(Line { id, index });
         }
         let next = u32::try_from(self.by_key.len()).unwrap_or(u32::MAX);
-        // The greatest number is left out: caches keep numbers and 1.
-        if next == u32::MAX && !self.by_key.contains_key(&key) {
+        if next >= self.most && !self.by_key.contains_key(&key) {
             return None;
         }
         let id = *self.by_key.entry(key).or_insert(next);

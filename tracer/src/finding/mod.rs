@@ -46,7 +46,8 @@ pub use confirmation::Confidence;
 pub use facts::Fact;
 pub use judged_pairs::{JudgedPair, judge_pairs};
 pub use load_hints::{
-    Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, choose, judge_load,
+    Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, Policy, choose,
+    judge_load, keeping,
 };
 pub use meeting::Pieces;
 pub use member::{Member, Touch};

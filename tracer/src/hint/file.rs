@@ -23,7 +23,7 @@ pub struct HintFile {
     pub version: u32,
     /// Version of cohtrace that decided.
     pub tool_version: String,
-    /// The session that was decided from, as it was named.
+    /// The session that was decided from, as it was named; of several, the first.
     pub session: Option<String>,
     /// What the session can prove, and by which protocol the savings were counted.
     pub evidence: Evidence,
@@ -38,6 +38,9 @@ pub struct HintFile {
 /// What the decisions rest on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
+    /// The sessions that were decided from, as they were named.
+    #[serde(default)]
+    pub sessions: Vec<String>,
     /// Names of the sources: `emulate`, `watch`, ..
     pub sources: Vec<String>,
     /// Every access of the program was seen, in order; else only those of watch windows.

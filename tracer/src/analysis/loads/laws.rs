@@ -9,8 +9,11 @@ use super::{
     *,
 };
 use crate::{
-    access::{Basis, Cpu, Measured, Pid, Tid},
-    coherence::{Directory, Request, RequestRow, followed_by_ownership, sort_by_line},
+    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    analysis::window_order::Trapped,
+    coherence::{
+        Directory, Intent, Protocol, Request, RequestRow, followed_by_ownership, sort_by_line,
+    },
 };
 
 const LINES: u64 = 3;
@@ -67,6 +70,21 @@ fn table(protocol: Protocol, accesses: &[Access], hinted: &[u64]) -> Loads {
     table.finish()
 }
 
+/// The streaks of an order, with room for so many.
+fn kept(protocol: Protocol, accesses: &[Access], streaks: usize, shards: usize) -> LineStreaks {
+    let bounds = LoadBounds {
+        streaks,
+        ..LoadBounds::default()
+    };
+    let mut table = LoadTable::new(LoadOptions {
+        bounds,
+        shards,
+        ..options(protocol)
+    });
+    feed(&mut table, accesses);
+    table.finish().streaks.expect("kept")
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -97,20 +115,95 @@ proptest! {
     fn streaks_count_what_a_replay_counts_whichever_loads_are_hinted(
         accesses in orders(), protocol in protocols(), hinted in vec(0..4u64, 0..4),
     ) {
-        let kept = LoadBounds { streaks: 1000, ..LoadBounds::default() };
-        let mut table = LoadTable::new(LoadOptions { bounds: kept, ..options(protocol) });
-        feed(&mut table, &accesses);
-        let streaks = table.finish().streaks.expect("there is room");
+        let streaks = kept(protocol, &accesses, 1000, 1);
         let is_hinted = |load: u32| hinted.contains(&streaks.loads()[load as usize].ip);
         let mut sums = (0, 0);
-        for line in 0..streaks.lines() {
+        for line in streaks.all_lines() {
             let (all, of_loads) = streaks.count(line, is_hinted);
             sums = (sums.0 + all as i64, sums.1 + of_loads as i64);
         }
         prop_assert_eq!(sums, replay(protocol, &accesses, &hinted));
-        let most = accesses.len();
-        let length: usize = (0..streaks.lines()).map(|line| streaks.length(line)).sum();
-        prop_assert!(length <= most);
+        let most = accesses.len() as u64;
+        let length = streaks.all_lines().map(|line| streaks.length(line) as u64 * streaks.times(line));
+        prop_assert!(length.sum::<u64>() <= most);
+    }
+
+    #[test]
+    fn a_run_of_streaks_finds_what_a_table_finds_that_is_given_the_order(
+        accesses in orders(), protocol in protocols(), hinted in vec(0..4u64, 0..4),
+    ) {
+        let streaks = kept(protocol, &accesses, 1000, 1);
+        let is_hinted = |load: u32| hinted.contains(&streaks.loads()[load as usize].ip);
+        let run = streaks.run(streaks.all_lines(), is_hinted);
+        let found = table(protocol, &accesses, &hinted);
+        prop_assert_eq!(run.messages, (found.totals.transactions, found.totals.load_transactions));
+        for (instruction, number) in streaks.loads().iter().zip(0..) {
+            let ran = run.load(number);
+            let load = found.loads.iter().find(|load| load.instruction == *instruction);
+            let of = |load: &Load| (load.requests, (load.saved, load.lost), load.load_messages_added, load.readers_hurt);
+            let ran = (ran.requests, ran.saved_and_lost(), ran.load_messages_added(), ran.readers_hurt());
+            prop_assert_eq!(ran, load.map_or((0, (0, 0), 0, 0), of));
+        }
+    }
+
+    #[test]
+    fn what_is_found_does_not_depend_on_the_number_of_shards(
+        accesses in orders(), protocol in protocols(), hinted in vec(0..4u64, 0..3),
+    ) {
+        let of = |shards| {
+            let hinted = hinted.iter().copied().map(instruction).collect();
+            let bounds = LoadBounds { streaks: 1000, ..LoadBounds::default() };
+            let options = LoadOptions { shards, bounds, ..options(protocol) };
+            let mut table = LoadTable::hinting(options, hinted);
+            feed(&mut table, &accesses);
+            let loads = table.finish();
+            let streaks = loads.streaks.as_ref().expect("kept");
+            let run = streaks.run(streaks.all_lines(), |_| false);
+            (loads.loads, loads.totals, run)
+        };
+        prop_assert_eq!(of(1), of(3));
+    }
+
+    #[test]
+    fn orders_one_after_the_other_are_on_lines_of_their_own(
+        first in orders(), second in orders(), protocol in protocols(),
+    ) {
+        let bounds = LoadBounds { streaks: 1000, ..LoadBounds::default() };
+        let mut table = LoadTable::new(LoadOptions { bounds, shards: 2, ..options(protocol) });
+        for order in [&first, &second] {
+            feed(&mut table, order);
+            table.end_order();
+        }
+        let both = table.finish();
+        let streaks = both.streaks.as_ref().expect("kept");
+        prop_assert_eq!(streaks.orders(), 2);
+        for (n, order) in [&first, &second].into_iter().enumerate() {
+            let alone = replay(protocol, order, &[]);
+            let run = streaks.run(streaks.lines_of_order(n), |_| false);
+            prop_assert_eq!((run.messages.0 as i64, run.messages.1 as i64), alone);
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_room_some_lines_are_kept_whole(accesses in orders(), room in 1..30usize) {
+        let protocol = Protocol::default();
+        let all = kept(protocol, &accesses, 1000, 1);
+        let some = kept(protocol, &accesses, room, 1);
+        let size = |streaks: &LineStreaks| -> u64 {
+            let sizes = streaks.all_lines().map(|line| streaks.length(line) as u64 * streaks.times(line));
+            sizes.sum()
+        };
+        prop_assert_eq!(some.one_in() == 1, size(&all) <= room as u64);
+        prop_assert!(size(&some) <= room as u64);
+        let kinds = |streaks: &LineStreaks| -> Vec<(u64, u64)> {
+            streaks.all_lines().map(|line| streaks.count(line, |_| false)).collect()
+        };
+        let known = kinds(&all);
+        for (line, counts) in some.all_lines().zip(kinds(&some)) {
+            let one = counts.0 / some.times(line);
+            let mut ones = all.all_lines().zip(&known).map(|(line, counts)| counts.0 / all.times(line));
+            prop_assert!(ones.any(|known| known == one));
+        }
     }
 
     #[test]
@@ -173,7 +266,7 @@ proptest! {
         };
         prop_assert_eq!(facts(&windows), facts(&whole));
         let streaks = windows.streaks.as_ref().expect("there is room");
-        let counted: u64 = (0..streaks.lines()).map(|line| streaks.count(line, |_| false).0).sum();
+        let counted: u64 = streaks.all_lines().map(|line| streaks.count(line, |_| false).0).sum();
         prop_assert_eq!(counted, windows.totals.transactions);
         // The first store itself: from an Idle line 2 messages, but nobody knows.
         let first = if known.is_empty() { 0 } else { 2 };
@@ -198,8 +291,7 @@ proptest! {
             };
             feed(&mut table, &[access]);
         }
-        let totals = table.totals();
+        let totals = table.finish().totals;
         prop_assert!(totals.load_transactions <= totals.transactions);
-        table.finish();
     }
 }

@@ -1,6 +1,6 @@
 //! What is counted of one load.
 
-use super::line::Step;
+use super::{shard::Step, worlds::Effect};
 use crate::{
     access::{LineKey, Op},
     analysis::{Instruction, small_map::SmallMap},
@@ -92,55 +92,34 @@ impl Load {
     }
 }
 
-/// A load while it is counted.
-#[derive(Clone, Debug)]
+/// A load while it is counted: what its misses were.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
-    pub(super) hinted: bool,
-    pub(super) facts: Load,
+    requests: u64,
+    found_idle: u64,
+    found_shared: u64,
+    sharers: u64,
+    found_clean: u64,
+    found_dirty: u64,
+    followed_by_store: u64,
+    other_stores: u64,
+    lines: Vec<TouchedLine>,
     stores: SmallMap<(Instruction, Op, bool), u64>,
 }
 
 impl Counted {
-    pub(super) fn new(instruction: Instruction, hinted: bool) -> Counted {
-        Counted {
-            hinted,
-            facts: Load {
-                instruction,
-                hinted,
-                executions: 0,
-                requests: 0,
-                found_idle: 0,
-                found_shared: 0,
-                sharers: 0,
-                found_clean: 0,
-                found_dirty: 0,
-                followed_by_store: 0,
-                stores: Vec::new(),
-                other_stores: 0,
-                lines: Vec::new(),
-                saved: 0,
-                lost: 0,
-                load_messages_added: 0,
-                readers_hurt: 0,
-                unknown: 0,
-            },
-            stores: SmallMap::default(),
-        }
-    }
-
     /// Counts a miss.
     pub(super) fn request(&mut self, step: &Step, found: Found) {
-        let facts = &mut self.facts;
-        facts.requests += 1;
+        self.requests += 1;
         match found {
             // Its own copy is no miss.
             Found::Own => {}
-            Found::Idle => facts.found_idle += 1,
-            Found::Clean(_) => facts.found_clean += 1,
-            Found::Dirty(_) => facts.found_dirty += 1,
+            Found::Idle => self.found_idle += 1,
+            Found::Clean(_) => self.found_clean += 1,
+            Found::Dirty(_) => self.found_dirty += 1,
             Found::Shared { others } => {
-                facts.found_shared += 1;
-                facts.sharers += others as u64;
+                self.found_shared += 1;
+                self.sharers += others as u64;
             }
         }
         self.touch(step);
@@ -149,7 +128,7 @@ impl Counted {
     /// Keeps the lines missed most (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements
     /// in data streams", 2005): a new line takes the place, and the count, of the rarest.
     fn touch(&mut self, step: &Step) {
-        let lines = &mut self.facts.lines;
+        let lines = &mut self.lines;
         let touched = |requests| TouchedLine {
             line: step.key,
             offset: step.offset,
@@ -167,25 +146,46 @@ impl Counted {
 
     /// Counts a store that was the next request for the line.
     pub(super) fn followed_by(&mut self, step: &Step) {
-        self.facts.followed_by_store += 1;
-        let key = (step.instruction, step.access.op, step.access.locked);
+        self.followed_by_store += 1;
+        let key = (step.instruction, step.op, step.locked);
+        self.add_store(key, 1);
+    }
+
+    fn add_store(&mut self, key: (Instruction, Op, bool), times: u64) {
         match self.stores.slot(key, MAX_STORES) {
-            Some(count) => *count += 1,
-            None => self.facts.other_stores += 1,
+            Some(count) => *count += times,
+            None => self.other_stores += times,
         }
     }
 
-    /// Takes in an episode.
-    pub(super) fn close(&mut self, net: i64) {
-        let side = if net > 0 {
-            &mut self.facts.saved
-        } else {
-            &mut self.facts.lost
-        };
-        *side += net.unsigned_abs();
+    /// Takes in what the load did on other lines.
+    pub(super) fn join(&mut self, other: Counted) {
+        self.requests += other.requests;
+        self.found_idle += other.found_idle;
+        self.found_shared += other.found_shared;
+        self.sharers += other.sharers;
+        self.found_clean += other.found_clean;
+        self.found_dirty += other.found_dirty;
+        self.followed_by_store += other.followed_by_store;
+        self.other_stores += other.other_stores;
+        for (key, count) in other.stores.iter() {
+            self.add_store(*key, *count);
+        }
+        self.lines.extend(other.lines);
+        sort_lines(&mut self.lines);
+        self.lines.truncate(MAX_LINES);
     }
 
-    pub(super) fn into_load(self) -> Load {
+    /// The load; `None` of one that never missed.
+    pub(super) fn into_load(
+        mut self,
+        instruction: Instruction,
+        executions: u64,
+        effect: &Effect,
+    ) -> Option<Load> {
+        if self.requests == 0 {
+            return None;
+        }
         let mut stores: Vec<Following> = (self.stores.iter())
             .map(|((instruction, op, locked), count)| Following {
                 instruction: *instruction,
@@ -195,11 +195,30 @@ impl Counted {
             })
             .collect();
         stores.sort_by_key(|store| (std::cmp::Reverse(store.count), store.instruction));
-        let mut load = Load {
+        sort_lines(&mut self.lines);
+        Some(Load {
+            instruction,
+            hinted: effect.hinted,
+            executions,
+            requests: self.requests,
+            found_idle: self.found_idle,
+            found_shared: self.found_shared,
+            sharers: self.sharers,
+            found_clean: self.found_clean,
+            found_dirty: self.found_dirty,
+            followed_by_store: self.followed_by_store,
             stores,
-            ..self.facts
-        };
-        (load.lines).sort_by_key(|line| (std::cmp::Reverse(line.requests), line.line));
-        load
+            other_stores: self.other_stores,
+            lines: self.lines,
+            saved: effect.saved,
+            lost: effect.lost,
+            load_messages_added: effect.load_messages_added,
+            readers_hurt: effect.readers_hurt,
+            unknown: effect.unknown,
+        })
     }
+}
+
+fn sort_lines(lines: &mut [TouchedLine]) {
+    lines.sort_by_key(|line| (std::cmp::Reverse(line.requests), line.line));
 }

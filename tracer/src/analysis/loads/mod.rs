@@ -30,32 +30,23 @@
 //! Watch windows go the same way, each a stretch of its own line. Nobody knows where the line was when a window opened,
 //! so nothing counts up to and with its first store; from there on the line's state is certain.
 
-mod line;
 mod load;
+mod shard;
+mod shards;
 mod streaks;
+mod table;
+mod worlds;
 
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
-use rustc_hash::FxHashMap;
-
 pub use load::{Following, Load, TouchedLine};
-pub use streaks::LineStreaks;
+pub use streaks::{LineStreaks, RunLoad, StreakRun};
+pub use table::LoadTable;
 
-use self::{
-    line::{LineState, Step, World},
-    load::Counted,
-    streaks::{Room, Streaks},
-};
-use super::{Instruction, cut::cut, window_order::Trapped};
-use crate::{
-    access::{Access, LineKey, LineSize, Op, Place, SpaceId},
-    coherence::{Intent, Protocol},
-};
+use crate::{access::LineSize, coherence::Protocol};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +58,8 @@ pub struct LoadBounds {
     /// Loads of one line whose shadows run at a time. A miss of one more is counted in [`Load::unknown`]; its next one
     /// may find room. With 0 the order is only counted.
     pub shadows_per_line: usize,
-    /// Streaks of all lines that a table keeps, for [`LineStreaks`]; of an order with more, none. 4 bytes each.
+    /// Streaks that a table keeps, for [`LineStreaks`], 8 bytes each; of an order with more, those of one line in two, in four,
+    /// ... With 0, none are.
     pub streaks: usize,
 }
 
@@ -93,15 +85,19 @@ pub struct LoadOptions {
     pub protocol: Protocol,
     /// Bounds on memory.
     pub bounds: LoadBounds,
+    /// Parts of memory that are folded apart, on as many threads as there are processors. What is found does not depend on
+    /// the threads.
+    pub shards: usize,
 }
 
 impl Default for LoadOptions {
-    /// 64-byte lines, the paper's protocol.
+    /// 64-byte lines, the paper's protocol, all memory on the caller's thread.
     fn default() -> LoadOptions {
         LoadOptions {
             line_size: LineSize::B64,
             protocol: Protocol::default(),
             bounds: LoadBounds::default(),
+            shards: 1,
         }
     }
 }
@@ -121,6 +117,16 @@ pub struct LoadTotals {
     pub nameless: u64,
 }
 
+impl LoadTotals {
+    fn add(&mut self, other: &LoadTotals) {
+        self.accesses += other.accesses;
+        self.transactions += other.transactions;
+        self.load_transactions += other.load_transactions;
+        self.beyond += other.beyond;
+        self.nameless += other.nameless;
+    }
+}
+
 /// What a table found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loads {
@@ -128,182 +134,6 @@ pub struct Loads {
     pub loads: Vec<Load>,
     /// Sums.
     pub totals: LoadTotals,
-    /// The order, for any set of hints; `None` where it was not kept, or had no room.
+    /// The orders, for any set of hints; `None` where none were to be kept.
     pub streaks: Option<LineStreaks>,
-}
-
-/// The fold: accesses in, loads out.
-#[derive(Clone, Debug)]
-pub struct LoadTable {
-    options: LoadOptions,
-    hinted: BTreeSet<Instruction>,
-    lines: FxHashMap<LineKey, LineState>,
-    numbers: FxHashMap<Instruction, u32>,
-    loads: Vec<Counted>,
-    totals: LoadTotals,
-    room: Option<Room>,
-    /// Of windows.
-    ended: Vec<Streaks>,
-}
-
-impl LoadTable {
-    /// A world without hints.
-    pub fn new(options: LoadOptions) -> LoadTable {
-        LoadTable::hinting(options, BTreeSet::new())
-    }
-
-    /// A world in which these loads fetch for ownership.
-    pub fn hinting(options: LoadOptions, hinted: BTreeSet<Instruction>) -> LoadTable {
-        LoadTable {
-            options,
-            hinted,
-            lines: FxHashMap::default(),
-            numbers: FxHashMap::default(),
-            loads: Vec::new(),
-            totals: LoadTotals::default(),
-            room: (options.bounds.streaks > 0).then_some(Room(options.bounds.streaks)),
-            ended: Vec::new(),
-        }
-    }
-
-    /// Takes the next access of a complete order.
-    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
-        let Some(intent) = Intent::of(access.op) else {
-            return;
-        };
-        let instruction = Instruction {
-            space,
-            ip: access.ip,
-            kernel: access.kernel,
-        };
-        let number = self.number(access, instruction);
-        cut(access, place, self.options.line_size, &[], |key, piece| {
-            let room = self.lines.len() < self.options.bounds.lines;
-            let line = match self.lines.get_mut(&key) {
-                Some(line) => line,
-                None if room => {
-                    (self.lines.entry(key)).or_insert_with(|| LineState::new(self.options.protocol))
-                }
-                None => {
-                    self.totals.beyond += 1;
-                    return;
-                }
-            };
-            let step = Step {
-                access,
-                instruction,
-                intent,
-                number,
-                key,
-                offset: piece.offset,
-                size: piece.size,
-            };
-            let mut world = World {
-                loads: &mut self.loads,
-                totals: &mut self.totals,
-                shadows: self.options.bounds.shadows_per_line,
-                room: &mut self.room,
-            };
-            line.serve(&step, &mut world);
-        });
-    }
-
-    /// Takes a watch window's accesses, in order: a stretch of its line that starts from an unknown state. Accesses to
-    /// other lines are left out.
-    pub fn observe_window<'a>(
-        &mut self,
-        key: LineKey,
-        accesses: impl IntoIterator<Item = &'a Trapped>,
-    ) {
-        let mut line = LineState::new(self.options.protocol);
-        let mut cold = true;
-        for trapped in accesses {
-            let on_line = trapped.on_line(key, self.options.line_size);
-            let Some(((offset, size), intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
-                continue;
-            };
-            let instruction = Instruction {
-                space: trapped.space,
-                ip: trapped.access.ip,
-                kernel: trapped.access.kernel,
-            };
-            let step = Step {
-                access: &trapped.access,
-                instruction,
-                intent,
-                number: self.number(&trapped.access, instruction),
-                key,
-                offset,
-                size,
-            };
-            if cold {
-                line.warm_up(&step, &mut self.room);
-                cold = !trapped.access.op.stores();
-                continue;
-            }
-            let mut world = World {
-                loads: &mut self.loads,
-                totals: &mut self.totals,
-                shadows: self.options.bounds.shadows_per_line,
-                room: &mut self.room,
-            };
-            line.serve(&step, &mut world);
-        }
-        let streaks = line.finish(&mut self.loads);
-        if self.room.is_some() {
-            self.ended.push(streaks);
-        }
-    }
-
-    /// The load's number, with its execution counted; `None` for what is no load, and beyond the bound.
-    fn number(&mut self, access: &Access, instruction: Instruction) -> Option<u32> {
-        if access.op != Op::Load {
-            return None;
-        }
-        let executions = 1 + u64::from(access.measured.repeats);
-        let number = match self.numbers.get(&instruction) {
-            Some(number) => *number,
-            None if self.loads.len() < self.options.bounds.loads => {
-                let number = self.loads.len() as u32;
-                let hinted = self.hinted.contains(&instruction);
-                self.loads.push(Counted::new(instruction, hinted));
-                self.numbers.insert(instruction, number);
-                number
-            }
-            None => {
-                self.totals.nameless += executions;
-                return None;
-            }
-        };
-        self.loads[number as usize].facts.executions += executions;
-        Some(number)
-    }
-
-    /// Messages so far.
-    pub fn totals(&self) -> LoadTotals {
-        self.totals
-    }
-
-    /// What was found, with every episode closed.
-    pub fn finish(mut self) -> Loads {
-        let mut lines = self.ended;
-        for line in self.lines.into_values() {
-            let streaks = line.finish(&mut self.loads);
-            if self.room.is_some() {
-                lines.push(streaks);
-            }
-        }
-        let protocol = self.options.protocol;
-        let streaks = (self.room).map(|_| LineStreaks::new(lines, &self.loads, protocol));
-        let mut loads: Vec<Load> = (self.loads.into_iter())
-            .filter(|counted| counted.facts.requests > 0)
-            .map(Counted::into_load)
-            .collect();
-        loads.sort_by_key(|load| load.instruction);
-        Loads {
-            loads,
-            totals: self.totals,
-            streaks,
-        }
-    }
 }

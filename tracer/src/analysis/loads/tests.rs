@@ -1,5 +1,9 @@
 use super::*;
 pub(super) use crate::analysis::emulated_fixture::emulated as access;
+use crate::{
+    access::{Access, LineKey, Op, Place, SpaceId},
+    analysis::{Instruction, window_order::Trapped},
+};
 
 /// Loads.
 const P: u64 = 0x401000;

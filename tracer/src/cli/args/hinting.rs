@@ -5,14 +5,19 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{AnalysisArgs, Color, MemoryArgs, PairArgs};
-use crate::{coherence::Protocol, finding::Filter, hint::file::StoreKind};
+use crate::{
+    coherence::Protocol,
+    finding::{Filter, Policy},
+    hint::file::StoreKind,
+};
 
 /// `hints`.
 #[derive(Debug, Args)]
 pub struct HintsArgs {
-    /// Session directory (NAME.coh), or a hints.json.
-    #[arg(value_name = "INPUT")]
-    pub input: PathBuf,
+    /// Session directories (NAME.coh) of one program, or a hints.json. Several runs with different inputs teach more than
+    /// one.
+    #[arg(value_name = "INPUT", required = true)]
+    pub input: Vec<PathBuf>,
     /// How to print.
     #[arg(long, value_enum, default_value_t = HintFormat::Json)]
     pub format: HintFormat,
@@ -43,6 +48,11 @@ pub struct HintsArgs {
     /// How to decide which loads of a session to hint.
     #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
     pub filter: HintFilter,
+    /// Of several sessions, what a hint must do.
+    #[arg(long, value_enum, default_value_t = HintPolicy::Each)]
+    pub policy: HintPolicy,
+    #[command(flatten)]
+    pub growth: GrowthArgs,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
     #[command(flatten)]
@@ -51,6 +61,50 @@ pub struct HintsArgs {
     pub memory: MemoryArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
+}
+
+/// How several sessions decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HintPolicy {
+    /// It costs messages in none of them, and saves in their sum.
+    Each,
+    /// It saves in their sum.
+    Sum,
+}
+
+impl HintPolicy {
+    /// As the decision takes it.
+    pub fn policy(self) -> Policy {
+        match self {
+            HintPolicy::Each => Policy::Each,
+            HintPolicy::Sum => Policy::Sum,
+        }
+    }
+}
+
+/// How far the messages that loads wait for may grow.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct GrowthArgs {
+    /// Most percent by which all hints together may raise the messages that loads wait for. A hint moves messages from
+    /// stores, which wait in a buffer, to loads, which are waited for: 1 keeps that small; more lets hints pass that save
+    /// many messages in all.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub load_growth: Option<f64>,
+}
+
+impl GrowthArgs {
+    /// As a part of 1.
+    pub fn load_growth(self) -> Option<f64> {
+        self.load_growth.map(|percent| percent / 100.0)
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
+        _ => Err("not a number of percent, such as 1 or 12.5".to_owned()),
+    }
 }
 
 /// How to decide which loads to hint.

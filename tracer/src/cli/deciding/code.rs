@@ -39,6 +39,11 @@ impl<'a> CodeReader<'a> {
         }
     }
 
+    /// Whether an instruction is of this session.
+    pub(super) fn knows(&self, at: Instruction) -> bool {
+        self.spaces.has(at.space)
+    }
+
     /// The instruction in its file.
     fn in_file(&self, at: Instruction) -> Option<InFile> {
         (!at.kernel).then(|| self.code.at(self.spaces, at.space, at.ip))?

@@ -1,4 +1,4 @@
-//! A session's accesses, in order, into tables.
+//! The accesses of sessions, in order, into tables.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, Basis, LineKey, LineSize, Place, SpaceId},
+    access::{Access, Basis, LineSize, SpaceId},
     analysis::{Instruction, LoadTable, Trapped, WindowAccesses},
-    event::{Batch, Tally, Window},
+    event::{Batch, Tally},
     session::SessionReader,
     space::AddressSpaces,
 };
@@ -20,10 +20,10 @@ pub(super) struct Seen {
     /// Watch windows.
     pub(super) windows: u64,
     /// Of those, with hits missing from their order.
-    pub(super) incomplete: u64,
+    incomplete: u64,
     /// Records that were lost on the way.
     pub(super) lost: u64,
-    /// Memory and code, as they were at the end.
+    /// Memory and code, as they were at the end. Spaces of all sessions are numbered one after the other.
     pub(super) spaces: AddressSpaces,
     /// What a reader of the session must know.
     pub(super) caveats: Vec<String>,
@@ -36,102 +36,84 @@ impl Seen {
     }
 }
 
-/// Where accesses in an order go.
-trait Take {
-    fn access(&mut self, access: &Access, place: Place, space: SpaceId);
-    fn window(&mut self, window: &Window, line: Option<LineKey>, accesses: &[Trapped]);
-}
-
-impl Take for &mut [LoadTable] {
-    fn access(&mut self, access: &Access, place: Place, space: SpaceId) {
-        for table in &mut **self {
-            table.observe(access, place, space);
+/// Feeds all sessions to each table, as an order each, and tells what each of them has.
+pub(super) fn feed(
+    paths: &[impl AsRef<Path>],
+    line_size: LineSize,
+    tables: &mut [LoadTable],
+) -> Result<Vec<Seen>> {
+    let mut same = SameCode::new(paths.len() > 1);
+    let mut all: Vec<Seen> = Vec::new();
+    for path in paths {
+        let spaces = all.last().map_or_else(AddressSpaces::default, |before| {
+            AddressSpaces::after(&before.spaces)
+        });
+        all.push(walk(path.as_ref(), line_size, spaces, &mut same, tables)?);
+        for table in &mut *tables {
+            table.end_order();
         }
     }
-
-    fn window(&mut self, _: &Window, line: Option<LineKey>, accesses: &[Trapped]) {
-        let Some(line) = line else { return };
-        for table in &mut **self {
-            table.observe_window(line, accesses);
-        }
-    }
+    Ok(all)
 }
 
-impl Take for Seen {
-    fn access(&mut self, _: &Access, _: Place, _: SpaceId) {
-        self.emulated += 1;
-    }
-
-    fn window(&mut self, window: &Window, _: Option<LineKey>, _: &[Trapped]) {
-        self.windows += 1;
-        self.incomplete += u64::from(!window.is_complete());
-    }
-}
-
-/// Feeds the whole session to each table.
-pub(super) fn feed(path: &Path, line_size: LineSize, mut tables: &mut [LoadTable]) -> Result<()> {
-    walk(path, line_size, &mut tables).map(|_| ())
-}
-
-/// What the session has.
-pub(super) fn look(path: &Path, line_size: LineSize) -> Result<Seen> {
-    let mut seen = Seen {
-        emulated: 0,
-        windows: 0,
-        incomplete: 0,
-        lost: 0,
-        spaces: AddressSpaces::default(),
-        caveats: Vec::new(),
-    };
-    let (spaces, tally, reader) = walk(path, line_size, &mut seen)?;
-    seen.spaces = spaces;
-    seen.lost = tally.lost_total();
-    let caveats = reader.caveats();
-    seen.caveats = caveats.iter().map(ToString::to_string).collect();
+/// What must be known of a session.
+fn caveats(reader: &SessionReader, seen: &Seen) -> Vec<String> {
+    let mut caveats: Vec<String> = reader.caveats().iter().map(ToString::to_string).collect();
     if seen.emulated > 0 && seen.lost > 0 {
-        seen.caveats.push(format!(
+        caveats.push(format!(
             "{} records of the emulator were lost: the order has holes, and its counts are not exact",
             seen.lost
         ));
     }
     if seen.windows > 0 {
-        seen.caveats.push(format!(
+        caveats.push(format!(
             "Decided from {} watch windows, {} of them with hits missing: only the watched words of their lines are known, \
              and traps change who comes next. Check hints by running with them.",
             seen.windows, seen.incomplete
         ));
     }
-    Ok(seen)
+    caveats
 }
 
-/// Goes through the session once.
+/// Goes through a session once.
 fn walk(
     path: &Path,
     line_size: LineSize,
-    take: &mut impl Take,
-) -> Result<(AddressSpaces, Tally, SessionReader)> {
+    spaces: AddressSpaces,
+    same: &mut SameCode,
+    tables: &mut [LoadTable],
+) -> Result<Seen> {
     let mut reader = SessionReader::open(path)?;
-    let mut spaces = AddressSpaces::default();
-    let mut same = SameCode::default();
+    let mut seen = Seen {
+        emulated: 0,
+        windows: 0,
+        incomplete: 0,
+        lost: 0,
+        spaces,
+        caveats: Vec::new(),
+    };
     let mut waiting = WindowAccesses::new(line_size, usize::MAX);
     let mut batch = Batch::default();
     let mut tally = Tally::default();
     while reader.next_batch(&mut batch)? {
         for due in batch.in_order() {
             // Every access: the spaces are numbered by them too.
-            let Some((access, space, place)) = spaces.follow(due) else {
+            let Some((access, space, place)) = seen.spaces.follow(due) else {
                 continue;
             };
             if !matches!(access.basis, Basis::Emulated | Basis::Trapped) {
                 continue;
             }
-            let at = same.instruction(access, space, &spaces);
+            let at = same.instruction(access, space, &seen.spaces);
             let access = Access {
                 ip: at.ip,
                 ..*access
             };
             if access.basis == Basis::Emulated {
-                take.access(&access, place, at.space);
+                seen.emulated += 1;
+                for table in &mut *tables {
+                    table.observe(&access, place, at.space);
+                }
             } else {
                 waiting.push(Trapped {
                     access,
@@ -141,25 +123,57 @@ fn walk(
             }
         }
         for window in &batch.windows {
-            let order = waiting.close(window, |word| spaces.place(word.pid, word.addr).1);
-            take.window(window, order.line, &order.inside);
+            let order = waiting.close(window, |word| seen.spaces.place(word.pid, word.addr).1);
+            seen.windows += 1;
+            seen.incomplete += u64::from(!window.is_complete());
+            if let Some(line) = order.line {
+                for table in &mut *tables {
+                    table.observe_window(line, &order.inside);
+                }
+            }
         }
         tally.add(&batch.tally);
         batch.clear();
     }
-    Ok((spaces, tally, reader))
+    seen.lost = tally.lost_total();
+    seen.caveats = caveats(&reader, &seen);
+    Ok(seen)
 }
 
-/// Instructions of a file are one in all processes that map it: the first that was seen stands for them.
-#[derive(Default)]
+/// Instructions looked at before the hash is.
+const RECENT: usize = 4096;
+
+/// Instructions of a file are one in all processes that map it, and in all sessions: the first that was seen stands for
+/// them.
 struct SameCode {
     known: FxHashMap<Instruction, Instruction>,
-    /// By device, inode and offset.
-    in_file: FxHashMap<(u64, u64, u64), Instruction>,
+    recent: Vec<Option<(Instruction, Instruction)>>,
+    /// By file and offset.
+    in_file: FxHashMap<(File, u64), Instruction>,
     kernel: FxHashMap<u64, Instruction>,
+    several: bool,
+}
+
+/// A file with code. Device and inode are known to be the same only within a session.
+#[derive(PartialEq, Eq, Hash)]
+enum File {
+    Inode(u64, u64),
+    Build(String),
+    Path(String),
 }
 
 impl SameCode {
+    /// For one session or several.
+    fn new(several: bool) -> SameCode {
+        SameCode {
+            known: FxHashMap::default(),
+            recent: vec![None; RECENT],
+            in_file: FxHashMap::default(),
+            kernel: FxHashMap::default(),
+            several,
+        }
+    }
+
     fn instruction(
         &mut self,
         access: &Access,
@@ -171,16 +185,32 @@ impl SameCode {
             ip: access.ip,
             kernel: access.kernel,
         };
-        if let Some(known) = self.known.get(&here) {
-            return *known;
+        let at = here.ip as usize % RECENT;
+        if let Some((known, first)) = self.recent[at]
+            && known == here
+        {
+            return first;
         }
-        let mapping = spaces.mapping(space, here.ip).filter(|m| m.is_file());
+        let first = match self.known.get(&here) {
+            Some(first) => *first,
+            None => self.first(here, spaces),
+        };
+        self.recent[at] = Some((here, first));
+        first
+    }
+
+    fn first(&mut self, here: Instruction, spaces: &AddressSpaces) -> Instruction {
+        let mapping = spaces.mapping(here.space, here.ip).filter(|m| m.is_file());
         let first = match mapping {
             _ if here.kernel => *self.kernel.entry(here.ip).or_insert(here),
             Some(mapping) => {
                 let offset = (here.ip - mapping.start).wrapping_add(mapping.file_offset);
-                let key = (mapping.dev, mapping.inode, offset);
-                *self.in_file.entry(key).or_insert(here)
+                let file = match &mapping.build_id {
+                    _ if !self.several => File::Inode(mapping.dev, mapping.inode),
+                    Some(build) => File::Build(build.clone()),
+                    None => File::Path(mapping.name.clone()),
+                };
+                *self.in_file.entry((file, offset)).or_insert(here)
             }
             None => here,
         };

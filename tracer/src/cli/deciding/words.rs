@@ -44,6 +44,10 @@ pub(super) fn left(left: &LeftAlone) -> String {
             "a hint would save {} messages alone, but nothing beside the other hints",
             load.net()
         ),
+        LeftBecause::CostsInOneRun => format!(
+            "a hint would save {} messages in all sessions together, but cost some in one of them",
+            load.net()
+        ),
         LeftBecause::NoPair => {
             "no request for ownership by the same processor ever followed as the next one for its line"
                 .to_owned()
@@ -82,6 +86,13 @@ pub(super) fn caveats(chosen: &Chosen, limits: &LoadThresholds, filter: Filter) 
         caveats.push(format!(
             "Messages that loads wait for go from {} to {} with these hints.",
             without.load_transactions, chosen.with.load_transactions
+        ));
+    }
+    if chosen.one_in > 1 {
+        caveats.push(format!(
+            "The order has more hand-offs than there is memory for: hints were searched for on one line in {}, and then run on \
+             all.",
+            chosen.one_in
         ));
     }
     if without.beyond > 0 {

@@ -1,23 +1,28 @@
 //! The set of hints: each load by itself first, then all of them beside each other.
 //!
 //! What one hint saves depends on the others where two loads ask for one line. So the order is kept, as far as it can cost
-//! messages, and the best set is [searched for](super::landscape) among all that the limits allow. Then it is *run*: a pass
-//! over the order with all of its loads hinted counts what it really takes, and each load's part in it. Loads that would
-//! save beside the others join the candidates. The best set that was run is chosen, never one that was only computed.
-//! Where the paper's own set is better, its loads are candidates too.
+//! messages, and the best set is [searched for](super::landscape) among all that the limits allow. Then it is *run*: all of
+//! its loads are hinted in a replay, which counts what they really take, and each load's part in it. Loads that would save
+//! beside the others join the candidates, and the search goes on from there. Where the paper's own set is better, its
+//! loads are candidates too.
 //!
-//! An order that has no room is run for each set: loads that cost beside the others leave, the worst half of them at a
-//! time, as those that remain may save again without them; loads that save beside the others join.
+//! Of an order with more hand-offs than there is room for, the lines of a random part are kept and searched. What is found
+//! there is then run on the whole order, and taken only if it keeps the limits there.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
-use super::{Filter, LeftBecause, LoadThresholds, judge_load, landscape::Landscape};
+use rustc_hash::FxHashMap;
+
+use super::{Filter, LeftBecause, LoadThresholds, Policy, judge_load, landscape::Landscape};
 use crate::analysis::{
-    Instruction, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads,
+    Instruction, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads, RunLoad,
+    StreakRun,
 };
 
-/// Streaks of an order that are kept: 256 MiB.
+/// Streaks of an order that are kept: 512 MiB.
 const STREAKS: usize = 1 << 26;
+/// Parts of the limit on load messages that are tried where only some lines were searched.
+const PARTS_OF_LIMIT: [f64; 4] = [1.0, 0.9, 0.6, 0.3];
 
 pub(super) type HintSet = BTreeSet<Instruction>;
 
@@ -103,344 +108,354 @@ pub struct Chosen {
     pub from_papers: bool,
     /// Requests of which nobody knows what a hint would have changed.
     pub unknown: u64,
-    /// Passes over the order.
-    pub passes: usize,
+    /// The search saw one line in so many; what was found was then run on all.
+    pub one_in: u64,
 }
 
-/// Chooses the loads to hint. `pass` feeds the whole order to each of the tables; it is called once and then once a
-/// round.
+/// How to look at orders for [`choose`].
+pub fn keeping(options: LoadOptions) -> LoadOptions {
+    let bounds = LoadBounds {
+        streaks: STREAKS,
+        ..options.bounds
+    };
+    LoadOptions { bounds, ..options }
+}
+
+/// Chooses the loads to hint, by what a table without hints, made to [keep](keeping) its orders, has found. `pass` feeds all
+/// orders to each of the tables; it is called for each set that is run on orders that were too large to be kept.
 pub fn choose<E>(
     options: LoadOptions,
+    alone: &Loads,
     limits: &LoadThresholds,
     filter: Filter,
-    pass: impl FnMut(&mut [LoadTable]) -> Result<(), E>,
+    mut pass: impl FnMut(&mut [LoadTable]) -> Result<(), E>,
 ) -> Result<Chosen, E> {
-    let mut search = Search {
-        options,
-        pass,
-        passes: 0,
-        tried: BTreeSet::new(),
+    let Some(streaks) = &alone.streaks else {
+        return Ok(Chosen::default());
     };
-    let [alone] = search.run([search.keeping(filter)])?;
     let papers: HintSet = (alone.loads.iter())
         .filter(|load| load.followed_by_store > 0)
         .map(|load| load.instruction)
         .collect();
-    let rules = Rules {
-        limits,
-        most_for_loads: most_for_loads(&alone.totals, limits),
-        alone: &alone.loads,
+    let mut search = Search::new(limits, streaks, &alone.loads, &papers);
+    let find = |search: &Search| match filter {
+        Filter::Swift => Best::of(search, search.run(&papers), papers.clone()),
+        Filter::Ours => search.best(),
+    };
+    let (best, with_papers) = if streaks.one_in() == 1 {
+        (find(&search), Counts::from(search.run(&papers).messages))
+    } else {
+        let mut run = |best: &Best| run_on_all(options, best, &papers, &mut pass);
+        let mut accepted = None;
+        let mut with_papers = Counts::default();
+        for part in PARTS_OF_LIMIT {
+            search.growth = limits.load_growth * part;
+            let (best, of_papers) = run(&find(&search))?;
+            with_papers = of_papers;
+            let most = most_for_loads(alone.totals.load_transactions, limits.load_growth);
+            if filter == Filter::Swift
+                || best.counts.load_transactions <= most
+                    && best.counts.transactions <= alone.totals.transactions
+            {
+                accepted = Some(best);
+                break;
+            }
+        }
+        let none = || Best::none(alone);
+        (accepted.unwrap_or_else(none), with_papers)
     };
     let mut chosen = Chosen {
         without: alone.totals,
-        with: alone.totals.into(),
+        with: best.counts,
+        with_papers,
         papers: papers.len(),
+        from_papers: best.from_papers,
         unknown: alone.loads.iter().map(|load| load.unknown).sum(),
+        one_in: streaks.one_in(),
         ..Chosen::default()
     };
-    let mut best = Best {
-        set: HintSet::new(),
-        loads: alone.loads.clone(),
-        counts: alone.totals.into(),
-    };
-    match filter {
-        Filter::Swift => {
-            let [run] = search.run([search.hinting(&papers)])?;
-            best = Best::of(papers, run);
-            chosen.with_papers = best.counts;
-        }
-        Filter::Ours if let Some(streaks) = &alone.streaks => {
-            let kept = Kept {
-                streaks,
-                papers: &papers,
-                rules: &rules,
-            };
-            search.over(&kept, &mut best, &mut chosen)?;
-        }
-        Filter::Ours => {
-            let ours = rules.start();
-            let plain = search.plain(&papers);
-            let [run, with_papers] = search.run([search.hinting(&ours), plain])?;
-            chosen.with_papers = with_papers.totals.into();
-            search.improve(ours, run, &rules, &mut best)?;
-            if limits.at_least_papers
-                && rules.allow(chosen.with_papers)
-                && chosen.with_papers.transactions < best.counts.transactions
-            {
-                let before = best.counts.transactions;
-                let start = rules.possible(papers);
-                let [run] = search.run([search.hinting(&start)])?;
-                search.improve(start, run, &rules, &mut best)?;
-                chosen.from_papers = best.counts.transactions < before;
-            }
-        }
-    }
-    chosen.with = best.counts;
-    chosen.passes = search.passes;
-    sort_out(&mut chosen, &rules, filter, &best);
+    sort_out(&mut chosen, &search, filter, &best);
     Ok(chosen)
 }
 
+/// A set's messages and parts in the whole orders, and the messages of the paper's set.
+fn run_on_all<E>(
+    options: LoadOptions,
+    best: &Best,
+    papers: &HintSet,
+    pass: &mut impl FnMut(&mut [LoadTable]) -> Result<(), E>,
+) -> Result<(Best, Counts), E> {
+    let bounds = LoadBounds {
+        shadows_per_line: 0,
+        ..options.bounds
+    };
+    let counting = LoadOptions { bounds, ..options };
+    let mut tables = [
+        LoadTable::hinting(options, best.set.clone()),
+        LoadTable::hinting(counting, papers.clone()),
+    ];
+    pass(&mut tables)?;
+    let [run, of_papers] = tables.map(LoadTable::finish);
+    let run = Best {
+        counts: run.totals.into(),
+        net: (run.loads.iter())
+            .map(|load| (load.instruction, load.net()))
+            .collect(),
+        ..best.clone()
+    };
+    Ok((run, of_papers.totals.into()))
+}
+
 /// Most messages that may serve loads.
-fn most_for_loads(totals: &LoadTotals, limits: &LoadThresholds) -> u64 {
-    let growth = (totals.load_transactions as f64 * limits.load_growth.max(0.0)) as u64;
-    totals.load_transactions.saturating_add(growth)
+fn most_for_loads(load_transactions: u64, growth: f64) -> u64 {
+    let growth = (load_transactions as f64 * growth.max(0.0)) as u64;
+    load_transactions.saturating_add(growth)
 }
 
 /// The best set that was run.
+#[derive(Clone)]
 struct Best {
     set: HintSet,
-    /// All loads of that run, each with what its hint changes beside the others.
-    loads: Vec<Load>,
     counts: Counts,
+    /// Messages that each load's hint saves beside the others.
+    net: FxHashMap<Instruction, i64>,
+    from_papers: bool,
+    /// Loads that save in all orders together, and cost in one.
+    costing: HintSet,
 }
 
 impl Best {
-    fn of(set: HintSet, run: Loads) -> Best {
+    fn of(search: &Search, run: StreakRun, set: HintSet) -> Best {
+        let loads = search.streaks.loads().iter().zip(0..);
         Best {
             set,
-            loads: run.loads,
-            counts: run.totals.into(),
+            counts: run.messages.into(),
+            net: loads
+                .map(|(load, number)| (*load, run.load(number).net()))
+                .collect(),
+            from_papers: false,
+            costing: HintSet::new(),
         }
     }
 
-    /// The load of the run.
-    fn load(&self, instruction: Instruction) -> Option<&Load> {
-        let at = (self.loads).binary_search_by_key(&instruction, |load| load.instruction);
-        at.ok().map(|at| &self.loads[at])
+    /// No hints.
+    fn none(alone: &Loads) -> Best {
+        let net = alone
+            .loads
+            .iter()
+            .map(|load| (load.instruction, load.net()));
+        Best {
+            set: HintSet::new(),
+            counts: alone.totals.into(),
+            net: net.collect(),
+            from_papers: false,
+            costing: HintSet::new(),
+        }
     }
 }
 
-/// What a set must keep.
-struct Rules<'a> {
+/// Looks for the best set that the limits allow.
+struct Search<'a> {
     limits: &'a LoadThresholds,
-    most_for_loads: u64,
-    /// By instruction, as the order was.
-    alone: &'a [Load],
-}
-
-impl Rules<'_> {
-    /// The loads that deserve a hint by themselves.
-    fn start(&self) -> HintSet {
-        let good = |load: &&Load| judge_load(load, self.limits).is_ok();
-        let good = self.alone.iter().filter(good);
-        good.map(|load| load.instruction).collect()
-    }
-
-    /// Without loads that cannot be hinted apart from their stores.
-    fn possible(&self, mut set: HintSet) -> HintSet {
-        for load in self.alone.iter().filter(|load| load.stores_itself()) {
-            set.remove(&load.instruction);
-        }
-        set
-    }
-
-    fn allow(&self, counts: Counts) -> bool {
-        counts.load_transactions <= self.most_for_loads
-    }
-
-    /// The next set to run, by what the last one showed.
-    fn next(&self, set: &HintSet, run: &Loads) -> HintSet {
-        let mut next = set.clone();
-        let excess = (run.totals.load_transactions).saturating_sub(self.most_for_loads);
-        if excess > 0 {
-            relieve_loads(&mut next, run, excess as i64);
-            return next;
-        }
-        let mut bad: Vec<&Load> = (run.loads.iter())
-            .filter(|load| load.hinted && load.net() <= 0)
-            .collect();
-        // A hinted load that never misses any more has no part in the messages.
-        let missed: HintSet = run.loads.iter().map(|load| load.instruction).collect();
-        next.retain(|instruction| missed.contains(instruction));
-        if !bad.is_empty() {
-            bad.sort_by_key(|load| load.net());
-            for load in &bad[..bad.len().div_ceil(2)] {
-                next.remove(&load.instruction);
-            }
-            return next;
-        }
-        next.extend(self.joining(&run.loads));
-        next
-    }
-
-    /// Loads that deserve a hint beside those of a run.
-    fn joining(&self, loads: &[Load]) -> HintSet {
-        let join = loads.iter().filter(|load| {
-            let known = (self.alone).binary_search_by_key(&load.instruction, |l| l.instruction);
-            let enough = known.is_ok_and(|at| self.alone[at].requests >= self.limits.requests);
-            !load.hinted && enough && judge_load(load, self.limits).is_ok()
-        });
-        join.map(|load| load.instruction).collect()
-    }
-}
-
-/// Lets go of the loads that move most messages to loads for what they save, until the excess is gone.
-fn relieve_loads(set: &mut HintSet, run: &Loads, mut excess: i64) {
-    let mut heavy: Vec<&Load> = (run.loads.iter())
-        .filter(|load| load.hinted && load.load_messages_added > 0)
-        .collect();
-    let ratio = |load: &Load| load.load_messages_added as f64 / load.net().max(1) as f64;
-    heavy.sort_by(|a, b| {
-        let by_ratio = ratio(b).total_cmp(&ratio(a));
-        by_ratio.then(a.instruction.cmp(&b.instruction))
-    });
-    for load in heavy {
-        if excess <= 0 {
-            break;
-        }
-        set.remove(&load.instruction);
-        excess -= load.load_messages_added;
-    }
-}
-
-/// An order that is kept.
-struct Kept<'a> {
+    /// Most growth of the messages that serve loads.
+    growth: f64,
     streaks: &'a LineStreaks,
+    /// By instruction, as the orders were.
+    alone: &'a [Load],
     papers: &'a HintSet,
-    rules: &'a Rules<'a>,
+    /// Messages of each order without hints.
+    without: Vec<Counts>,
 }
 
-impl Kept<'_> {
-    /// The best set of some candidates that is found from any of these sets.
-    fn best(&self, candidates: &HintSet, starts: &[&HintSet]) -> HintSet {
-        Landscape::new(self.streaks, candidates, self.rules.most_for_loads).best(starts)
+impl<'a> Search<'a> {
+    fn new(
+        limits: &'a LoadThresholds,
+        streaks: &'a LineStreaks,
+        alone: &'a [Load],
+        papers: &'a HintSet,
+    ) -> Search<'a> {
+        let of_order = |order| {
+            let lines = streaks.lines_of_order(order);
+            let counts = lines.map(|line| streaks.count(line, |_| false).into());
+            counts.fold(Counts::default(), Counts::plus)
+        };
+        Search {
+            limits,
+            growth: limits.load_growth,
+            streaks,
+            alone,
+            papers,
+            without: (0..streaks.orders()).map(of_order).collect(),
+        }
     }
 
-    /// Messages of the paper's set.
-    fn with_papers(&self) -> Counts {
-        Landscape::new(self.streaks, self.papers, self.rules.most_for_loads).counts(self.papers)
-    }
-}
-
-struct Search<P> {
-    options: LoadOptions,
-    pass: P,
-    passes: usize,
-    tried: BTreeSet<Vec<Instruction>>,
-}
-
-impl<E, P: FnMut(&mut [LoadTable]) -> Result<(), E>> Search<P> {
-    fn run<const N: usize>(&mut self, mut tables: [LoadTable; N]) -> Result<[Loads; N], E> {
-        self.passes += 1;
-        (self.pass)(&mut tables)?;
-        Ok(tables.map(LoadTable::finish))
+    /// Runs a set on all orders.
+    fn run(&self, set: &HintSet) -> StreakRun {
+        self.run_lines(self.streaks.all_lines(), set)
     }
 
-    /// Searches a kept order.
-    fn over(&mut self, kept: &Kept, best: &mut Best, chosen: &mut Chosen) -> Result<(), E> {
-        let rules = kept.rules;
-        chosen.with_papers = kept.with_papers();
-        let mut candidates = rules.start();
-        for _ in 0..=rules.limits.rounds {
-            let set = kept.best(&candidates, &[&candidates, &best.set]);
-            self.run_if_better(set, rules, best)?;
+    fn run_lines(&self, lines: Range<usize>, set: &HintSet) -> StreakRun {
+        let hinted: Vec<bool> = (self.streaks.loads().iter())
+            .map(|load| set.contains(load))
+            .collect();
+        self.streaks.run(lines, |load| hinted[load as usize])
+    }
+
+    /// The best set; under [`Policy::Each`] the best one that costs in no order.
+    fn best(&self) -> Best {
+        let mut costing = HintSet::new();
+        loop {
+            let best = self.best_without(&costing);
+            let found = match self.limits.policy {
+                Policy::Sum => HintSet::new(),
+                Policy::Each => self.costing(&best.set),
+            };
+            if found.is_empty() {
+                return Best { costing, ..best };
+            }
+            costing.extend(found);
+        }
+    }
+
+    /// The best set of loads other than these.
+    fn best_without(&self, costing: &HintSet) -> Best {
+        let none = HintSet::new();
+        let mut best = Best::of(self, self.run(&none), none);
+        let possible = |load: &&Load| !costing.contains(&load.instruction);
+        let deserving = self.alone.iter().filter(possible);
+        let deserving = deserving.filter(|load| judge_load(load, self.limits).is_ok());
+        let mut candidates: HintSet = deserving.map(|load| load.instruction).collect();
+        for _ in 0..=self.limits.rounds {
+            let run = self.improve(&candidates, &candidates, &mut best);
             let before = candidates.len();
-            candidates.extend(rules.joining(&best.loads));
+            let joining = self.alone.iter().filter(possible);
+            candidates.extend(self.joining(joining, &run, &best.set));
             if candidates.len() == before {
                 break;
             }
         }
-        if rules.limits.at_least_papers
-            && rules.allow(chosen.with_papers)
-            && chosen.with_papers.transactions < best.counts.transactions
+        let with_papers = Counts::from(self.run(self.papers).messages);
+        if self.limits.at_least_papers
+            && with_papers.load_transactions <= self.most_for_loads()
+            && with_papers.transactions < best.counts.transactions
         {
-            let before = best.counts.transactions;
-            let papers = rules.possible(kept.papers.clone());
+            let possible = self.alone.iter().filter(possible);
+            let possible = possible.filter(|load| self.papers.contains(&load.instruction));
+            // Those that cannot be hinted apart from their stores are left.
+            let papers = possible.filter(|load| !load.stores_itself());
+            let papers: HintSet = papers.map(|load| load.instruction).collect();
             candidates.extend(&papers);
-            let set = kept.best(&candidates, &[&papers, &best.set]);
-            self.run_if_better(set, rules, best)?;
-            chosen.from_papers = best.counts.transactions < before;
+            let before = best.counts.transactions;
+            self.improve(&candidates, &papers, &mut best);
+            best.from_papers = best.counts.transactions < before;
         }
-        Ok(())
+        best
     }
 
-    /// Runs a set, which is the best from then on if it is better.
-    fn run_if_better(&mut self, set: HintSet, rules: &Rules, best: &mut Best) -> Result<(), E> {
-        if set == best.set {
-            return Ok(());
+    /// Takes the best set of some candidates, if it is better. Gives the run of the best one.
+    fn improve(&self, candidates: &HintSet, start: &HintSet, best: &mut Best) -> StreakRun {
+        let most = self.most_for_loads();
+        let landscape = Landscape::new(self.streaks, candidates, most);
+        let set = landscape.best(&[start, &best.set]);
+        let run = self.run(&set);
+        let found = Best::of(self, run, set);
+        if found.counts.load_transactions <= most
+            && found.counts.transactions < best.counts.transactions
+        {
+            *best = found;
         }
-        let [run] = self.run([self.hinting(&set)])?;
-        let counts = Counts::from(run.totals);
-        if rules.allow(counts) && counts.transactions < best.counts.transactions {
-            *best = Best::of(set, run);
-        }
-        Ok(())
+        self.run(&best.set)
     }
 
-    /// A world without hints, whose order is kept where sets are searched for.
-    fn keeping(&self, filter: Filter) -> LoadTable {
-        let bounds = LoadBounds {
-            streaks: if filter == Filter::Ours { STREAKS } else { 0 },
-            ..self.options.bounds
-        };
-        let options = LoadOptions {
-            bounds,
-            ..self.options
-        };
-        LoadTable::new(options)
+    fn most_for_loads(&self) -> u64 {
+        let all = self.without.iter().map(|counts| counts.load_transactions);
+        most_for_loads(all.sum(), self.growth)
     }
 
-    fn hinting(&self, set: &HintSet) -> LoadTable {
-        LoadTable::hinting(self.options, set.clone())
-    }
-
-    /// Only counts.
-    fn plain(&self, set: &HintSet) -> LoadTable {
-        let bounds = LoadBounds {
-            shadows_per_line: 0,
-            ..self.options.bounds
-        };
-        let options = LoadOptions {
-            bounds,
-            ..self.options
-        };
-        LoadTable::hinting(options, set.clone())
-    }
-
-    /// Corrects a set by its run until nothing changes, or the rounds are over.
-    fn improve(
-        &mut self,
-        mut set: HintSet,
-        mut run: Loads,
-        rules: &Rules,
-        best: &mut Best,
-    ) -> Result<(), E> {
-        for round in 0..=rules.limits.rounds {
-            let next = rules.next(&set, &run);
-            self.tried.insert(set.iter().copied().collect());
-            let counts = Counts::from(run.totals);
-            if rules.allow(counts) && counts.transactions < best.counts.transactions {
-                *best = Best::of(set, run);
+    /// Loads that deserve a hint beside those of a run.
+    fn joining<'b>(
+        &self,
+        loads: impl Iterator<Item = &'b Load>,
+        run: &StreakRun,
+        set: &HintSet,
+    ) -> Vec<Instruction> {
+        let numbers = self.streaks.loads().iter().zip(0..);
+        let numbers: FxHashMap<Instruction, u32> = numbers.map(|(load, n)| (*load, n)).collect();
+        let joining = loads.filter(|load| {
+            if set.contains(&load.instruction) || load.requests < self.limits.requests {
+                return false;
             }
-            let is_new = !self
-                .tried
-                .contains(&next.iter().copied().collect::<Vec<_>>());
-            if !is_new || round == rules.limits.rounds {
-                break;
-            }
-            [run] = self.run([self.hinting(&next)])?;
-            set = next;
+            let Some(number) = numbers.get(&load.instruction) else {
+                return false;
+            };
+            let beside = run.load(*number);
+            let (saved, lost) = beside.saved_and_lost();
+            let beside = Load {
+                requests: beside.requests,
+                saved,
+                lost,
+                readers_hurt: beside.readers_hurt(),
+                lines: Vec::new(),
+                ..(*load).clone()
+            };
+            judge_load(&beside, self.limits).is_ok()
+        });
+        joining.map(|load| load.instruction).collect()
+    }
+
+    /// Loads of a set that should leave it because they cost in one order: the worst half of those that cost more there
+    /// than they save beside the others, or else the one that is worth least where an order gets worse as a whole.
+    fn costing(&self, set: &HintSet) -> HintSet {
+        let mut costing = HintSet::new();
+        if self.streaks.orders() < 2 {
+            return costing;
         }
-        Ok(())
+        for (order, without) in self.without.iter().enumerate() {
+            let run = self.run_lines(self.streaks.lines_of_order(order), set);
+            let counts = Counts::from(run.messages);
+            let loads = self.streaks.loads().iter().zip(0..);
+            let mut loads: Vec<(Instruction, &RunLoad)> = loads
+                .filter(|(load, _)| set.contains(load))
+                .map(|(load, number)| (*load, run.load(number)))
+                .collect();
+            loads.sort_by_key(|(load, run)| (run.net(), *load));
+            let bad = loads.partition_point(|(_, load)| load.net() < 0);
+            let worst = &loads[..bad.div_ceil(2)];
+            costing.extend(worst.iter().map(|(load, _)| *load));
+            let most = most_for_loads(without.load_transactions, self.growth);
+            if bad == 0
+                && (counts.load_transactions > most || counts.transactions > without.transactions)
+            {
+                let price =
+                    |load: &RunLoad| load.load_messages_added() as f64 / load.net().max(1) as f64;
+                let dearest = loads
+                    .iter()
+                    .max_by(|a, b| price(a.1).total_cmp(&price(b.1)));
+                costing.extend(dearest.map(|(load, _)| *load));
+            }
+        }
+        costing
     }
 }
 
 /// Hints and the loads that are left, each in its order.
-fn sort_out(chosen: &mut Chosen, rules: &Rules, filter: Filter, best: &Best) {
-    for load in rules.alone {
-        let beside = best.load(load.instruction);
+fn sort_out(chosen: &mut Chosen, search: &Search, filter: Filter, best: &Best) {
+    for load in search.alone {
+        let net = best.net.get(&load.instruction).copied();
         if best.set.contains(&load.instruction) {
             chosen.hinted.push(HintedLoad {
                 load: load.clone(),
-                net_beside_others: beside.map_or(0, Load::net),
+                net_beside_others: net.unwrap_or(0),
             });
             continue;
         }
-        let because = match (filter, judge_load(load, rules.limits)) {
+        let because = match (filter, judge_load(load, search.limits)) {
             (Filter::Swift, _) => LeftBecause::NoPair,
+            (Filter::Ours, _) if best.costing.contains(&load.instruction) => {
+                LeftBecause::CostsInOneRun
+            }
             (Filter::Ours, Err(because)) => because,
-            (Filter::Ours, Ok(())) if beside.is_some_and(|load| load.net() > 0) => {
+            (Filter::Ours, Ok(())) if net.is_some_and(|net| net > 0) => {
                 LeftBecause::MovesMessagesToLoads
             }
             (Filter::Ours, Ok(())) => LeftBecause::CostsBesideOthers,

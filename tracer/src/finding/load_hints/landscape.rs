@@ -4,7 +4,10 @@
 //! each of which the same candidates ask for; within a group every combination is counted once, and only when it is asked
 //! for. That makes sets so cheap that they are tried by the thousand.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+};
 
 use rustc_hash::FxHashMap;
 
@@ -23,6 +26,8 @@ const MOST_STEPS: usize = 256;
 const LEAVING: usize = 32;
 /// Combinations of a group that are remembered.
 const MOST_KNOWN: usize = 1 << 12;
+/// Streaks that are counted in a search, after which only single candidates decide otherwise: some 10 seconds.
+const MOST_COUNTED: u64 = 1 << 30;
 
 /// A set of candidates, by their numbers.
 type Set = Vec<bool>;
@@ -40,12 +45,16 @@ pub(super) struct Landscape<'a> {
     most_for_loads: u64,
     /// Of the lines that no candidate asks for.
     rest: Counts,
+    /// Streaks that were counted.
+    counted: Cell<u64>,
 }
 
 /// Lines that the same candidates ask for.
 struct Group {
     candidates: Vec<usize>,
     lines: Vec<usize>,
+    /// Of its lines.
+    streaks: u64,
     /// By which of the candidates are hinted.
     known: RefCell<FxHashMap<Vec<bool>, Counts>>,
 }
@@ -75,6 +84,7 @@ impl<'a> Landscape<'a> {
         let groups: Vec<Group> = (lines_of.into_iter())
             .map(|(candidates, lines)| Group {
                 candidates,
+                streaks: lines.iter().map(|line| streaks.length(*line) as u64).sum(),
                 lines,
                 known: RefCell::default(),
             })
@@ -93,12 +103,8 @@ impl<'a> Landscape<'a> {
             groups_of,
             most_for_loads,
             rest,
+            counted: Cell::new(0),
         }
-    }
-
-    /// Messages of a set of candidates.
-    pub(super) fn counts(&self, set: &HintSet) -> Counts {
-        self.all(&self.of(set))
     }
 
     /// The best set that is found from these and from none.
@@ -146,6 +152,7 @@ impl<'a> Landscape<'a> {
             .iter()
             .map(|line| self.streaks.count(*line, is_hinted).into());
         let counts = lines.fold(Counts::default(), Counts::plus);
+        self.counted.set(self.counted.get() + group.streaks);
         let mut known = group.known.borrow_mut();
         if known.len() >= MOST_KNOWN {
             known.clear();
@@ -187,6 +194,9 @@ impl<'a> Landscape<'a> {
                 .collect();
             let mut best: Option<(Counts, Vec<usize>)> = None;
             for toggled in moves(&set, counts, &single) {
+                if toggled.len() > 1 && self.counted.get() > MOST_COUNTED {
+                    continue;
+                }
                 let after = self.after(&mut set, counts, &toggled);
                 let than = best.as_ref().map_or(counts, |(best, _)| *best);
                 if after.load_transactions <= self.most_for_loads

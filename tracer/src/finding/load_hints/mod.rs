@@ -15,7 +15,7 @@ mod landscape;
 #[cfg(test)]
 mod tests;
 
-pub use choose::{Chosen, Counts, HintedLoad, LeftAlone, choose};
+pub use choose::{Chosen, Counts, HintedLoad, LeftAlone, choose, keeping};
 
 use crate::analysis::Load;
 
@@ -46,8 +46,20 @@ pub struct LoadThresholds {
     /// Where the paper's set takes fewer messages than the loads within these limits do, start from it: then limits on
     /// single loads give way.
     pub at_least_papers: bool,
-    /// Most rounds of correcting a set of hints by what each saves beside the others; each takes one pass.
+    /// Most rounds in which loads that save beside the others join the candidates.
     pub rounds: usize,
+    /// What counts where there are several orders.
+    pub policy: Policy,
+}
+
+/// How a set of hints is judged by several orders, each of a run of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// No hint may cost messages in one of them, beside the others, nor may an order go beyond the limits.
+    #[default]
+    Each,
+    /// What counts is the sum.
+    Sum,
 }
 
 impl LoadThresholds {
@@ -60,6 +72,7 @@ impl LoadThresholds {
             load_growth: 0.01,
             at_least_papers: true,
             rounds: 6,
+            policy: Policy::Each,
         }
     }
 
@@ -97,6 +110,8 @@ pub enum LeftBecause {
     MovesMessagesToLoads,
     /// It would save alone, but not beside the other hints.
     CostsBesideOthers,
+    /// It saves in all orders together, and costs in one of them.
+    CostsInOneRun,
     /// The paper's filter does not name it.
     NoPair,
 }
@@ -113,6 +128,7 @@ impl LeftBecause {
             LeftBecause::HurtsReaders(_) => "hurts-readers",
             LeftBecause::MovesMessagesToLoads => "moves-messages-to-loads",
             LeftBecause::CostsBesideOthers => "costs-beside-others",
+            LeftBecause::CostsInOneRun => "costs-in-one-run",
             LeftBecause::NoPair => "no-pair",
         }
     }

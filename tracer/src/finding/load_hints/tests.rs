@@ -1,4 +1,4 @@
-use std::convert::Infallible;
+use std::{collections::BTreeSet, convert::Infallible};
 
 use proptest::{collection::vec, prelude::*};
 
@@ -27,25 +27,44 @@ fn writes(cpu: u32) -> Access {
     access(cpu, Q, Op::Store, 0)
 }
 
-/// Chooses, and checks that a replay with the choice takes what the choice says.
-fn chosen(accesses: &[Access], limits: &LoadThresholds, filter: Filter) -> Chosen {
+/// Chooses from several runs with room for so many streaks, and checks that a replay with the choice takes what the choice
+/// says.
+fn chosen_from(
+    runs: &[&[Access]],
+    limits: &LoadThresholds,
+    filter: Filter,
+    streaks: Option<usize>,
+) -> Chosen {
     let options = LoadOptions::default();
     let feed = |tables: &mut [LoadTable]| {
         for table in tables {
-            for access in accesses {
-                let space = SpaceId(0);
-                let addr = access.addr;
-                table.observe(access, Place::Private { space, addr }, space);
+            for accesses in runs {
+                for access in *accesses {
+                    let space = SpaceId(0);
+                    let addr = access.addr;
+                    table.observe(access, Place::Private { space, addr }, space);
+                }
+                table.end_order();
             }
         }
         Ok::<(), Infallible>(())
     };
-    let Ok(chosen) = choose(options, limits, filter, feed);
+    let mut kept = keeping(options);
+    kept.bounds.streaks = streaks.unwrap_or(kept.bounds.streaks);
+    let mut alone = [LoadTable::new(kept)];
+    let Ok(()) = feed(&mut alone);
+    let [alone] = alone.map(LoadTable::finish);
+    let Ok(chosen) = choose(options, &alone, limits, filter, feed);
     let hinted = chosen.hinted.iter().map(|hint| hint.load.instruction);
     let mut table = [LoadTable::hinting(options, hinted.collect())];
     let Ok(()) = feed(&mut table);
-    assert_eq!(Counts::from(table[0].totals()), chosen.with);
+    let [table] = table;
+    assert_eq!(Counts::from(table.finish().totals), chosen.with);
     chosen
+}
+
+fn chosen(accesses: &[Access], limits: &LoadThresholds, filter: Filter) -> Chosen {
+    chosen_from(&[accesses], limits, filter, None)
 }
 
 fn complete(accesses: &[Access]) -> Chosen {
@@ -273,7 +292,7 @@ fn best_of_all(accesses: &[Access], loads: &[Instruction], most_for_loads: u64) 
             let (space, addr) = (SpaceId(0), access.addr);
             table.observe(access, Place::Private { space, addr }, space);
         }
-        Counts::from(table.totals())
+        Counts::from(table.finish().totals)
     });
     let allowed = sets.filter(|counts| counts.load_transactions <= most_for_loads);
     allowed
@@ -334,4 +353,111 @@ fn of_a_hundred_loads_all_that_move_nothing_are_hinted_and_of_others_as_many_as_
     let chosen = chosen(&shared, &limits, Filter::Ours);
     assert_eq!(chosen.without.load_transactions, 800);
     assert_eq!(chosen.hinted.len(), 800 / 5 / 6);
+}
+
+/// Runs in which `P` gains, and in which others read before they store.
+fn gains_and_loses() -> [Vec<Access>; 2] {
+    let gains = counter(40);
+    let mut loses = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..2 {
+            loses.extend([reads(1, P), reads(2, P)]);
+        }
+        loses.push(writes(2));
+    }
+    [gains, loses]
+}
+
+#[test]
+fn a_hint_that_costs_in_one_run_is_left_though_it_gains_in_the_sum() {
+    let [gains, loses] = gains_and_loses();
+    let runs: [&[Access]; 2] = [&gains, &loses];
+    let of = |policy| {
+        let limits = LoadThresholds {
+            policy,
+            load_growth: 10.0,
+            ..LoadThresholds::complete()
+        };
+        chosen_from(&runs, &limits, Filter::Ours, None)
+    };
+    assert_eq!(left(&of(Policy::Each)), [(P, "costs-in-one-run")]);
+    assert_eq!(hinted(&of(Policy::Sum)), [P]);
+    // Where it costs in neither, both agree.
+    let runs: [&[Access]; 2] = [&gains, &gains];
+    let limits = LoadThresholds::complete();
+    let both = chosen_from(&runs, &limits, Filter::Ours, None);
+    assert_eq!(hinted(&both), [P]);
+    assert_eq!(
+        both.without.transactions,
+        2 * chosen(&gains, &limits, Filter::Ours).without.transactions
+    );
+}
+
+#[test]
+fn a_load_that_one_of_two_runs_never_executes_is_hinted_for_the_other() {
+    let small = [reads(1, R), reads(2, R)];
+    let large = counter(40);
+    let runs: [&[Access]; 2] = [&small, &large];
+    let both = chosen_from(&runs, &LoadThresholds::complete(), Filter::Ours, None);
+    assert_eq!(hinted(&both), [P]);
+}
+
+#[test]
+fn an_order_without_room_is_searched_on_some_of_its_lines_and_counted_on_all() {
+    let mut accesses = Vec::new();
+    for visit in 0..400 {
+        let (cpu, line) = (visit % 2, u64::from(visit / 2 % 100));
+        accesses.extend([
+            access(cpu, P, Op::Load, line),
+            access(cpu, Q, Op::Store, line),
+        ]);
+        accesses.extend([
+            access(0, R, Op::Load, 100 + line),
+            access(1, R, Op::Load, 100 + line),
+        ]);
+    }
+    let limits = LoadThresholds::complete();
+    let all = chosen(&accesses, &limits, Filter::Ours);
+    let some = chosen_from(&[&accesses], &limits, Filter::Ours, Some(200));
+    assert!(some.one_in > 1 && all.one_in == 1);
+    assert_eq!(hinted(&some), [P]);
+    assert_eq!(
+        (some.with, some.without, some.with_papers),
+        (all.with, all.without, all.with_papers)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn under_each_no_run_gets_worse(first in orders(), second in orders()) {
+        let runs: [&[Access]; 2] = [&first, &second];
+        let limits = LoadThresholds { load_growth: 0.05, ..LoadThresholds::complete() };
+        let both = chosen_from(&runs, &limits, Filter::Ours, None);
+        let hints: BTreeSet<Instruction> = both.hinted.iter().map(|hint| hint.load.instruction).collect();
+        for run in runs {
+            let of = |hinted: BTreeSet<Instruction>| {
+                let mut table = LoadTable::hinting(LoadOptions::default(), hinted);
+                for access in run {
+                    let space = SpaceId(0);
+                    table.observe(access, Place::Private { space, addr: access.addr }, space);
+                }
+                table.finish().totals
+            };
+            let (without, with) = (of(BTreeSet::new()), of(hints.clone()));
+            prop_assert!(with.transactions <= without.transactions);
+            let most = (without.load_transactions as f64 * 1.05).floor();
+            prop_assert!(with.load_transactions as f64 <= most + 1.0);
+        }
+    }
+
+    #[test]
+    fn a_choice_from_some_of_the_lines_keeps_the_limits_on_all(accesses in orders(), room in 4..40usize) {
+        let limits = LoadThresholds { load_growth: 0.05, ..LoadThresholds::complete() };
+        let chosen = chosen_from(&[&accesses], &limits, Filter::Ours, Some(room));
+        prop_assert!(chosen.with.transactions <= chosen.without.transactions);
+        let most = (chosen.without.load_transactions as f64 * 1.05).floor();
+        prop_assert!(chosen.with.load_transactions as f64 <= most + 1.0);
+    }
 }

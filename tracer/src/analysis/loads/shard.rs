@@ -1,0 +1,349 @@
+//! The lines of a part of memory, folded as their accesses come.
+
+use super::{
+    LoadOptions, LoadTotals,
+    load::Counted,
+    streaks::{Gathering, Patterns, Streak},
+    worlds::{Asked, Effect, Worlds},
+};
+use crate::{
+    access::{LineKey, Op},
+    analysis::Instruction,
+    coherence::{LastRead, Lines, Outcome, Request},
+};
+
+/// One access, as far as it touches a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) key: LineKey,
+    pub(super) asked: Asked,
+    pub(super) instruction: Instruction,
+    pub(super) op: Op,
+    pub(super) locked: bool,
+    pub(super) offset: u8,
+    pub(super) size: u8,
+    pub(super) executions: u64,
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+struct LineState {
+    worlds: Worlds,
+    read: LastRead,
+    /// Empty where none are kept.
+    streaks: Vec<Streak>,
+}
+
+/// Which lines' streaks are kept.
+#[derive(Clone, Debug)]
+struct Keeping {
+    /// Streaks there is room for, of all orders.
+    room: usize,
+    kept: usize,
+    /// Lines of this rank or a higher one are kept: one in 2^level.
+    level: u32,
+}
+
+/// Lines that accesses are given to.
+#[derive(Debug)]
+pub(super) struct Shard {
+    options: LoadOptions,
+    lines: Lines,
+    states: Vec<LineState>,
+    /// The last streak of each line.
+    latest: Vec<Streak>,
+    /// By number of the load.
+    loads: Vec<Counted>,
+    effects: Vec<Effect>,
+    totals: LoadTotals,
+    keeping: Option<Keeping>,
+    /// Finished lines of this order, with their ranks.
+    ended: Vec<(u32, Vec<Streak>)>,
+    /// Those of the orders before.
+    orders: Vec<Vec<(u32, Vec<Streak>)>>,
+}
+
+/// What a shard found.
+#[derive(Debug, Default)]
+pub(super) struct ShardLoads {
+    pub(super) loads: Vec<Counted>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) totals: LoadTotals,
+    orders: Vec<Vec<(u32, Vec<Streak>)>>,
+    pub(super) level: u32,
+}
+
+/// A number of a line by which it goes to its shard and, by its low bits, keeps its streaks or not.
+pub(super) fn mixed(key: LineKey) -> u64 {
+    use std::hash::BuildHasher as _;
+    let hash = rustc_hash::FxBuildHasher.hash_one(key);
+    // The finalizer of MurmurHash3 (Appleby, 2011): FxHash leaves patterns of addresses in the low bits.
+    let hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
+}
+
+/// Of 2^n lines, one has the rank n or a higher one.
+fn rank(key: LineKey) -> u32 {
+    mixed(key).trailing_zeros()
+}
+
+impl Shard {
+    /// With room for a part of what there is in all.
+    pub(super) fn new(options: &LoadOptions) -> Shard {
+        let part = |all: usize| all.div_ceil(options.shards.max(1));
+        Shard {
+            lines: Lines::up_to(options.line_size, part(options.bounds.lines)),
+            states: Vec::new(),
+            latest: Vec::new(),
+            loads: Vec::new(),
+            effects: Vec::new(),
+            totals: LoadTotals::default(),
+            keeping: (options.bounds.streaks > 0).then(|| Keeping {
+                room: part(options.bounds.streaks),
+                kept: 0,
+                level: 0,
+            }),
+            ended: Vec::new(),
+            orders: Vec::new(),
+            options: *options,
+        }
+    }
+
+    /// Takes the next access.
+    pub(super) fn take(&mut self, step: &Step) {
+        let Some(line) = self.lines.line(step.key) else {
+            self.totals.beyond += 1;
+            return;
+        };
+        self.totals.accesses += step.executions;
+        let at = line.id as usize;
+        if at == self.states.len() {
+            self.states.push(LineState::new(self.options));
+            self.latest.push(Streak::NONE);
+        }
+        let latest = &mut self.latest[at];
+        let asked = &step.asked;
+        if latest.is_of(asked.cpu) && latest.covers(asked.intent) {
+            return;
+        }
+        if latest.is_of(asked.cpu) {
+            *latest = latest.storing();
+            if let Some(last) = self.states[at].streaks.last_mut() {
+                *last = *latest;
+            }
+        } else {
+            *latest = Streak::beginning(asked.cpu, asked.intent, asked.number);
+            let begun = *latest;
+            self.keep(at, step.key, begun);
+        }
+        self.reserve(asked);
+        let line = &mut self.states[at];
+        line.serve(
+            step,
+            self.options,
+            &mut self.effects,
+            &mut self.loads,
+            &mut self.totals,
+        );
+    }
+
+    fn reserve(&mut self, asked: &Asked) {
+        let Some(number) = asked.number else { return };
+        let number = number as usize;
+        if number >= self.loads.len() {
+            self.loads.resize_with(number + 1, Counted::default);
+            self.effects.resize(number + 1, Effect::default());
+        }
+        self.effects[number].hinted = asked.hinted;
+    }
+
+    /// Takes a window's accesses: a stretch of its line that starts from an unknown state.
+    pub(super) fn take_window(&mut self, steps: &[Step]) {
+        let Some(first) = steps.first() else { return };
+        let mut line = LineState::new(self.options);
+        let mut latest = Streak::NONE;
+        let mut cold = true;
+        for step in steps {
+            let asked = &step.asked;
+            if cold {
+                // No load is hinted before the state is known: the first store makes it the same in any case.
+                line.worlds.warm_up(asked.cpu, asked.intent);
+                cold = !step.op.stores();
+                if !cold {
+                    latest = Streak::beginning(asked.cpu, asked.intent, None);
+                    line.streaks.push(latest.uncounted());
+                }
+                continue;
+            }
+            self.totals.accesses += step.executions;
+            if latest.is_of(asked.cpu) && latest.covers(asked.intent) {
+                continue;
+            }
+            if latest.is_of(asked.cpu) {
+                latest = latest.storing();
+                if let Some(last) = line.streaks.last_mut() {
+                    *last = last.storing();
+                }
+            } else {
+                latest = Streak::beginning(asked.cpu, asked.intent, asked.number);
+                line.streaks.push(latest);
+            }
+            self.reserve(asked);
+            line.serve(
+                step,
+                self.options,
+                &mut self.effects,
+                &mut self.loads,
+                &mut self.totals,
+            );
+        }
+        let count = line.streaks.len();
+        self.end_line(first.key, line);
+        self.make_room(count);
+    }
+
+    fn keep(&mut self, at: usize, key: LineKey, streak: Streak) {
+        let Some(keeping) = &self.keeping else { return };
+        if keeping.level > 0 && rank(key) < keeping.level {
+            return;
+        }
+        let streaks = &mut self.states[at].streaks;
+        if streaks.is_empty() {
+            // Most lines are one processor's.
+            streaks.reserve_exact(1);
+        }
+        streaks.push(streak);
+        self.make_room(1);
+    }
+
+    /// Counts streaks that were added, and keeps half of the lines where there is no more room.
+    fn make_room(&mut self, added: usize) {
+        let Some(keeping) = &mut self.keeping else {
+            return;
+        };
+        keeping.kept += added;
+        while keeping.kept > keeping.room && keeping.level < u64::BITS {
+            keeping.level += 1;
+            keeping.kept = 0;
+            for (key, id) in self.lines.iter() {
+                let streaks = &mut self.states[id as usize].streaks;
+                if rank(key) < keeping.level {
+                    *streaks = Vec::new();
+                }
+                keeping.kept += streaks.len();
+            }
+            for order in self.orders.iter_mut().chain([&mut self.ended]) {
+                order.retain(|(rank, _)| *rank >= keeping.level);
+                keeping.kept += order
+                    .iter()
+                    .map(|(_, streaks)| streaks.len())
+                    .sum::<usize>();
+            }
+        }
+    }
+
+    fn end_line(&mut self, key: LineKey, line: LineState) {
+        line.worlds.finish(&mut self.effects);
+        let rank = rank(key);
+        if self
+            .keeping
+            .as_ref()
+            .is_some_and(|keeping| rank >= keeping.level)
+        {
+            self.ended.push((rank, line.streaks));
+        }
+    }
+
+    /// The order is over: what comes next is another one, on lines of its own.
+    pub(super) fn end_order(&mut self) {
+        let mut keys: Vec<(u32, LineKey)> = self.lines.iter().map(|(key, id)| (id, key)).collect();
+        keys.sort_unstable();
+        let states = std::mem::take(&mut self.states);
+        for ((_, key), line) in keys.into_iter().zip(states) {
+            self.end_line(key, line);
+        }
+        self.latest.clear();
+        let most = self
+            .options
+            .bounds
+            .lines
+            .div_ceil(self.options.shards.max(1));
+        self.lines = Lines::up_to(self.options.line_size, most);
+        self.orders.push(std::mem::take(&mut self.ended));
+    }
+
+    pub(super) fn finish(self) -> ShardLoads {
+        ShardLoads {
+            loads: self.loads,
+            effects: self.effects,
+            totals: self.totals,
+            orders: self.orders,
+            level: self.keeping.map_or(0, |keeping| keeping.level),
+        }
+    }
+}
+
+impl ShardLoads {
+    /// The streaks of an order, of the lines that a level keeps.
+    pub(super) fn patterns(&mut self, order: usize, level: u32) -> Patterns {
+        let mut gathering = Gathering::default();
+        let lines = self.orders.get_mut(order).map(std::mem::take);
+        for (rank, streaks) in lines.unwrap_or_default() {
+            if rank >= level {
+                gathering.add(streaks.into_boxed_slice(), 1);
+            }
+        }
+        gathering.finish()
+    }
+}
+
+impl LineState {
+    fn new(options: LoadOptions) -> LineState {
+        LineState {
+            worlds: Worlds::new(options.protocol),
+            read: LastRead::default(),
+            streaks: Vec::new(),
+        }
+    }
+
+    /// Serves an access in all worlds.
+    fn serve(
+        &mut self,
+        step: &Step,
+        options: LoadOptions,
+        effects: &mut [Effect],
+        loads: &mut [Counted],
+        totals: &mut LoadTotals,
+    ) {
+        let most = options.bounds.shadows_per_line;
+        let outcome = self.worlds.serve(&step.asked, most, effects);
+        if let Some(request) = outcome.request {
+            self.count(step, request, &outcome, loads, totals);
+        }
+    }
+
+    fn count(
+        &mut self,
+        step: &Step,
+        request: Request,
+        outcome: &Outcome,
+        loads: &mut [Counted],
+        totals: &mut LoadTotals,
+    ) {
+        let messages = outcome.transactions.total();
+        totals.transactions += messages;
+        if step.asked.for_load {
+            totals.load_transactions += messages;
+        }
+        let read = self
+            .read
+            .observe(step.asked.cpu, step.asked.number, request);
+        if let Some(read) = read {
+            loads[read as usize].followed_by(step);
+        }
+        if let Some(number) = step.asked.number {
+            loads[number as usize].request(step, outcome.found);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The fold: accesses in, loads out.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    LineStreaks, Load, LoadOptions, LoadTotals, Loads,
+    load::Counted,
+    shard::Step,
+    shards::Shards,
+    streaks::Gathering,
+    worlds::{Asked, Effect},
+};
+use crate::{
+    access::{Access, LineKey, Op, Place, SpaceId},
+    analysis::{Instruction, cut::cut, window_order::Trapped},
+    coherence::Intent,
+};
+
+/// A load, as far as it is known without its lines.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    instruction: Instruction,
+    hinted: bool,
+    executions: u64,
+}
+
+/// Loads looked at before the hash is.
+const RECENT: usize = 1024;
+
+/// Folds one order or several, one after the other.
+pub struct LoadTable {
+    options: LoadOptions,
+    hinted: BTreeSet<Instruction>,
+    loads: Vec<Known>,
+    numbers: FxHashMap<Instruction, u32>,
+    recent: Vec<u32>,
+    /// Executions of loads beyond the bound.
+    nameless: u64,
+    shards: Shards,
+    orders: usize,
+    /// Something came since the last order ended.
+    open: bool,
+}
+
+impl LoadTable {
+    /// A world without hints.
+    pub fn new(options: LoadOptions) -> LoadTable {
+        LoadTable::hinting(options, BTreeSet::new())
+    }
+
+    /// A world in which these loads fetch for ownership.
+    pub fn hinting(options: LoadOptions, hinted: BTreeSet<Instruction>) -> LoadTable {
+        LoadTable {
+            hinted,
+            loads: Vec::new(),
+            numbers: FxHashMap::default(),
+            recent: vec![u32::MAX; RECENT],
+            nameless: 0,
+            shards: Shards::new(&options),
+            orders: 0,
+            open: false,
+            options,
+        }
+    }
+
+    /// Takes the next access of a complete order.
+    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
+        let Some(intent) = Intent::of(access.op) else {
+            return;
+        };
+        self.open = true;
+        let instruction = Instruction {
+            space,
+            ip: access.ip,
+            kernel: access.kernel,
+        };
+        let asked = self.asked(access, instruction, intent);
+        let shards = &mut self.shards;
+        cut(access, place, self.options.line_size, &[], |key, piece| {
+            let at = (piece.offset, piece.size);
+            shards.take(step(access, instruction, asked, key, at));
+        });
+    }
+
+    /// Takes a watch window's accesses, in order: a stretch of its line that starts from an unknown state. Accesses to
+    /// other lines are left out.
+    pub fn observe_window<'a>(
+        &mut self,
+        key: LineKey,
+        accesses: impl IntoIterator<Item = &'a Trapped>,
+    ) {
+        self.open = true;
+        let mut steps = Vec::new();
+        for trapped in accesses {
+            let on_line = trapped.on_line(key, self.options.line_size);
+            let Some((at, intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
+                continue;
+            };
+            let instruction = Instruction {
+                space: trapped.space,
+                ip: trapped.access.ip,
+                kernel: trapped.access.kernel,
+            };
+            let asked = self.asked(&trapped.access, instruction, intent);
+            steps.push(step(&trapped.access, instruction, asked, key, at));
+        }
+        self.shards.take_window(steps);
+    }
+
+    /// The order is over. What comes next is another one, on lines of its own, whatever their addresses.
+    pub fn end_order(&mut self) {
+        self.shards.end_order();
+        self.orders += 1;
+        self.open = false;
+    }
+
+    fn asked(&mut self, access: &Access, instruction: Instruction, intent: Intent) -> Asked {
+        let number = self.number(access, instruction);
+        Asked {
+            cpu: access.cpu,
+            intent,
+            number,
+            hinted: number.is_some_and(|number| self.loads[number as usize].hinted),
+            for_load: matches!(access.op, Op::Load | Op::PrefetchOwn),
+        }
+    }
+
+    /// The load's number, with its execution counted; `None` for what is no load, and beyond the bound.
+    fn number(&mut self, access: &Access, instruction: Instruction) -> Option<u32> {
+        if access.op != Op::Load {
+            return None;
+        }
+        let executions = executions(access);
+        let at = instruction.ip as usize % RECENT;
+        let recent = self.recent[at];
+        if let Some(known) = self.loads.get_mut(recent as usize)
+            && known.instruction == instruction
+        {
+            known.executions += executions;
+            return Some(recent);
+        }
+        let number = match self.numbers.get(&instruction) {
+            Some(number) => *number,
+            None if self.loads.len() < self.options.bounds.loads => {
+                let number = self.loads.len() as u32;
+                self.loads.push(Known {
+                    instruction,
+                    hinted: self.hinted.contains(&instruction),
+                    executions: 0,
+                });
+                self.numbers.insert(instruction, number);
+                number
+            }
+            None => {
+                self.nameless += executions;
+                return None;
+            }
+        };
+        self.recent[at] = number;
+        self.loads[number as usize].executions += executions;
+        Some(number)
+    }
+
+    /// What was found, with every episode closed.
+    pub fn finish(mut self) -> Loads {
+        if self.open || self.orders == 0 {
+            self.end_order();
+        }
+        let mut shards = self.shards.finish();
+        let mut totals = LoadTotals {
+            nameless: self.nameless,
+            ..LoadTotals::default()
+        };
+        let mut counted = vec![(Counted::default(), Effect::default()); self.loads.len()];
+        for shard in &mut shards {
+            totals.add(&shard.totals);
+            let found = std::mem::take(&mut shard.loads).into_iter();
+            for ((all, found), effect) in counted.iter_mut().zip(found).zip(&shard.effects) {
+                all.0.join(found);
+                all.1.add(effect, 1);
+            }
+        }
+        let level = shards.iter().map(|shard| shard.level).max().unwrap_or(0);
+        let streaks = (self.options.bounds.streaks > 0).then(|| {
+            let orders = (0..self.orders).map(|order| {
+                let mut gathering = Gathering::default();
+                for shard in &mut shards {
+                    gathering.join(shard.patterns(order, level));
+                }
+                gathering.finish()
+            });
+            let loads = self.loads.iter().map(|load| load.instruction).collect();
+            let shadows = self.options.bounds.shadows_per_line;
+            LineStreaks::new(
+                orders.collect(),
+                loads,
+                self.options.protocol,
+                shadows,
+                level,
+            )
+        });
+        let of = |(known, (counted, effect)): (Known, (Counted, Effect))| {
+            let effect = Effect {
+                hinted: known.hinted,
+                ..effect
+            };
+            counted.into_load(known.instruction, known.executions, &effect)
+        };
+        let mut loads: Vec<Load> = (self.loads.into_iter().zip(counted))
+            .filter_map(of)
+            .collect();
+        loads.sort_by_key(|load| load.instruction);
+        Loads {
+            loads,
+            totals,
+            streaks,
+        }
+    }
+}
+
+fn executions(access: &Access) -> u64 {
+    1 + u64::from(access.measured.repeats)
+}
+
+/// The access, as far as it touches some bytes of a line: their offset and number.
+fn step(
+    access: &Access,
+    instruction: Instruction,
+    asked: Asked,
+    key: LineKey,
+    (offset, size): (u8, u8),
+) -> Step {
+    Step {
+        key,
+        asked,
+        instruction,
+        op: access.op,
+        locked: access.locked,
+        offset,
+        size,
+        executions: executions(access),
+    }
+}
