@@ -76,15 +76,14 @@ impl LineState {
         }
     }
 
-    /// Serves an access of which only the state that it leaves is of interest. No load is hinted before the state is
-    /// known: the first store makes it the same in any case.
+    /// Serves an access of which only the state that it leaves is of interest. No load is hinted there: of a window,
+    /// the first store makes the state the same in any case.
     pub(super) fn warm_up(&mut self, step: &Step, room: &mut Option<Room>) {
-        self.directory.access(step.access.cpu, step.intent);
-        if step.intent == Intent::Store {
-            keep(room, |room| {
-                self.streaks.begin_after_store(step.access.cpu, room)
-            });
-        }
+        let cpu = step.access.cpu;
+        self.directory.access(cpu, step.intent);
+        keep(room, |room| {
+            self.streaks.take_uncounted(cpu, step.intent, room)
+        });
     }
 
     /// Serves an access in all worlds.

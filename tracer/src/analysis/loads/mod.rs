@@ -142,6 +142,7 @@ pub struct LoadTable {
     loads: Vec<Counted>,
     totals: LoadTotals,
     room: Option<Room>,
+    counting: bool,
     /// Of windows.
     ended: Vec<Streaks>,
 }
@@ -162,8 +163,15 @@ impl LoadTable {
             loads: Vec::new(),
             totals: LoadTotals::default(),
             room: (options.bounds.streaks > 0).then_some(Room(options.bounds.streaks)),
+            counting: true,
             ended: Vec::new(),
         }
+    }
+
+    /// Whether accesses of the order from here on are counted, and its loads hinted, as they are at first. Others change
+    /// where lines are, and nothing else: the start of a program, for instance.
+    pub fn set_counting(&mut self, counting: bool) {
+        self.counting = counting;
     }
 
     /// Takes the next access of a complete order.
@@ -176,7 +184,11 @@ impl LoadTable {
             ip: access.ip,
             kernel: access.kernel,
         };
-        let number = self.number(access, instruction);
+        let number = if self.counting {
+            self.number(access, instruction)
+        } else {
+            None
+        };
         cut(access, place, self.options.line_size, &[], |key, piece| {
             let room = self.lines.len() < self.options.bounds.lines;
             let line = match self.lines.get_mut(&key) {
@@ -185,7 +197,7 @@ impl LoadTable {
                     (self.lines.entry(key)).or_insert_with(|| LineState::new(self.options.protocol))
                 }
                 None => {
-                    self.totals.beyond += 1;
+                    self.totals.beyond += u64::from(self.counting);
                     return;
                 }
             };
@@ -198,6 +210,10 @@ impl LoadTable {
                 offset: piece.offset,
                 size: piece.size,
             };
+            if !self.counting {
+                line.warm_up(&step, &mut self.room);
+                return;
+            }
             let mut world = World {
                 loads: &mut self.loads,
                 totals: &mut self.totals,

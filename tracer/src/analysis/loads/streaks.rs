@@ -21,7 +21,7 @@ use crate::{
 const MOST_CPU: u32 = (1 << CPU_BITS) - 1;
 const CPU_BITS: u32 = 12;
 const STORES: u32 = 1 << 18;
-/// The streak is the store behind which the state of a window's line is known; nobody knows what it cost.
+/// Of the streak only the state that it leaves counts.
 const UNCOUNTED: u32 = 1 << 19;
 const FIRST: u32 = STORES - 1;
 const FIRST_STORES: u32 = 0;
@@ -48,12 +48,26 @@ impl Streaks {
         number: Option<u32>,
         room: &mut Room,
     ) -> bool {
+        self.add(cpu, intent, number, 0, room)
+    }
+
+    /// The same of an access of which only the state that it leaves counts.
+    pub(super) fn take_uncounted(&mut self, cpu: Cpu, intent: Intent, room: &mut Room) -> bool {
+        self.add(cpu, intent, None, UNCOUNTED, room)
+    }
+
+    fn add(
+        &mut self,
+        cpu: Cpu,
+        intent: Intent,
+        number: Option<u32>,
+        uncounted: u32,
+        room: &mut Room,
+    ) -> bool {
         let stores = intent == Intent::Store;
-        if let Some(last) = self
-            .0
-            .last_mut()
-            .filter(|last| **last >> (32 - CPU_BITS) == cpu.0)
-        {
+        let goes_on =
+            |last: &u32| *last >> (32 - CPU_BITS) == cpu.0 && last & UNCOUNTED == uncounted;
+        if let Some(last) = self.0.last_mut().filter(|last| goes_on(last)) {
             *last |= if stores { STORES } else { 0 };
             return true;
         }
@@ -71,18 +85,9 @@ impl Streaks {
             // Most lines are one processor's.
             self.0.reserve_exact(1);
         }
-        self.0
-            .push(cpu.0 << (32 - CPU_BITS) | if stores { STORES } else { 0 } | first);
+        let stores = if stores { STORES } else { 0 };
+        (self.0).push(cpu.0 << (32 - CPU_BITS) | uncounted | stores | first);
         true
-    }
-
-    /// The store that a window's line is known from.
-    pub(super) fn begin_after_store(&mut self, cpu: Cpu, room: &mut Room) -> bool {
-        let fits = self.take(cpu, Intent::Store, None, room);
-        if let Some(first) = self.0.first_mut() {
-            *first |= UNCOUNTED;
-        }
-        fits
     }
 }
 
@@ -133,11 +138,8 @@ impl LineStreaks {
         let mut directory = Directory::under(self.protocol);
         let (mut all, mut of_loads) = (0, 0);
         for streak in &self.lines[line].0 {
+            let counted = u64::from(streak & UNCOUNTED == 0);
             let cpu = Cpu(streak >> (32 - CPU_BITS));
-            if streak & UNCOUNTED != 0 {
-                directory.access(cpu, Intent::Store);
-                continue;
-            }
             let first = match streak & FIRST {
                 FIRST_STORES => None,
                 FIRST_OWNS => Some(Intent::BiasedLoad),
@@ -146,12 +148,12 @@ impl LineStreaks {
                 _ => Some(Intent::Load),
             };
             if let Some(intent) = first {
-                let messages = directory.access(cpu, intent).transactions.total();
+                let messages = directory.access(cpu, intent).transactions.total() * counted;
                 all += messages;
                 of_loads += messages;
             }
             if streak & STORES != 0 {
-                all += directory.access(cpu, Intent::Store).transactions.total();
+                all += directory.access(cpu, Intent::Store).transactions.total() * counted;
             }
         }
         (all, of_loads)
