@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Filter, LeftBecause, LoadThresholds, judge_load, landscape::Landscape};
+use super::{Filter, LeftBecause, LoadThresholds, judge_load, landscape::Landscape, never_hinted};
 use crate::analysis::{
     Instruction, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads,
 };
@@ -126,6 +126,7 @@ pub fn choose<E>(
         .filter(|load| load.followed_by_store > 0)
         .map(|load| load.instruction)
         .collect();
+    let limits = &limits.of_order(alone.totals.transactions);
     let rules = Rules {
         limits,
         most_for_loads: most_for_loads(&alone.totals, limits),
@@ -227,9 +228,10 @@ impl Rules<'_> {
         good.map(|load| load.instruction).collect()
     }
 
-    /// Without loads that cannot be hinted apart from their stores.
+    /// Without loads that no set may have.
     fn possible(&self, mut set: HintSet) -> HintSet {
-        for load in self.alone.iter().filter(|load| load.stores_itself()) {
+        let never = |load: &&Load| never_hinted(load, self.limits).is_some();
+        for load in self.alone.iter().filter(never) {
             set.remove(&load.instruction);
         }
         set
