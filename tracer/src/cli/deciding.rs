@@ -10,20 +10,21 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Result, bail};
 
-use self::code::CodeReader;
-use super::session_code::SessionCode;
+use self::{code::CodeReader, pass::Stretch};
+use super::{counting::After, session_code::SessionCode};
 use crate::{
     access::LineSize,
-    analysis::{Load, LoadOptions},
+    analysis::{Load, LoadBounds, LoadOptions, LoadTable},
     coherence::Protocol,
-    finding::{Chosen, Filter, HintedLoad, LeftAlone, LoadThresholds, choose},
+    finding::{Chosen, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, choose},
     hint::{
         file::{Evidence, Expected, FollowingStore, HintFile, LeftLoad, LoadHint},
         load,
+        your_code::{OneOffLoads, YourCode, YourHints},
     },
     names::{Names as _, Resolver},
     session::SessionReader,
@@ -34,7 +35,7 @@ use crate::{
 const MOST_LEFT: usize = 200;
 
 /// How to decide.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DecideOptions {
     /// Which loads get a hint.
     pub filter: Filter,
@@ -44,6 +45,14 @@ pub struct DecideOptions {
     pub protocol: Protocol,
     /// Limits; `None` for those that fit what the session can prove.
     pub thresholds: Option<LoadThresholds>,
+    /// Least requests of a load that is no one-off, whatever it saves; `None` for the limits as they are.
+    pub least_requests: Option<u64>,
+    /// From where on accesses count.
+    pub after: Option<After>,
+    /// Whose code a rebuild reaches, whose hints are then counted apart, mostly by one more pass.
+    pub your_code: Option<YourCode>,
+    /// No progress on the terminal.
+    pub quiet: bool,
 }
 
 impl Default for DecideOptions {
@@ -54,6 +63,10 @@ impl Default for DecideOptions {
             line_size: LineSize::B64,
             protocol: Protocol::default(),
             thresholds: None,
+            least_requests: None,
+            after: None,
+            your_code: None,
+            quiet: false,
         }
     }
 }
@@ -65,7 +78,13 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
         protocol: options.protocol,
         ..LoadOptions::default()
     };
-    let mut seen = pass::look(path, options.line_size)?;
+    let stretch = Stretch {
+        path,
+        line_size: options.line_size,
+        after: options.after.as_ref(),
+        quiet: options.quiet,
+    };
+    let mut seen = pass::look(stretch)?;
     if seen.emulated == 0 && seen.windows == 0 {
         bail!(
             "{}: its accesses are samples, of which nobody knows what came between: record with \
@@ -74,20 +93,36 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
         );
     }
     let complete = seen.is_complete();
-    let limits = options.thresholds.unwrap_or_else(|| {
+    if let Some(after) = &options.after
+        && seen.windows > 0
+    {
+        bail!(
+            "{}: --after {} is for an order of all accesses, and its watch windows saw only some of them",
+            path.display(),
+            after.name()
+        );
+    }
+    let mut limits = options.thresholds.unwrap_or_else(|| {
         if complete {
             LoadThresholds::complete()
         } else {
             LoadThresholds::windows()
         }
     });
+    if let Some(least) = options.least_requests {
+        (limits.one_off_requests, limits.one_off_share) = (least, 1.0);
+    }
     let chosen = choose(loads, &limits, options.filter, |tables| {
-        pass::feed(path, options.line_size, tables)
+        pass::feed(stretch, tables)
     })?;
     let reader = SessionReader::open(path)?;
     let code = SessionCode::of(reader.meta());
     let spaces = std::mem::take(&mut seen.spaces);
     let mut file = write(&chosen, &spaces, &code, options);
+    if let Some(your_code) = &options.your_code {
+        let yours = your_hints(&chosen, &file, your_code, loads, stretch)?;
+        file.evidence.your_code = Some(yours);
+    }
     file.session = Some(path.display().to_string());
     let sources = reader.meta().sources.iter();
     file.evidence.sources = sources.map(|source| source.name.clone()).collect();
@@ -97,6 +132,55 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
     caveats.append(&mut file.caveats);
     file.caveats = caveats;
     Ok(file)
+}
+
+/// The hints in code that you build. They are counted by a pass where they are some of all, and not all.
+fn your_hints(
+    chosen: &Chosen,
+    file: &HintFile,
+    your_code: &YourCode,
+    loads: LoadOptions,
+    stretch: Stretch,
+) -> Result<YourHints> {
+    // The file has the hints in the order of the choice.
+    let hinted = chosen.hinted.iter().zip(&file.hints);
+    let yours = hinted.filter(|(_, hint)| your_code.has(&hint.load));
+    let yours: BTreeSet<_> = yours.map(|(hinted, _)| hinted.load.instruction).collect();
+    let hints = yours.len();
+    let (transactions, load_transactions) = match hints {
+        0 => (
+            chosen.without.transactions,
+            chosen.without.load_transactions,
+        ),
+        all if all == chosen.hinted.len() => {
+            (chosen.with.transactions, chosen.with.load_transactions)
+        }
+        _ => {
+            let bounds = LoadBounds {
+                shadows_per_line: 0,
+                ..loads.bounds
+            };
+            let mut tables = [LoadTable::hinting(LoadOptions { bounds, ..loads }, yours)];
+            pass::feed(stretch, &mut tables)?;
+            let totals = tables[0].totals();
+            (totals.transactions, totals.load_transactions)
+        }
+    };
+    Ok(YourHints {
+        hints: hints as u64,
+        transactions,
+        load_transactions,
+    })
+}
+
+/// The loads that are left as one-offs, of which a file may list only some.
+fn one_off(chosen: &Chosen) -> OneOffLoads {
+    let loads = chosen.left.iter();
+    let loads = loads.filter(|left| left.because == LeftBecause::OneOff);
+    loads.fold(OneOffLoads::default(), |sum, left| OneOffLoads {
+        loads: sum.loads + 1,
+        saved: sum.saved + left.load.net().unsigned_abs(),
+    })
 }
 
 /// The file, but for what only the session's description knows.
@@ -123,6 +207,8 @@ fn write(
             load_transactions: chosen.without.load_transactions,
             hinted_transactions: Some(chosen.with.transactions),
             hinted_load_transactions: Some(chosen.with.load_transactions),
+            after: options.after.as_ref().map(|after| after.name().to_owned()),
+            one_off: (options.filter == Filter::Ours).then(|| one_off(chosen)),
             ..Evidence::default()
         },
         hints,

@@ -5,13 +5,28 @@ use std::path::Path;
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 
+use super::super::{
+    counting::{After, Counting},
+    reading::Reading,
+    session_code::SessionCode,
+};
 use crate::{
     access::{Access, Basis, LineKey, LineSize, Place, SpaceId},
     analysis::{Instruction, LoadTable, Trapped, WindowAccesses},
     event::{Batch, Tally, Window},
-    session::SessionReader,
     space::AddressSpaces,
 };
+
+/// Which accesses of a session are looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch<'a> {
+    pub(super) path: &'a Path,
+    pub(super) line_size: LineSize,
+    /// From where on they count.
+    pub(super) after: Option<&'a After>,
+    /// No progress.
+    pub(super) quiet: bool,
+}
 
 /// What a session has to decide from.
 pub(super) struct Seen {
@@ -38,11 +53,18 @@ impl Seen {
 
 /// Where accesses in an order go.
 trait Take {
+    fn set_counting(&mut self, counting: bool);
     fn access(&mut self, access: &Access, place: Place, space: SpaceId);
     fn window(&mut self, window: &Window, line: Option<LineKey>, accesses: &[Trapped]);
 }
 
 impl Take for &mut [LoadTable] {
+    fn set_counting(&mut self, counting: bool) {
+        for table in &mut **self {
+            table.set_counting(counting);
+        }
+    }
+
     fn access(&mut self, access: &Access, place: Place, space: SpaceId) {
         for table in &mut **self {
             table.observe(access, place, space);
@@ -58,6 +80,8 @@ impl Take for &mut [LoadTable] {
 }
 
 impl Take for Seen {
+    fn set_counting(&mut self, _: bool) {}
+
     fn access(&mut self, _: &Access, _: Place, _: SpaceId) {
         self.emulated += 1;
     }
@@ -69,12 +93,12 @@ impl Take for Seen {
 }
 
 /// Feeds the whole session to each table.
-pub(super) fn feed(path: &Path, line_size: LineSize, mut tables: &mut [LoadTable]) -> Result<()> {
-    walk(path, line_size, &mut tables).map(|_| ())
+pub(super) fn feed(stretch: Stretch, mut tables: &mut [LoadTable]) -> Result<()> {
+    walk(stretch, &mut tables).map(|_| ())
 }
 
 /// What the session has.
-pub(super) fn look(path: &Path, line_size: LineSize) -> Result<Seen> {
+pub(super) fn look(stretch: Stretch) -> Result<Seen> {
     let mut seen = Seen {
         emulated: 0,
         windows: 0,
@@ -83,10 +107,10 @@ pub(super) fn look(path: &Path, line_size: LineSize) -> Result<Seen> {
         spaces: AddressSpaces::default(),
         caveats: Vec::new(),
     };
-    let (spaces, tally, reader) = walk(path, line_size, &mut seen)?;
+    let (spaces, tally, reading) = walk(stretch, &mut seen)?;
     seen.spaces = spaces;
     seen.lost = tally.lost_total();
-    let caveats = reader.caveats();
+    let caveats = reading.session().caveats();
     seen.caveats = caveats.iter().map(ToString::to_string).collect();
     if seen.emulated > 0 && seen.lost > 0 {
         seen.caveats.push(format!(
@@ -105,18 +129,17 @@ pub(super) fn look(path: &Path, line_size: LineSize) -> Result<Seen> {
 }
 
 /// Goes through the session once.
-fn walk(
-    path: &Path,
-    line_size: LineSize,
-    take: &mut impl Take,
-) -> Result<(AddressSpaces, Tally, SessionReader)> {
-    let mut reader = SessionReader::open(path)?;
+fn walk(stretch: Stretch, take: &mut impl Take) -> Result<(AddressSpaces, Tally, Reading)> {
+    let mut reading = Reading::open(stretch.path, "deciding by", stretch.quiet)?;
+    let code = SessionCode::of(reading.session().meta());
+    let mut counting = Counting::new(stretch.after);
+    take.set_counting(counting.has_begun());
     let mut spaces = AddressSpaces::default();
     let mut same = SameCode::default();
-    let mut waiting = WindowAccesses::new(line_size, usize::MAX);
+    let mut waiting = WindowAccesses::new(stretch.line_size, usize::MAX);
     let mut batch = Batch::default();
     let mut tally = Tally::default();
-    while reader.next_batch(&mut batch)? {
+    while reading.next_batch(&mut batch)? {
         for due in batch.in_order() {
             // Every access: the spaces are numbered by them too.
             let Some((access, space, place)) = spaces.follow(due) else {
@@ -124,6 +147,9 @@ fn walk(
             };
             if !matches!(access.basis, Basis::Emulated | Basis::Trapped) {
                 continue;
+            }
+            if counting.begins(access, space, &spaces, &code) {
+                take.set_counting(true);
             }
             let at = same.instruction(access, space, &spaces);
             let access = Access {
@@ -147,7 +173,8 @@ fn walk(
         tally.add(&batch.tally);
         batch.clear();
     }
-    Ok((spaces, tally, reader))
+    counting.check(&spaces, &code)?;
+    Ok((spaces, tally, reading))
 }
 
 /// Instructions of a file are one in all processes that map it: the first that was seen stands for them.
