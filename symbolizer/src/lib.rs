@@ -64,7 +64,7 @@ pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
 pub use jit::{JitDump, JitDumpError, JitFunction, JitLine, PerfMap};
 pub use language::Language;
-pub use lookup::{Candidate, NamedVariable, VariableError};
+pub use lookup::{Candidate, NamedVariable, VariableError, without_parameters};
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;

@@ -4,6 +4,8 @@ mod error;
 mod path;
 mod similar;
 
+pub use similar::without_parameters;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,

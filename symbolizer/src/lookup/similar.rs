@@ -56,6 +56,38 @@ impl Module {
     }
 }
 
+impl Module {
+    /// At most `most` functions with names like that of `text`, by the symbols, nearest first, each with the number of
+    /// letters that differ in its last component; 0 for one that is called so but for the case of its letters. Names are
+    /// without parameters.
+    pub fn similar_functions(&self, text: &str, most: usize) -> Vec<(usize, String)> {
+        let wanted = components(text.trim()).pop().unwrap_or(text);
+        let mut near = BTreeSet::new();
+        let symbols = self.symbols();
+        let all = symbols.functions.iter().chain(symbols.labels.iter());
+        for span in all.take(MOST_NAMES) {
+            let path = without_parameters(&demangle(&self.symbol_text(span.value))).to_owned();
+            if let Some(distance) = distance(wanted, components(&path).pop().unwrap_or(&path)) {
+                near.insert((distance, path));
+                if near.len() > most {
+                    near.pop_last();
+                }
+            }
+        }
+        near.into_iter().collect()
+    }
+}
+
+/// The name of a function without its parameters: `ns::f` of `ns::f(int)`.
+pub fn without_parameters(name: &str) -> &str {
+    let opens =
+        |at: usize| at > 0 && !name[..at].ends_with("::") && !name[..at].ends_with("operator");
+    let mut parentheses = name.match_indices('(').map(|(at, _)| at);
+    parentheses
+        .find(|at| opens(*at))
+        .map_or(name, |at| &name[..at])
+}
+
 /// Letters to change, insert or remove to make one name of the other, case aside; `None` for names that are too
 /// different to be meant. A name that holds the other is near, however much longer it is.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
@@ -89,7 +121,21 @@ fn edits(from: &[u8], to: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, edits};
+    use super::{distance, edits, without_parameters};
+
+    #[test]
+    fn a_function_is_called_what_stands_before_its_parameters() {
+        for (name, expected) in [
+            ("main", "main"),
+            ("ns::f(int, char (*)[3])", "ns::f"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("a::(anonymous namespace)::f", "a::(anonymous namespace)::f"),
+            ("call::operator()(int) const", "call::operator()"),
+            ("", ""),
+        ] {
+            assert_eq!(without_parameters(name), expected);
+        }
+    }
 
     #[test]
     fn edits_are_counted_as_by_hand() {

@@ -33,6 +33,9 @@ pub struct SimulatedTotals {
     pub transactions: Transactions,
     /// Of those, messages for loads; those of loads with bias too.
     pub load_transactions: u64,
+    /// Executions of loads that fetch for ownership, hinted ones and the program's own with its prefetches; repeats
+    /// included.
+    pub biased_loads: u64,
     /// Requests.
     pub requests: u64,
     /// Accesses that missed the second level.

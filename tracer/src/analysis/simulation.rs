@@ -5,9 +5,14 @@
 //! data is. An access that spans lines is one access to each. Of an access with
 //! [`repeats`](crate::access::Measured::repeats) only the first can miss; the others are executions and nothing else,
 //! so that they do not renew the line's place in the order in which lines leave a cache.
+//!
+//! Scenarios share a machine until the first load that only some of them hint: what is equal is simulated once.
 
 use rustc_hash::FxHashMap;
 
+mod scenario;
+
+use self::scenario::Machine;
 use super::{
     cut::cut,
     simulated::{
@@ -17,10 +22,7 @@ use super::{
 };
 use crate::{
     access::{Access, Basis, Cpu, LineKey, Op, Place, SpaceId, Tid},
-    coherence::{
-        Intent, Line, Lines, ModelError, Multiprocessor, OwnershipFilter, Served, SystemModel,
-        Transaction,
-    },
+    coherence::{Intent, Lines, ModelError, OwnershipFilter, SystemModel},
 };
 
 /// Processors of the largest machine. With more threads, the numbers start again.
@@ -37,22 +39,14 @@ struct Instruction {
     followed_by_ownership: u64,
 }
 
-/// One set of hints.
-#[derive(Debug)]
-struct Scenario {
-    machine: Multiprocessor,
-    totals: SimulatedTotals,
-    /// By number of the instruction.
-    instructions: Vec<SimulatedCosts>,
-    /// By number of the line.
-    lines: Vec<SimulatedCosts>,
-}
-
 /// The fold. Memory: a few hundred bytes for each line and each instruction that was seen.
 #[derive(Debug)]
 pub struct Simulation {
     model: SystemModel,
-    scenarios: Vec<Scenario>,
+    scenarios: usize,
+    /// At least one, and at most one for each scenario.
+    machines: Vec<Machine>,
+    counting: bool,
     lines: Lines,
     instructions: Vec<Instruction>,
     by_ip: FxHashMap<(SpaceId, u64), u32>,
@@ -70,22 +64,14 @@ pub struct Simulation {
 const RECENT: usize = 4096;
 
 impl Simulation {
-    /// Empty caches, as many machines as scenarios: 1 to 8. In the first one no load should be hinted, since the filter
-    /// works on its requests.
+    /// Empty caches; 1 to 8 scenarios. In the first one no load should be hinted, since the filter works on its requests.
     pub fn new(model: &SystemModel, scenarios: usize) -> Result<Simulation, ModelError> {
-        let scenario = || {
-            Ok(Scenario {
-                machine: Multiprocessor::new(model)?,
-                totals: SimulatedTotals::default(),
-                instructions: Vec::new(),
-                lines: Vec::new(),
-            })
-        };
+        let scenarios = scenarios.clamp(1, 8);
         Ok(Simulation {
             model: *model,
-            scenarios: (0..scenarios.clamp(1, 8))
-                .map(|_| scenario())
-                .collect::<Result<_, _>>()?,
+            scenarios,
+            machines: vec![Machine::new(model, scenarios)?],
+            counting: true,
             lines: Lines::new(model.line),
             instructions: Vec::new(),
             by_ip: FxHashMap::default(),
@@ -97,6 +83,12 @@ impl Simulation {
             executed: Executed::default(),
             pieces: Vec::new(),
         })
+    }
+
+    /// Whether accesses from here on are counted, and their loads hinted, as they are at first. Others change what the
+    /// caches hold, and nothing else: the start of a program, for instance.
+    pub fn set_counting(&mut self, counting: bool) {
+        self.counting = counting;
     }
 
     /// Takes the next access of the order. `hinted` is asked once for each instruction that loads.
@@ -113,22 +105,30 @@ impl Simulation {
         }
         let executions = 1 + u64::from(access.measured.repeats);
         let Some(intent) = Intent::of(access.op) else {
-            self.executed.ignored += executions;
+            self.executed.ignored += if self.counting { executions } else { 0 };
             return;
         };
-        match intent {
-            Intent::Load => self.executed.loads += executions,
-            Intent::BiasedLoad => self.executed.biased_loads += executions,
-            Intent::Store => self.executed.stores += executions,
+        let (mut number, mut biased) = (0, Hinted::default());
+        if self.counting {
+            match intent {
+                Intent::Load => self.executed.loads += executions,
+                Intent::BiasedLoad => self.executed.biased_loads += executions,
+                Intent::Store => self.executed.stores += executions,
+            }
+            number = self.instruction(access, space);
+            let instruction = &mut self.instructions[number as usize];
+            instruction.executions += executions;
+            if access.op == Op::Load {
+                biased = match instruction.hinted {
+                    Some(known) => known,
+                    None => self.ask(number, hinted()),
+                };
+            }
+            for machine in &mut self.machines {
+                let fetches = intent == Intent::BiasedLoad || machine.hints(biased);
+                machine.totals.biased_loads += if fetches { executions } else { 0 };
+            }
         }
-        let number = self.instruction(access, space);
-        let instruction = &mut self.instructions[number as usize];
-        instruction.executions += executions;
-        let biased = if access.op == Op::Load {
-            *instruction.hinted.get_or_insert_with(hinted)
-        } else {
-            Hinted::default()
-        };
         let cpu = self.processor(access.tid);
         let offset = place.offset_in_line(self.model.line);
         if u64::from(offset) + u64::from(access.size.max(1)) <= self.model.line.bytes() {
@@ -145,33 +145,43 @@ impl Simulation {
         self.pieces = pieces;
     }
 
+    /// Takes down in which scenarios a load is hinted, and parts those that hint it from those that do not.
+    fn ask(&mut self, instruction: u32, hinted: Hinted) -> Hinted {
+        self.instructions[instruction as usize].hinted = Some(hinted);
+        let parted = self.machines.iter_mut().filter_map(|m| m.part(hinted));
+        let parted: Vec<Machine> = parted.collect();
+        self.machines.extend(parted);
+        hinted
+    }
+
     fn serve(&mut self, cpu: Cpu, instruction: u32, key: LineKey, intent: Intent, biased: Hinted) {
         let Some(line) = self.lines.line(key) else {
-            self.executed.unnumbered += 1;
+            self.executed.unnumbered += u64::from(self.counting);
             return;
         };
-        for (n, scenario) in self.scenarios.iter_mut().enumerate() {
-            let intent = if biased.0 & (1 << n) != 0 {
+        for machine in &mut self.machines {
+            let intent = if machine.hints(biased) {
                 Intent::BiasedLoad
             } else {
                 intent
             };
-            let served = scenario.machine.access(cpu, line, intent);
-            if served.missed_l2 || served.request.is_some() {
-                scenario.count(&served, line, instruction, intent);
-                let request = served.request.filter(|_| n == 0);
-                let load = request
-                    .and_then(|request| self.filter.observe(line.id, cpu, instruction, request));
-                if let Some(load) = load {
-                    let load = &mut self.instructions[load as usize];
-                    load.followed_by_ownership += 1;
-                    if load.followed_by_ownership == 1 {
-                        self.found.push(FoundLoad {
-                            space: load.space,
-                            ip: load.ip,
-                            kernel: load.kernel,
-                        });
-                    }
+            let served = machine.caches.access(cpu, line, intent);
+            if !self.counting || (!served.missed_l2 && served.request.is_none()) {
+                continue;
+            }
+            machine.count(&served, line, instruction, intent);
+            let request = served.request.filter(|_| machine.is_of(0));
+            let load =
+                request.and_then(|request| self.filter.observe(line.id, cpu, instruction, request));
+            if let Some(load) = load {
+                let load = &mut self.instructions[load as usize];
+                load.followed_by_ownership += 1;
+                if load.followed_by_ownership == 1 {
+                    self.found.push(FoundLoad {
+                        space: load.space,
+                        ip: load.ip,
+                        kernel: load.kernel,
+                    });
                 }
             }
         }
@@ -234,7 +244,13 @@ impl Simulation {
 
     /// What each scenario took.
     pub fn totals(&self) -> impl Iterator<Item = &SimulatedTotals> {
-        self.scenarios.iter().map(|scenario| &scenario.totals)
+        self.by_scenario().map(|machine| &machine.totals)
+    }
+
+    /// The machine of each scenario.
+    fn by_scenario(&self) -> impl Iterator<Item = &Machine> {
+        (0..self.scenarios)
+            .filter_map(|scenario| self.machines.iter().find(|machine| machine.is_of(scenario)))
     }
 
     /// Loads that the filter of SWIFT section 4.1 found for the first time since this was asked last, in order of their
@@ -245,7 +261,7 @@ impl Simulation {
 
     /// Instructions that took messages in any scenario, those that took most in the first one first.
     pub fn instructions(&self, most: usize) -> Vec<SimulatedInstruction> {
-        let ranked = self.ranked(most, self.instructions.len(), Scenario::instructions, |n| {
+        let ranked = self.ranked(most, self.instructions.len(), Machine::instructions, |n| {
             let instruction = &self.instructions[n];
             (instruction.space, instruction.ip)
         });
@@ -269,7 +285,7 @@ impl Simulation {
         for (key, id) in self.lines.iter() {
             keys[id as usize] = Some(key);
         }
-        let ranked = self.ranked(most, keys.len(), Scenario::lines, |n| keys[n]);
+        let ranked = self.ranked(most, keys.len(), Machine::lines, |n| keys[n]);
         let of = |(number, costs): (usize, Vec<SimulatedCosts>)| {
             let key = keys[number]?;
             Some(SimulatedLine { key, costs })
@@ -282,70 +298,28 @@ impl Simulation {
         &self,
         most: usize,
         count: usize,
-        rows: impl Fn(&Scenario) -> &[SimulatedCosts],
+        rows: impl Fn(&Machine) -> &[SimulatedCosts],
         key: impl Fn(usize) -> K,
     ) -> Vec<(usize, Vec<SimulatedCosts>)> {
-        let cost = |scenario: &Scenario, number: usize| {
-            rows(scenario).get(number).copied().unwrap_or_default()
+        let cost = |machine: &Machine, number: usize| {
+            rows(machine).get(number).copied().unwrap_or_default()
         };
         let took = |number: &usize| {
-            let mut scenarios = self.scenarios.iter();
-            scenarios.any(|scenario| cost(scenario, *number).transactions > 0)
+            let mut machines = self.machines.iter();
+            machines.any(|machine| cost(machine, *number).transactions > 0)
         };
         let mut ranked: Vec<usize> = (0..count).filter(took).collect();
+        let first = self.by_scenario().next();
         ranked.sort_by_cached_key(|number| {
-            let first = cost(&self.scenarios[0], *number).transactions;
+            let first = first.map_or(0, |machine| cost(machine, *number).transactions);
             (std::cmp::Reverse(first), key(*number))
         });
         let of_all = |number: usize| {
-            let scenarios = self.scenarios.iter();
-            (
-                number,
-                scenarios.map(|scenario| cost(scenario, number)).collect(),
-            )
+            let costs = self.by_scenario().map(|machine| cost(machine, number));
+            (number, costs.collect())
         };
         ranked.into_iter().take(most).map(of_all).collect()
     }
-}
-
-impl Scenario {
-    fn instructions(&self) -> &[SimulatedCosts] {
-        &self.instructions
-    }
-
-    fn lines(&self) -> &[SimulatedCosts] {
-        &self.lines
-    }
-
-    fn count(&mut self, served: &Served, line: Line, instruction: u32, intent: Intent) {
-        let totals = &mut self.totals;
-        totals.l2_misses += u64::from(served.missed_l2);
-        totals.l3_misses += u64::from(served.missed_l3);
-        match served.eviction {
-            Some(Transaction::WriteBack) => totals.write_backs += 1,
-            Some(_) => totals.drops += 1,
-            None => {}
-        }
-        if served.request.is_none() {
-            return;
-        }
-        let loads = intent != Intent::Store;
-        totals.requests += 1;
-        totals.transactions += served.transactions;
-        if loads {
-            totals.load_transactions += served.transactions.total();
-        }
-        row(&mut self.instructions, instruction).add(served, loads);
-        row(&mut self.lines, line.id).add(served, loads);
-    }
-}
-
-fn row(rows: &mut Vec<SimulatedCosts>, number: u32) -> &mut SimulatedCosts {
-    let number = number as usize;
-    if number >= rows.len() {
-        rows.resize(number + 1, SimulatedCosts::default());
-    }
-    &mut rows[number]
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod values;
 
 pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
-pub use hinting::{HintFilter, HintFormat, HintsArgs, ProtocolArgs};
+pub use hinting::{AfterArgs, HintFilter, HintFormat, HintsArgs, LeastRequestsArgs, ProtocolArgs};
 pub use observing::{
     AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,
     WatchArgs,
@@ -92,6 +92,7 @@ pub enum Command {
     /// A prefetch can cost more than it saves: measure the program with and without.
     #[command(after_help = "Examples:\n  \
         cohtrace hints app.coh -o hints.json                      decide once, as JSON\n  \
+        cohtrace hints app.coh --after worker -o hints.json       without the start of the program\n  \
         cohtrace hints hints.json --format text                   file:line:col: message, as compilers print\n  \
         cohtrace hints hints.json --format diff | patch -p1       write the prefetches; build with -mprfchw\n  \
         cohtrace hints app.coh --format sarif -o cohtrace.sarif   hints and findings, for editors and code scanning\n  \
@@ -124,11 +125,13 @@ pub enum Command {
     /// Replays every access of the session, in order, through processors with the caches and the directory protocol of
     /// SWIFT (PPoPP 2005): as it is, with its hinted integer loads fetching for ownership, and with the floating-point
     /// ones too. Prints the paper's tables 4, 5 and 6. A thread is a processor. The loads to hint come from --hints, from
-    /// --train, or else from the session itself.
+    /// --train, or else from the session itself. What hints in code that you build save comes first: a rebuild reaches
+    /// no others. Those in system libraries and in code without source lines (-g) are counted with all loads.
     #[command(after_help = "Examples:\n  \
         cohtrace record --source emulate -o ref.coh -- ./radix -p4 && cohtrace simulate ref.coh\n  \
         cohtrace simulate ref.coh --train train.coh          decide on a small input, measure on another\n  \
         cohtrace simulate a.coh b.coh --hints hints.json     what these hints are worth\n  \
+        cohtrace simulate ref.coh --after worker             without the start of the program\n  \
         cohtrace simulate ref.coh --line-size 128 --l3 9M --l3-ways 18\n  \
         cohtrace simulate ref.coh --exclusive-on-first-read --migratory    a protocol nearer to today's machines\n\n\
         Messages that lines cause by leaving a cache serve no request and are counted apart.")]
@@ -197,13 +200,16 @@ pub struct AnalysisArgs {
     pub slice: u64,
 }
 
-/// How much memory the analysis of a session may take.
+/// How a session is read.
 #[derive(Debug, Args)]
-pub struct MemoryArgs {
+pub struct ReadingArgs {
     /// Memory in which accesses are sorted; what does not fit goes to a temporary file (in TMPDIR, else beside the
     /// session). Changes no result. [default: a quarter of the machine's memory, at most 256M]
     #[arg(long, value_name = "SIZE", value_parser = memory_bytes)]
     pub memory: Option<u64>,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// How to print.
@@ -246,7 +252,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub reading: ReadingArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
     /// How to print: for people, for programs (schema 1), for editors and code scanning (SARIF 2.1.0), or as `perf c2c
@@ -355,7 +361,7 @@ pub struct PairsArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub reading: ReadingArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
     /// Print the pairs as JSON: the `pairs` of the report.
@@ -378,7 +384,7 @@ pub struct LayoutArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub reading: ReadingArgs,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -414,6 +420,9 @@ pub struct LogArgs {
     /// Bytes that travel together.
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
     pub line_size: u64,
+    /// No progress on the terminal.
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Order of a request log.

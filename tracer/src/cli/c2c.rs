@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{
-    args::{AnalysisArgs, MemoryArgs},
+    args::{AnalysisArgs, ReadingArgs},
+    reading::Reading,
     report::{Replayed, make, replay},
 };
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
         c2c::{self, Seen, TotalFold},
         model::Report,
     },
-    session::SessionReader,
     space::{AddressSpaces, KERNEL_START},
 };
 
@@ -29,9 +29,9 @@ pub fn of_session(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
-    memory: &MemoryArgs,
+    reading: &ReadingArgs,
 ) -> Result<(String, Report)> {
-    let replayed = replay(path, analysis, pairs, memory)?;
+    let replayed = replay(path, analysis, pairs, reading)?;
     let Replayed {
         pipeline,
         modules,
@@ -40,14 +40,14 @@ pub fn of_session(
     let report = make(pipeline, modules, description);
     let line_size = pipeline.line_size();
     let mut totals = TotalFold::new(line_size);
-    walk(path, |seen| totals.observe(seen))?;
+    walk(path, reading.quiet, |seen| totals.observe(seen))?;
     let judged: Vec<LineKey> = pipeline
         .judge()
         .iter()
         .map(|judgement| judgement.key)
         .collect();
     let mut lines = totals.second(judged.into_iter().take(MOST_JUDGED));
-    walk(path, |seen| lines.observe(seen))?;
+    walk(path, reading.quiet, |seen| lines.observe(seen))?;
     let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
     let tables = tables(&lines.finish(), &report, &names, line_size);
     Ok((tables, report))
@@ -64,11 +64,11 @@ fn tables(
 
 /// Places every access, in the order in which [`Pipeline`](crate::pipeline::Pipeline) does, so that address spaces
 /// have the same numbers.
-fn walk(path: &Path, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
-    let mut reader = SessionReader::open(path)?;
+fn walk(path: &Path, quiet: bool, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
+    let mut reading = Reading::open(path, "counting", quiet)?;
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();
-    while reader.next_batch(&mut batch)? {
+    while reading.next_batch(&mut batch)? {
         for due in batch.in_order() {
             // By virtual addresses alone, as perf does.
             let Some((access, space, place)) = spaces.follow(due) else {

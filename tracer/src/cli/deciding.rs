@@ -9,20 +9,27 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Result, bail};
 
-use self::{code::CodeReader, pass::Seen};
-use super::session_code::SessionCode;
+use self::{
+    code::CodeReader,
+    pass::{Seen, Stretch},
+};
+use super::{counting::After, session_code::SessionCode};
 use crate::{
     access::{LineSize, Place},
-    analysis::{Instruction, Load, LoadOptions, LoadTable},
+    analysis::{Instruction, Load, LoadBounds, LoadOptions, LoadTable, Loads},
     coherence::Protocol,
-    finding::{Chosen, Filter, HintedLoad, LeftAlone, LoadThresholds, Policy, choose, keeping},
+    finding::{
+        Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, Policy, choose,
+        keeping,
+    },
     hint::{
         file::{Evidence, Expected, FollowingStore, HintFile, LeftLoad, LoadHint},
         load,
+        your_code::{OneOffLoads, YourCode, YourHints},
     },
     names::{Names as _, Resolver},
     session::SessionReader,
@@ -32,7 +39,7 @@ use crate::{
 const MOST_LEFT: usize = 200;
 
 /// How to decide.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DecideOptions {
     /// Which loads get a hint.
     pub filter: Filter,
@@ -44,6 +51,14 @@ pub struct DecideOptions {
     pub policy: Policy,
     /// Most growth of the messages that serve loads, 0..=1; `None` for the usual limit.
     pub load_growth: Option<f64>,
+    /// Least requests of a load that is no one-off, whatever it saves; `None` for the limits as they are.
+    pub least_requests: Option<u64>,
+    /// From where on accesses count.
+    pub after: Option<After>,
+    /// Whose code a rebuild reaches, whose hints are then counted apart.
+    pub your_code: Option<YourCode>,
+    /// No progress on the terminal.
+    pub quiet: bool,
 }
 
 impl Default for DecideOptions {
@@ -55,6 +70,10 @@ impl Default for DecideOptions {
             protocol: Protocol::default(),
             policy: Policy::default(),
             load_growth: None,
+            least_requests: None,
+            after: None,
+            your_code: None,
+            quiet: false,
         }
     }
 }
@@ -68,7 +87,7 @@ pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
 }
 
 /// The hints of several runs of a program. An error where one cannot be read, or has no order of accesses to decide from.
-pub fn of_sessions(paths: &[impl AsRef<Path>], options: &DecideOptions) -> Result<HintFile> {
+pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Result<HintFile> {
     let loads = LoadOptions {
         line_size: options.line_size,
         protocol: options.protocol,
@@ -76,13 +95,28 @@ pub fn of_sessions(paths: &[impl AsRef<Path>], options: &DecideOptions) -> Resul
         ..LoadOptions::default()
     };
     let mut table = [LoadTable::new(keeping(loads))];
-    let seen = pass::feed(paths, options.line_size, &mut table)?;
+    let stretch = Stretch {
+        paths,
+        line_size: options.line_size,
+        after: options.after.as_ref(),
+        quiet: options.quiet,
+    };
+    let seen = pass::feed(stretch, &mut table)?;
     for (path, seen) in paths.iter().zip(&seen) {
         if seen.emulated == 0 && seen.windows == 0 {
             bail!(
                 "{}: its accesses are samples, of which nobody knows what came between: record with \
                  `cohtrace record --source emulate -o X.coh -- PROGRAM`, or with watch windows, for an order to decide from",
                 path.as_ref().display()
+            );
+        }
+        if let Some(after) = &options.after
+            && seen.windows > 0
+        {
+            bail!(
+                "{}: --after {} is for an order of all accesses, and its watch windows saw only some of them",
+                path.as_ref().display(),
+                after.name()
             );
         }
     }
@@ -94,12 +128,17 @@ pub fn of_sessions(paths: &[impl AsRef<Path>], options: &DecideOptions) -> Resul
     };
     limits.policy = options.policy;
     limits.load_growth = options.load_growth.unwrap_or(limits.load_growth);
+    if let Some(least) = options.least_requests {
+        (limits.one_off_requests, limits.one_off_share) = (least, 1.0);
+    }
     let [table] = table;
-    let chosen = choose(loads, &table.finish(), &limits, options.filter, |tables| {
-        pass::feed(paths, options.line_size, tables).map(drop)
-    })?;
+    let alone = table.finish();
+    let mut again = |tables: &mut [LoadTable]| pass::feed(stretch, tables).map(drop);
+    let chosen = choose(loads, &alone, &limits, options.filter, &mut again)?;
     let mut evidence = Evidence {
         complete_order: complete,
+        after: options.after.as_ref().map(|after| after.name().to_owned()),
+        one_off: (options.filter == Filter::Ours).then(|| one_off(&chosen)),
         ..Evidence::default()
     };
     let mut codes = Vec::new();
@@ -122,6 +161,18 @@ pub fn of_sessions(paths: &[impl AsRef<Path>], options: &DecideOptions) -> Resul
     let readers = (seen.iter().zip(&codes).zip(&names))
         .map(|((seen, code), names)| CodeReader::new(&seen.spaces, code, names, options.line_size));
     let mut file = write(&chosen, &Codes(readers.collect()), options, evidence);
+    if let Some(your_code) = &options.your_code {
+        let yours = your_hints(&chosen, &file, your_code);
+        let counts = match yours.len() {
+            all if all == chosen.hinted.len() => chosen.with,
+            _ => counts_with(&alone, yours.clone(), loads, &mut again)?,
+        };
+        file.evidence.your_code = Some(YourHints {
+            hints: yours.len() as u64,
+            transactions: counts.transactions,
+            load_transactions: counts.load_transactions,
+        });
+    }
     caveats.extend(names.iter().flat_map(|names| names.caveats()));
     caveats.dedup();
     file.session = paths
@@ -129,6 +180,48 @@ pub fn of_sessions(paths: &[impl AsRef<Path>], options: &DecideOptions) -> Resul
         .map(|path| path.as_ref().display().to_string());
     file.caveats = caveats;
     Ok(file)
+}
+
+/// The hints in code that you build.
+fn your_hints(chosen: &Chosen, file: &HintFile, your_code: &YourCode) -> BTreeSet<Instruction> {
+    // The file has the hints in the order of the choice.
+    let hinted = chosen.hinted.iter().zip(&file.hints);
+    let yours = hinted.filter(|(_, hint)| your_code.has(&hint.load));
+    yours.map(|(hinted, _)| hinted.load.instruction).collect()
+}
+
+/// Messages of the orders with these loads hinted: by a pass only where the orders were too large to be kept.
+fn counts_with(
+    alone: &Loads,
+    hinted: BTreeSet<Instruction>,
+    loads: LoadOptions,
+    pass: impl FnOnce(&mut [LoadTable]) -> Result<()>,
+) -> Result<Counts> {
+    if let Some(streaks) = (alone.streaks.as_ref()).filter(|streaks| streaks.one_in() == 1) {
+        let known: Vec<bool> = (streaks.loads().iter())
+            .map(|load| hinted.contains(load))
+            .collect();
+        let run = streaks.run(streaks.all_lines(), |load| known[load as usize]);
+        return Ok(run.messages.into());
+    }
+    let bounds = LoadBounds {
+        shadows_per_line: 0,
+        ..loads.bounds
+    };
+    let mut tables = [LoadTable::hinting(LoadOptions { bounds, ..loads }, hinted)];
+    pass(&mut tables)?;
+    let [table] = tables;
+    Ok(table.finish().totals.into())
+}
+
+/// The loads that are left as one-offs, of which a file may list only some.
+fn one_off(chosen: &Chosen) -> OneOffLoads {
+    let loads = chosen.left.iter();
+    let loads = loads.filter(|left| left.because == LeftBecause::OneOff);
+    loads.fold(OneOffLoads::default(), |sum, left| OneOffLoads {
+        loads: sum.loads + 1,
+        saved: sum.saved + left.load.net().unsigned_abs(),
+    })
 }
 
 /// Readers of the code of each session.

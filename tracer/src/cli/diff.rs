@@ -42,7 +42,7 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
 
 /// A session's report, and the sum of all costs in it.
 fn read(path: &Path, args: &DiffArgs) -> Result<(Report, u64)> {
-    let replayed = report::replay(path, &args.analysis, args.pairs.thresholds(), &args.memory)
+    let replayed = report::replay(path, &args.analysis, args.pairs.thresholds(), &args.reading)
         .with_context(|| path.display().to_string())?;
     let cost = replayed.pipeline.tally.sampled_ns;
     let report = report::make(&replayed.pipeline, &replayed.modules, &replayed.description);

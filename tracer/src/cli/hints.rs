@@ -11,7 +11,7 @@ use super::{
     source_files::SourceFiles,
 };
 use crate::{
-    hint::file::HintFile,
+    hint::{file::HintFile, your_code::YourCode},
     report::load_hints::{
         self, Edits, Sources, render_clang_tidy, render_diff, render_sarif, render_text, store_kind,
     },
@@ -36,12 +36,13 @@ pub fn run(args: &HintsArgs) -> Result<ExitCode> {
         HintFormat::Json => file.render(),
         HintFormat::Text => {
             let options = output::text_options(args.color, args.output.as_deref());
-            render_text(&file, &sources, options, args.verbose)
+            let yours = YourCode::new(&args.module);
+            render_text(&file, &sources, &yours, options, args.verbose)
         }
         HintFormat::Sarif => {
             let findings = session.map(|session| {
                 let pairs = args.pairs.thresholds();
-                report::of_session(session, &args.analysis, pairs, &args.memory)
+                report::of_session(session, &args.analysis, pairs, &args.reading)
             });
             render_sarif(Some(&file), findings.transpose()?.as_ref(), &sources)
         }
@@ -64,6 +65,10 @@ fn options(args: &HintsArgs) -> DecideOptions {
         protocol: args.protocol.protocol(),
         policy: args.policy.policy(),
         load_growth: args.growth.load_growth(),
+        least_requests: args.least_requests.requests,
+        after: args.after.after.clone(),
+        your_code: Some(YourCode::new(&args.module)),
+        quiet: args.reading.quiet,
     }
 }
 
@@ -84,18 +89,26 @@ fn read(path: &Path) -> Result<HintFile> {
 
 /// Drops the hints that were not asked for.
 fn select(file: &mut HintFile, args: &HintsArgs) {
+    let decided = file.hints.len();
     if let Some(least) = args.min_saved {
         file.hints.retain(|hint| hint.expected.net() >= least);
     }
-    if !args.module.is_empty() {
-        file.hints.retain(|hint| {
-            let name = (hint.load.module.as_deref()).and_then(|path| Path::new(path).file_name());
-            name.is_some_and(|name| args.module.iter().any(|asked| name == asked.as_str()))
-        });
-    }
+    let yours = YourCode::new(&args.module);
+    file.hints.retain(|hint| yours.is_named(&hint.load));
     if !args.kind.is_empty() {
         let asked: Vec<_> = args.kind.iter().map(|kind| kind.kind()).collect();
         file.hints.retain(|hint| asked.contains(&store_kind(hint)));
+    }
+    if file.hints.len() < decided {
+        // Sums are of the hints that the file has, or of none.
+        let evidence = &mut file.evidence;
+        let here = (evidence.your_code).filter(|counted| {
+            let all = file.hints.iter().all(|hint| yours.has(&hint.load));
+            all && counted.hints == file.hints.len() as u64
+        });
+        evidence.your_code = here;
+        evidence.hinted_transactions = here.map(|here| here.transactions);
+        evidence.hinted_load_transactions = here.map(|here| here.load_transactions);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{names::Resolver, report::layout};
 /// Prints the layout.
 pub fn run(args: &LayoutArgs) -> Result<ExitCode> {
     let pairs = PairArgs::standard().thresholds();
-    let replayed = report::replay(&args.session, &args.analysis, pairs, &args.memory)?;
+    let replayed = report::replay(&args.session, &args.analysis, pairs, &args.reading)?;
     let pipeline = &replayed.pipeline;
     let names = Resolver::new(&pipeline.spaces, &replayed.modules);
     let found = layout::build(

@@ -8,7 +8,11 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::SpaceId,
     analysis::FoundLoad,
-    hint::file::{HintFile, LoadClass},
+    hint::{
+        file::{HintFile, HintedCode, LoadClass},
+        your_code::{OneOffLoads, YourCode},
+    },
+    report::simulation::HintCounts,
     space::AddressSpaces,
 };
 
@@ -18,6 +22,8 @@ use super::session_code::{InFile, SessionCode};
 #[derive(Clone, Debug)]
 struct Hint {
     class: LoadClass,
+    /// In code that you build.
+    yours: bool,
     /// As people know it.
     name: String,
     matched: bool,
@@ -27,21 +33,33 @@ struct Hint {
 #[derive(Clone, Debug, Default)]
 pub struct LoadHints {
     hints: Vec<Hint>,
+    your_code: YourCode,
+    /// What was left as that, where it is known.
+    pub one_off: Option<OneOffLoads>,
     by_code: FxHashMap<(String, u64), usize>,
     by_address: FxHashMap<(SpaceId, u64), usize>,
 }
 
 impl LoadHints {
+    /// None yet.
+    pub fn new(your_code: YourCode) -> LoadHints {
+        LoadHints {
+            your_code,
+            ..LoadHints::default()
+        }
+    }
+
     /// Those of a file.
-    pub fn of_file(file: &HintFile) -> LoadHints {
-        let mut all = LoadHints::default();
+    pub fn of_file(file: &HintFile, your_code: YourCode) -> LoadHints {
+        let mut all = LoadHints::new(your_code);
+        all.one_off = file.evidence.one_off;
         for hint in &file.hints {
             let code = &hint.load;
             let place = match (&code.file, code.line) {
                 (Some(file), Some(line)) => format!("{file}:{line}"),
                 _ => code.module.clone().unwrap_or_else(|| code.ip.clone()),
             };
-            let number = all.add(hint.class, format!("{} ({place})", hint.id));
+            let number = all.add(hint.class, code, format!("{} ({place})", hint.id));
             let file = code.build_id.as_ref().or(code.module.as_ref());
             let address = code.offset.as_deref().and_then(hexadecimal);
             if let (Some(file), Some(address)) = (file, address) {
@@ -55,6 +73,7 @@ impl LoadHints {
     pub fn found(&mut self, load: FoundLoad, spaces: &AddressSpaces, code: &SessionCode) {
         let found = code.at(spaces, load.space, load.ip);
         let class = (found.as_ref()).map_or(LoadClass::Unknown, InFile::load_class);
+        let named = (found.as_ref()).map_or_else(HintedCode::default, InFile::source);
         // The same code in several processes is one load.
         let key = found.map(|found| (found.file(), found.svma));
         let name = match &key {
@@ -62,16 +81,17 @@ impl LoadHints {
             None => format!("{:#x}", load.ip),
         };
         let known = key.as_ref().and_then(|key| self.by_code.get(key)).copied();
-        let number = known.unwrap_or_else(|| self.add(class, name));
+        let number = known.unwrap_or_else(|| self.add(class, &named, name));
         self.by_address.insert((load.space, load.ip), number);
         if let Some(key) = key {
             self.by_code.insert(key, number);
         }
     }
 
-    fn add(&mut self, class: LoadClass, name: String) -> usize {
+    fn add(&mut self, class: LoadClass, code: &HintedCode, name: String) -> usize {
         self.hints.push(Hint {
             class,
+            yours: self.your_code.has(code),
             name,
             matched: false,
         });
@@ -87,14 +107,14 @@ impl LoadHints {
         }
     }
 
-    /// The class of the load at a run-time address, if it is to be hinted.
+    /// The class of the load at a run-time address, if it is to be hinted, and whether it is in code that you build.
     pub fn find(
         &mut self,
         spaces: &AddressSpaces,
         code: &SessionCode,
         space: SpaceId,
         ip: u64,
-    ) -> Option<LoadClass> {
+    ) -> Option<(LoadClass, bool)> {
         if self.hints.is_empty() {
             return None;
         }
@@ -114,17 +134,22 @@ impl LoadHints {
         if hint.class == LoadClass::Unknown {
             hint.class = here;
         }
-        Some(hint.class)
+        Some((hint.class, hint.yours))
     }
 
-    /// Loads by what they load into: integer, floating-point, unknown.
-    pub fn counts(&self) -> [u64; 3] {
-        let of = |class| self.hints.iter().filter(|hint| hint.class == class).count() as u64;
-        [
-            of(LoadClass::Integer),
-            of(LoadClass::FloatingPoint),
-            of(LoadClass::Unknown),
-        ]
+    /// Loads by what they load into: all, and those in code that you build.
+    pub fn counts(&self) -> [HintCounts; 2] {
+        let of = |yours: bool, class| {
+            let hints = self.hints.iter();
+            hints
+                .filter(|hint| hint.class == class && (hint.yours || !yours))
+                .count() as u64
+        };
+        [false, true].map(|yours| HintCounts {
+            integer: of(yours, LoadClass::Integer),
+            floating_point: of(yours, LoadClass::FloatingPoint),
+            unknown: of(yours, LoadClass::Unknown),
+        })
     }
 
     /// Names of those that no load was found for.

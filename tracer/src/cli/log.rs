@@ -1,12 +1,13 @@
 //! `log`: the request log of a session, as SWIFT prints it: of its watch windows, or of a whole emulated run.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{fmt::Write as _, io::IsTerminal as _, process::ExitCode};
 
 use anyhow::{Result, bail};
 
 use super::{
     args::{LogArgs, LogOrder},
     output,
+    reading::Reading,
     report::line_size,
 };
 use crate::{
@@ -14,7 +15,6 @@ use crate::{
     analysis::{RequestLog, Trapped, WindowAccesses},
     coherence::{RequestRow, sort_by_line},
     event::Batch,
-    session::SessionReader,
     space::AddressSpaces,
 };
 
@@ -23,7 +23,12 @@ const ROWS: usize = 4096;
 
 /// Prints the log.
 pub fn run(args: &LogArgs) -> Result<ExitCode> {
-    let mut reader = SessionReader::open(&args.session)?;
+    let mut reading = Reading::open(
+        &args.session,
+        "reading",
+        // Rows would come in between.
+        args.quiet || std::io::stdout().is_terminal(),
+    )?;
     let mut spaces = AddressSpaces::default();
     let line_size = line_size(args.line_size);
     let mut waiting = WindowAccesses::new(line_size, usize::MAX);
@@ -34,7 +39,7 @@ pub fn run(args: &LogArgs) -> Result<ExitCode> {
     let mut printer = Printer::new(args.sort);
     let mut known = false;
     let mut number = 0;
-    while reader.next_batch(&mut batch)? {
+    while reading.next_batch(&mut batch)? {
         for due in batch.in_order() {
             // Every access: the spaces are numbered by them too, and the keys of lines say the number.
             let Some((access, space, place)) = spaces.follow(due) else {

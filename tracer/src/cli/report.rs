@@ -9,8 +9,9 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    args::{AnalysisArgs, MemoryArgs, ReportArgs, ReportFormat},
+    args::{AnalysisArgs, ReadingArgs, ReportArgs, ReportFormat},
     c2c, heap_options, output,
+    reading::Reading,
     source_files::SourceFiles,
     watch_options,
 };
@@ -23,7 +24,7 @@ use crate::{
     names::Resolver,
     pipeline::Pipeline,
     report::{self, HeapFacts, OrderFacts, RunFacts, WatchFacts, load_hints, model},
-    session::{self, Meta, SessionReader},
+    session::{self, Meta},
     spill::{Budget, SpillOptions},
 };
 
@@ -56,10 +57,11 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     let pairs = args.pairs.thresholds();
     let session = || args.session.display().to_string();
     if args.format == ReportFormat::C2c {
-        let (tables, report) = c2c::of_session(&args.session, &args.analysis, pairs, &args.memory)?;
+        let (tables, report) =
+            c2c::of_session(&args.session, &args.analysis, pairs, &args.reading)?;
         return output::write(&tables, &report, &args.output).with_context(session);
     }
-    let report = of_session(&args.session, &args.analysis, pairs, &args.memory)?;
+    let report = of_session(&args.session, &args.analysis, pairs, &args.reading)?;
     if args.format == ReportFormat::Sarif {
         let sources = SourceFiles::new(true).context("the current directory")?;
         let log = load_hints::render_sarif(None, Some(&report), &sources);
@@ -84,21 +86,23 @@ pub fn replay(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
-    memory: &MemoryArgs,
+    reading: &ReadingArgs,
 ) -> Result<Replayed> {
-    let mut reader = SessionReader::open(path)?;
-    let frequency_hz = reader.meta().frequency_hz;
+    let mut session = Reading::open(path, "reading", reading.quiet)?;
+    let frequency_hz = session.session().meta().frequency_hz;
     let mut pipeline = Pipeline::sorted(
         analysis_options(analysis, frequency_hz),
         thresholds(analysis, pairs),
-        spill_options(path, memory),
+        spill_options(path, reading),
     );
     let mut batch = Batch::default();
-    while !pipeline.has_failed() && reader.next_batch(&mut batch)? {
+    while !pipeline.has_failed() && session.next_batch(&mut batch)? {
         pipeline.feed(&batch);
         batch.clear();
     }
     pipeline.finish()?;
+    session.clear();
+    let reader = session.session();
     let mut description = describe(reader.meta());
     description.caveats = (reader.caveats().iter())
         .map(|caveat| match caveat {
@@ -130,9 +134,9 @@ pub fn of_session(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
-    memory: &MemoryArgs,
+    reading: &ReadingArgs,
 ) -> Result<model::Report> {
-    let replayed = replay(path, analysis, pairs, memory)?;
+    let replayed = replay(path, analysis, pairs, reading)?;
     Ok(make(
         &replayed.pipeline,
         &replayed.modules,
@@ -236,8 +240,8 @@ pub fn analysis_options(args: &AnalysisArgs, frequency_hz: Option<u64>) -> Analy
 }
 
 /// How much memory the sort takes, and where it goes beyond.
-fn spill_options(session: &Path, memory: &MemoryArgs) -> SpillOptions {
-    let budget = memory.memory.map(Budget);
+fn spill_options(session: &Path, reading: &ReadingArgs) -> SpillOptions {
+    let budget = reading.memory.map(Budget);
     // What is beside the session is on a disk; /tmp is memory on many machines.
     let asked = std::env::var_os("TMPDIR").filter(|directory| !directory.is_empty());
     let beside = session.parent().map(|parent| match parent.as_os_str() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     access::SpaceId,
     decode::{LONGEST_INSTRUCTION, LoadedInto, loaded_into},
-    hint::file::LoadClass,
+    hint::file::{HintedCode, LoadClass},
     module::{LoadedModule, ModuleStore},
     session::Meta,
     space::AddressSpaces,
@@ -71,6 +71,18 @@ impl InFile {
         (1..=most)
             .rev()
             .find_map(|bytes| elf.code(svma, svma + bytes))
+    }
+
+    /// Its file and its place in the source: the innermost frame, library or not, as assembly has it.
+    pub fn source(&self) -> HintedCode {
+        let here = self.module.elf.frames(self.svma);
+        let frame = here.frames.first();
+        HintedCode {
+            module: Some(self.module.path.clone()),
+            file: frame.and_then(|frame| Some(frame.file.as_ref()?.to_string())),
+            line: frame.and_then(|frame| frame.line),
+            ..HintedCode::default()
+        }
     }
 
     /// What a load at it loads into.

@@ -10,46 +10,56 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     args::{HintFilter, SimulateArgs},
+    counting::Counting,
     deciding::{self, DecideOptions},
     load_hints::LoadHints,
     output,
-    progress::Progress,
+    reading::{Reading, name},
     session_code::SessionCode,
     signals::StopSignal,
 };
 use crate::{
-    access::SpaceId,
+    access::{Basis, SpaceId},
     analysis::{Hinted, MOST_PROCESSORS, Simulation},
     event::Batch,
-    hint::file::{HintFile, LoadClass},
+    hint::{
+        file::{HintFile, LoadClass},
+        your_code::YourCode,
+    },
     names::Resolver,
     report::{
         number::{count, grouped, list},
-        simulation::{self, HintsUsed, SessionRole, SimulatedSession, SimulationReport},
+        simulation::{self, HintsUsed, SCENARIOS, SessionRole, SimulatedSession, SimulationReport},
         simulation_text,
     },
-    session::SessionReader,
     space::AddressSpaces,
 };
 
 /// Names of hints without a load that text tells; JSON has all.
 const UNMATCHED: usize = 5;
-/// The scenarios: as it is, integer loads hinted, all hinted.
-const SCENARIOS: usize = 3;
-/// Integer loads are hinted in the second and the third, floating-point ones in the third.
-const INTEGER: Hinted = Hinted(0b110);
-const FLOATING_POINT: Hinted = Hinted(0b100);
+/// The scenarios: as it is; integer loads hinted; all hinted; and the latter two in code that you build alone.
+fn scenarios(class: LoadClass, yours: bool) -> Hinted {
+    Hinted(match (class, yours) {
+        (LoadClass::Integer | LoadClass::Unknown, false) => 0b0_0110,
+        (LoadClass::FloatingPoint, false) => 0b0_0100,
+        (LoadClass::Integer | LoadClass::Unknown, true) => 0b1_1110,
+        (LoadClass::FloatingPoint, true) => 0b1_0100,
+    })
+}
 
 /// Prints the tables.
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
-    let mut replays = Replays {
+    let replays = Replays {
         args,
         stop: StopSignal::install()?,
-        progress: Progress::new(args.quiet),
     };
-    let sessions = replays.sessions();
-    replays.progress.clear();
-    let report = SimulationReport::new(&args.machine.model(), sessions?);
+    let sessions = replays.sessions()?;
+    let after = args
+        .after
+        .after
+        .as_ref()
+        .map(|after| after.name().to_owned());
+    let report = SimulationReport::new(&args.machine.model(), after, sessions);
     let rendered = if args.json {
         simulation::render_json(&report)
     } else {
@@ -63,7 +73,6 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
 struct Replays<'a> {
     args: &'a SimulateArgs,
     stop: StopSignal,
-    progress: Progress,
 }
 
 /// A session that was read to its end.
@@ -75,11 +84,11 @@ struct Replayed {
 }
 
 impl Replays<'_> {
-    fn sessions(&mut self) -> Result<Vec<SimulatedSession>> {
+    fn sessions(&self) -> Result<Vec<SimulatedSession>> {
         let args = self.args;
         let mut rows = Vec::new();
         let given = match (&args.hints, &args.train) {
-            (Some(path), _) => Some((path, file(path)?)),
+            (Some(path), _) => Some((path, self.of_file(&file(path)?))),
             (None, Some(train)) => {
                 let hints = self.decide(train)?;
                 rows.push(self.simulate(train, SessionRole::Train, hints.clone(), train)?);
@@ -100,7 +109,7 @@ impl Replays<'_> {
     }
 
     /// The loads to hint, by what the session shows.
-    fn decide(&mut self, session: &Path) -> Result<LoadHints> {
+    fn decide(&self, session: &Path) -> Result<LoadHints> {
         match self.args.filter {
             HintFilter::Swift => self.followed_by_ownership(session),
             HintFilter::Ours => {
@@ -108,18 +117,23 @@ impl Replays<'_> {
                 let options = DecideOptions {
                     line_size: model.line,
                     protocol: model.protocol,
+                    least_requests: self.args.least_requests.requests,
+                    after: self.args.after.after.clone(),
+                    quiet: self.args.quiet,
                     ..DecideOptions::default()
                 };
-                Ok(LoadHints::of_file(&deciding::of_session(
-                    session, &options,
-                )?))
+                Ok(self.of_file(&deciding::of_session(session, &options)?))
             }
         }
     }
 
+    fn of_file(&self, file: &HintFile) -> LoadHints {
+        LoadHints::of_file(file, YourCode::new(&self.args.module))
+    }
+
     /// Loads that the filter of the paper finds.
-    fn followed_by_ownership(&mut self, session: &Path) -> Result<LoadHints> {
-        let mut hints = LoadHints::default();
+    fn followed_by_ownership(&self, session: &Path) -> Result<LoadHints> {
+        let mut hints = LoadHints::new(YourCode::new(&self.args.module));
         self.replay(
             session,
             1,
@@ -135,7 +149,7 @@ impl Replays<'_> {
 
     /// Simulates the session with these hints, which come from `from`.
     fn simulate(
-        &mut self,
+        &self,
         session: &Path,
         role: SessionRole,
         mut hints: LoadHints,
@@ -145,20 +159,19 @@ impl Replays<'_> {
             session,
             SCENARIOS,
             |spaces, code, space, ip| match hints.find(spaces, code, space, ip) {
-                Some(LoadClass::Integer | LoadClass::Unknown) => INTEGER,
-                Some(LoadClass::FloatingPoint) => FLOATING_POINT,
+                Some((class, yours)) => scenarios(class, yours),
                 None => Hinted::default(),
             },
             // Decided already.
             |simulation, _, _| drop(simulation.take_found()),
         )?;
-        let [integer, floating_point, unknown] = hints.counts();
+        let [all, your_code] = hints.counts();
         let used = HintsUsed {
             from: from.display().to_string(),
-            integer,
-            floating_point,
-            unknown,
+            all,
+            your_code,
             unmatched: hints.unmatched(),
+            one_off: hints.one_off,
         };
         let mut caveats = replayed.caveats;
         caveats.extend(caveats_of(&used, &replayed.simulation));
@@ -178,23 +191,27 @@ impl Replays<'_> {
     /// Feeds the session to machines. `hinted` is asked for each instruction that loads, and `each` told after each
     /// batch.
     fn replay(
-        &mut self,
+        &self,
         session: &Path,
         scenarios: usize,
         mut hinted: impl FnMut(&AddressSpaces, &SessionCode, SpaceId, u64) -> Hinted,
         mut each: impl FnMut(&mut Simulation, &AddressSpaces, &SessionCode),
     ) -> Result<Replayed> {
-        let mut reader = SessionReader::open(session)?;
-        let code = SessionCode::of(reader.meta());
-        let mut simulation = Simulation::new(&self.args.machine.model(), scenarios)?;
+        let args = self.args;
+        let mut reading = Reading::open(session, "simulating", args.quiet)?;
+        let code = SessionCode::of(reading.session().meta());
+        let mut counting = Counting::new(args.after.after.as_ref());
+        let mut simulation = Simulation::new(&args.machine.model(), scenarios)?;
+        simulation.set_counting(counting.has_begun());
         let mut spaces = AddressSpaces::default();
         let mut batch = Batch::default();
-        let (mut seen, mut lost) = (0u64, 0u64);
-        while reader.next_batch(&mut batch)? {
+        let (mut emulated, mut lost) = (false, 0u64);
+        while reading.next_batch(&mut batch)? {
             if self.stop.arrived() {
+                reading.clear();
                 bail!(
                     "interrupted after {} accesses of {}; no table is whole",
-                    grouped(seen),
+                    grouped(reading.accesses()),
                     session.display()
                 );
             }
@@ -202,24 +219,28 @@ impl Replays<'_> {
                 let Some((access, space, place)) = spaces.follow(due) else {
                     continue;
                 };
+                if access.basis == Basis::Emulated {
+                    emulated = true;
+                    if counting.begins(access, space, &spaces, &code) {
+                        simulation.set_counting(true);
+                    }
+                }
                 simulation.observe(access, space, place, || {
                     hinted(&spaces, &code, space, access.ip)
                 });
             }
             each(&mut simulation, &spaces, &code);
-            seen += batch.accesses.len() as u64;
             lost += batch.tally.lost_total();
-            self.progress
-                .update(|| format!("{}: {} accesses", name(session), grouped(seen)));
         }
-        let executed = simulation.executed();
-        if executed.loads + executed.biased_loads + executed.stores == 0 {
+        if !emulated {
             bail!(
                 "{}: no emulator saw its accesses, so their order is not complete, and without that nothing can be \
                  simulated; record such a session with `cohtrace record --source emulate -o x.coh -- PROGRAM`",
                 session.display()
             );
         }
+        counting.check(&spaces, &code)?;
+        let reader = reading.session();
         let mut caveats: Vec<String> = reader.caveats().iter().map(ToString::to_string).collect();
         if lost > 0 {
             caveats.push(format!(
@@ -236,29 +257,36 @@ impl Replays<'_> {
     }
 }
 
-fn file(path: &PathBuf) -> Result<LoadHints> {
+fn file(path: &PathBuf) -> Result<HintFile> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let file = HintFile::parse(&text).with_context(|| path.display().to_string())?;
-    Ok(LoadHints::of_file(&file))
-}
-
-/// What a row is called: the session's name without its place and its `.coh`.
-fn name(session: &Path) -> String {
-    let stem = session.file_stem().unwrap_or(session.as_os_str());
-    stem.to_string_lossy().into_owned()
+    HintFile::parse(&text).with_context(|| path.display().to_string())
 }
 
 /// What must be known of the figures of a session.
 fn caveats_of(used: &HintsUsed, simulation: &Simulation) -> Vec<String> {
     let mut caveats = Vec::new();
-    let all = used.integer + used.floating_point + used.unknown;
+    let (all, yours) = (used.all.sum(), used.your_code.sum());
     if all == 0 {
         caveats.push("there is no load to hint, so the columns are equal".to_owned());
+    } else if yours == 0 {
+        caveats.push(format!(
+            "no hint is in code that you build, so a rebuild with `cohtrace as` changes nothing: {} in system libraries, or \
+             in code without source lines (build with -g; --module NAME names what you build)",
+            count(all, "load is", "loads are")
+        ));
     }
-    if used.unknown > 0 {
+    if let Some(one_off) = used.one_off.filter(|one_off| one_off.loads > 0) {
+        caveats.push(format!(
+            "{} left, which asked for a line a few times only (the start of libraries, what each thread does once): hints \
+             would save {} messages, once",
+            count(one_off.loads, "one-off load was", "one-off loads were"),
+            grouped(one_off.saved)
+        ));
+    }
+    if used.all.unknown > 0 {
         caveats.push(format!(
             "the code of {} could not be read; they count as integer loads",
-            count(used.unknown, "hinted load", "hinted loads")
+            count(used.all.unknown, "hinted load", "hinted loads")
         ));
     }
     if !used.unmatched.is_empty() {

@@ -23,11 +23,31 @@ impl CacheGeometry {
 
 /// Tags of all sets, the most recently used line of each first. A tag is the line's number and 1; 0 is an empty way,
 /// and no line comes after one in its set.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Cache {
     tags: Vec<u32>,
     ways: usize,
 }
+
+impl Clone for Cache {
+    /// Pages that were never touched take no memory in the copy either.
+    fn clone(&self) -> Cache {
+        let mut tags = vec![0; self.tags.len()];
+        let pages = tags.chunks_mut(PAGE_TAGS).zip(self.tags.chunks(PAGE_TAGS));
+        for (copy, page) in pages {
+            if page.iter().any(|tag| *tag != 0) {
+                copy.copy_from_slice(page);
+            }
+        }
+        Cache {
+            tags,
+            ways: self.ways,
+        }
+    }
+}
+
+/// Tags of a page of memory.
+const PAGE_TAGS: usize = 4096 / size_of::<u32>();
 
 /// What putting a line into a cache did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

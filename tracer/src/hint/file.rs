@@ -7,7 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{AARCH64, FETCH_FOR_OWNERSHIP, X86};
+use super::{
+    load::{AARCH64, FETCH_FOR_OWNERSHIP, X86},
+    your_code::{OneOffLoads, YourHints},
+};
 
 /// Value of [`HintFile::format`]: tells our file from any other JSON.
 pub const FORMAT: &str = "cohtrace hints";
@@ -51,6 +54,15 @@ pub struct Evidence {
     pub exclusive_on_first_read: bool,
     /// The protocol handed a dirty line over with its ownership on a read.
     pub migratory: bool,
+    /// Accesses count from here on: `--after`.
+    #[serde(default)]
+    pub after: Option<String>,
+    /// The hints in code that you build: what a rebuild reaches.
+    #[serde(default)]
+    pub your_code: Option<YourHints>,
+    /// One-off loads, among those that are left.
+    #[serde(default)]
+    pub one_off: Option<OneOffLoads>,
     /// Messages of the protocol that all accesses took.
     pub transactions: u64,
     /// Of those, messages that served loads.

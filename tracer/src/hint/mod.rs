@@ -23,6 +23,7 @@ pub mod role;
 mod scene;
 mod variables;
 mod words;
+pub mod your_code;
 
 #[cfg(test)]
 mod tests;

@@ -2,20 +2,25 @@
 //!
 //! # JSON, schema 1
 //!
-//! `{schema, tool_version, machine, sessions}`. `machine` is the simulated one: `line_bytes`, `l2_bytes`, `l2_ways`,
+//! `{schema, tool_version, after, machine, sessions}`. `after` is what had to happen before accesses counted
+//! (`--after`), null where all did. `machine` is the simulated one: `line_bytes`, `l2_bytes`, `l2_ways`,
 //! `l3_bytes`, `l3_ways`, and the variants `exclusive_on_first_read` and `migratory`. Each of `sessions` has
 //!
 //! - `name`, `role` (`own`: hints decided from itself; `train`: decided from it, for others too; `given`: from
 //!   elsewhere), and `hints`: `from` (a session or a hints file), the numbers of `integer`, `floating_point` and
-//!   `unknown` loads, and the names of the `unmatched` ones, which did not run here;
+//!   `unknown` loads, the same of those in `your_code`, the names of the `unmatched` ones, which did not run here, and
+//!   how many `loads` were left as `one_off`, with the messages that hints for them would have `saved`;
 //! - `threads`, each of them a processor, and `lines` of memory that were used;
 //! - `executed`: `loads`, `biased_loads` (the program's own), `stores`, and what was left out as `ignored`, `sampled`
 //!   and `unnumbered`;
-//! - `unmodified`, `integer_hinted` and `all_hinted`: `transactions` (messages that served requests, table 4) and
-//!   `messages`, the same by kind; `load_transactions` (of those, for loads, table 5); `requests`; `l2_misses`;
-//!   `l3_misses` (table 6); `write_backs` and `drops`, which are messages of evictions and in no other number;
+//! - `unmodified`; `your_code_integer_hinted` and `your_code_all_hinted`, with the hints in code that you build, which a
+//!   rebuild reaches; `integer_hinted` and `all_hinted`, with all: `transactions` (messages that served requests, table
+//!   4) and `messages`, the same by kind; `load_transactions` (of those, for loads, table 5); `biased_loads` (executions
+//!   of loads that fetch for ownership); `requests`; `l2_misses`; `l3_misses` (table 6); `write_backs` and `drops`, which
+//!   are messages of evictions and in no other number;
 //! - `instructions` and `top_lines` with most transactions in `unmodified`, `--top` of them. Each has `transactions`,
-//!   `load_transactions` and `l3_misses`, lists of three numbers in the order of the scenarios. An instruction has
+//!   `load_transactions` and `l3_misses`, lists of five numbers: unmodified, integer loads hinted, all hinted, and these
+//!   two in code that you build. An instruction has
 //!   `module`, `build_id`, `ip` (in the module's own addresses, hexadecimal), `function`, `inlined`, `file`, `line`,
 //!   `column`, `executions`, and `followed_by_ownership`: requests that SWIFT's filter finds. A line has its `key` (as in
 //!   reports), `address`, and the names of its `objects`;
@@ -32,11 +37,14 @@ use crate::{
     access::LineSize,
     analysis::{SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals, Simulation},
     coherence::SystemModel,
+    hint::your_code::OneOffLoads,
     names::{Names, ObjectName},
 };
 
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
+/// Scenarios of a simulation: unmodified; integer loads hinted; all hinted; and these two in code that you build.
+pub const SCENARIOS: usize = 5;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,6 +53,8 @@ pub struct SimulationReport {
     pub schema: u32,
     /// Version of cohtrace.
     pub tool_version: &'static str,
+    /// What had to happen before accesses counted.
+    pub after: Option<String>,
     /// What was simulated.
     pub machine: Machine,
     /// One row of each table for each.
@@ -87,14 +97,33 @@ pub enum SessionRole {
 pub struct HintsUsed {
     /// The session, or the file of hints.
     pub from: String,
+    /// In code that you build.
+    pub your_code: HintCounts,
+    /// All.
+    #[serde(flatten)]
+    pub all: HintCounts,
+    /// Names of those that did not run in this session.
+    pub unmatched: Vec<String>,
+    /// Loads that were left as one-offs; `None` where whoever decided does not tell.
+    pub one_off: Option<OneOffLoads>,
+}
+
+/// Hinted loads by what they load into.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct HintCounts {
     /// Loads into general registers.
     pub integer: u64,
     /// Loads into vector or x87 registers.
     pub floating_point: u64,
     /// Loads whose code could not be read; hinted with the integer ones.
     pub unknown: u64,
-    /// Names of those that did not run in this session.
-    pub unmatched: Vec<String>,
+}
+
+impl HintCounts {
+    /// All.
+    pub fn sum(&self) -> u64 {
+        self.integer + self.floating_point + self.unknown
+    }
 }
 
 /// What ran.
@@ -123,6 +152,8 @@ pub struct ScenarioCounts {
     pub messages: BTreeMap<&'static str, u64>,
     /// Of the messages, those that served loads.
     pub load_transactions: u64,
+    /// Executions of loads that fetch for ownership, hinted ones and the program's own.
+    pub biased_loads: u64,
     /// Requests.
     pub requests: u64,
     /// Misses of the second level.
@@ -135,7 +166,7 @@ pub struct ScenarioCounts {
     pub drops: u64,
 }
 
-/// What an instruction or a line took, by scenario: unmodified, integer loads hinted, all hinted.
+/// What an instruction or a line took, by scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Costs {
     /// Messages that served requests.
@@ -205,6 +236,10 @@ pub struct SimulatedSession {
     pub executed: ExecutedCounts,
     /// No load is hinted.
     pub unmodified: ScenarioCounts,
+    /// Integer loads in code that you build are.
+    pub your_code_integer_hinted: ScenarioCounts,
+    /// Integer and floating-point loads in code that you build are.
+    pub your_code_all_hinted: ScenarioCounts,
     /// Integer loads are.
     pub integer_hinted: ScenarioCounts,
     /// Integer and floating-point loads are.
@@ -219,10 +254,15 @@ pub struct SimulatedSession {
 
 impl SimulationReport {
     /// Puts sessions together.
-    pub fn new(model: &SystemModel, sessions: Vec<SimulatedSession>) -> SimulationReport {
+    pub fn new(
+        model: &SystemModel,
+        after: Option<String>,
+        sessions: Vec<SimulatedSession>,
+    ) -> SimulationReport {
         SimulationReport {
             schema: SCHEMA,
             tool_version: env!("CARGO_PKG_VERSION"),
+            after,
             machine: Machine {
                 line_bytes: model.line.bytes(),
                 l2_bytes: model.l2.bytes,
@@ -238,7 +278,7 @@ impl SimulationReport {
 }
 
 impl SimulatedSession {
-    /// Of a simulation of three scenarios, with `top` instructions and lines by name.
+    /// Of a simulation of the [`SCENARIOS`], with `top` instructions and lines by name.
     pub fn new(
         name: String,
         role: SessionRole,
@@ -275,6 +315,8 @@ impl SimulatedSession {
             unmodified: scenario(),
             integer_hinted: scenario(),
             all_hinted: scenario(),
+            your_code_integer_hinted: scenario(),
+            your_code_all_hinted: scenario(),
             instructions: (instructions.iter())
                 .map(|instruction| top_instruction(instruction, names))
                 .collect(),
@@ -294,9 +336,19 @@ impl SimulatedSession {
         SimulatedSession { caveats, ..session }
     }
 
-    /// The three scenarios: unmodified, integer loads hinted, all hinted.
-    pub fn scenarios(&self) -> [&ScenarioCounts; 3] {
-        [&self.unmodified, &self.integer_hinted, &self.all_hinted]
+    /// Unmodified, integer loads hinted, all hinted; in code that you build, or anywhere.
+    pub fn scenarios(&self, yours: bool) -> [&ScenarioCounts; 3] {
+        let [integer, all] = if yours {
+            [&self.your_code_integer_hinted, &self.your_code_all_hinted]
+        } else {
+            [&self.integer_hinted, &self.all_hinted]
+        };
+        [&self.unmodified, integer, all]
+    }
+
+    /// Which of the scenarios is what a rebuild reaches: all hints in code that you build; all hints where none is there.
+    pub fn reached(&self) -> usize {
+        if self.hints.your_code.sum() > 0 { 4 } else { 2 }
     }
 }
 
@@ -306,6 +358,7 @@ fn counts(totals: &SimulatedTotals) -> ScenarioCounts {
         transactions: totals.transactions.total(),
         messages: kinds.map(|(kind, count)| (kind.name(), count)).collect(),
         load_transactions: totals.load_transactions,
+        biased_loads: totals.biased_loads,
         requests: totals.requests,
         l2_misses: totals.l2_misses,
         l3_misses: totals.l3_misses,

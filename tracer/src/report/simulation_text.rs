@@ -38,15 +38,21 @@ pub fn render(report: &SimulationReport, options: TextOptions) -> String {
         unit: CostUnit::Transactions,
     };
     out.prose("", &machine(&report.machine));
+    if let Some(after) = &report.after {
+        let text =
+            format!("Counted from {after} on: what was before changes only where lines are.");
+        out.prose("", &options.name(&text));
+    }
     for session in &report.sessions {
         out.prose("", &describe(session));
+        out.prose("", &headline(session));
     }
     for table in &TABLES {
         out.blank();
         let title = options.paint(Role::Strong, table.0);
         out.line(&title);
         let rows: Vec<Vec<String>> = (report.sessions.iter())
-            .map(|session| row(session, table.1, options))
+            .flat_map(|session| rows(session, table.1, options))
             .collect();
         for line in layout(&columns(), &rows, WIDTH) {
             out.line(&line);
@@ -105,30 +111,65 @@ fn describe(session: &SimulatedSession) -> String {
     } else {
         String::new()
     };
+    let (all, yours) = (hints.all.sum(), hints.your_code.sum());
+    let elsewhere = if all == yours {
+        String::new()
+    } else {
+        format!(", {} of them in code that you build", grouped(yours))
+    };
     format!(
-        "{}: {}, {}{biased}, {}, {}. Hinted, {from}: {} and {}.",
+        "{}: {}, {}{biased}, {}, {}. Hinted, {from}: {} and {}{elsewhere}.",
         session.name,
         count(session.threads, "thread", "threads"),
         count(executed.loads, "load", "loads"),
         count(executed.stores, "store", "stores"),
         count(session.lines, "line", "lines"),
         count(
-            hints.integer + hints.unknown,
+            hints.all.integer + hints.all.unknown,
             "integer load",
             "integer loads"
         ),
         count(
-            hints.floating_point,
+            hints.all.floating_point,
             "floating-point load",
             "floating-point loads"
         ),
     )
 }
 
-fn columns() -> [Column; 6] {
+/// What a rebuild reaches, and what more there would be.
+fn headline(session: &SimulatedSession) -> String {
+    let hints = &session.hints;
+    let (all, yours) = (hints.all.sum(), hints.your_code.sum());
+    let saved = |yours| {
+        let [before, _, after] = session.scenarios(yours).map(|counts| counts.transactions);
+        let less = if after > before { "more" } else { "fewer" };
+        format!(
+            "{} messages {less} of {} ({})",
+            grouped(before.abs_diff(after)),
+            grouped(before),
+            improvement(before, after)
+        )
+    };
+    let mut text = format!(
+        "A rebuild with the hints in code that you build: {}.",
+        saved(true)
+    );
+    if all > yours {
+        let others = count(all - yours, "hint", "hints");
+        text += &format!(
+            " With {others} elsewhere too, which `cohtrace as` cannot place: {}.",
+            saved(false)
+        );
+    }
+    text
+}
+
+fn columns() -> [Column; 7] {
     let number = |title| Column::right(title, 8, shorten::end);
     [
         Column::left("session", 8, shorten::middle),
+        Column::left("hints in", 9, shorten::end),
         number("unmodified"),
         number("integer hinted"),
         number("improvement"),
@@ -137,18 +178,32 @@ fn columns() -> [Column; 6] {
     ]
 }
 
-fn row(
+/// With the hints in code that you build, and with all where there are others.
+fn rows(
     session: &SimulatedSession,
     of: fn(&ScenarioCounts) -> u64,
     options: TextOptions,
+) -> Vec<Vec<String>> {
+    let elsewhere = session.hints.all != session.hints.your_code;
+    let yours = row(session, true, of, options);
+    let all = elsewhere.then(|| row(session, false, of, options));
+    std::iter::once(yours).chain(all).collect()
+}
+
+fn row(
+    session: &SimulatedSession,
+    yours: bool,
+    of: fn(&ScenarioCounts) -> u64,
+    options: TextOptions,
 ) -> Vec<String> {
-    let [unmodified, integer, all] = session.scenarios().map(of);
+    let [unmodified, integer, all] = session.scenarios(yours).map(of);
     let name = match session.role {
         SessionRole::Train => format!("{} (train)", session.name),
         SessionRole::Own | SessionRole::Given => session.name.clone(),
     };
     vec![
         options.name(&name),
+        if yours { "your code" } else { "all code" }.to_owned(),
         grouped(unmodified),
         grouped(integer),
         improvement(unmodified, integer),
@@ -171,6 +226,7 @@ fn improvement(before: u64, after: u64) -> String {
 fn top(out: &mut Lines, session: &SimulatedSession) {
     let options = out.options;
     let number = |title| Column::right(title, 6, shorten::end);
+    let reached = session.reached();
     if !session.instructions.is_empty() {
         out.blank();
         let title = format!("Instructions with most transactions in {}", session.name);
@@ -178,7 +234,7 @@ fn top(out: &mut Lines, session: &SimulatedSession) {
         out.line(&title);
         let table = [
             number("unmodified"),
-            number("int+fp hinted"),
+            number("hinted"),
             number("executions"),
             number("then owned"),
             Column::left("function", 12, shorten::symbol),
@@ -188,7 +244,7 @@ fn top(out: &mut Lines, session: &SimulatedSession) {
             .map(|instruction| {
                 vec![
                     grouped(at(&instruction.costs.transactions, 0)),
-                    grouped(at(&instruction.costs.transactions, 2)),
+                    grouped(at(&instruction.costs.transactions, reached)),
                     grouped(instruction.executions),
                     grouped(instruction.followed_by_ownership),
                     options.name(instruction.function.as_deref().unwrap_or("?")),
@@ -207,7 +263,7 @@ fn top(out: &mut Lines, session: &SimulatedSession) {
         out.line(&title);
         let table = [
             number("unmodified"),
-            number("int+fp hinted"),
+            number("hinted"),
             number("misses"),
             Column::left("objects", 12, shorten::symbol),
             Column::left("line", 12, shorten::end),
@@ -216,7 +272,7 @@ fn top(out: &mut Lines, session: &SimulatedSession) {
             .map(|line| {
                 vec![
                     grouped(at(&line.costs.transactions, 0)),
-                    grouped(at(&line.costs.transactions, 2)),
+                    grouped(at(&line.costs.transactions, reached)),
                     grouped(at(&line.costs.l3_misses, 0)),
                     options.name(&line.objects.join(", ")),
                     options.name(&line.key),

@@ -123,6 +123,12 @@ impl Directory {
         fs::symlink_metadata(self.part_path(table, segment)).is_ok()
     }
 
+    /// Size of a part; 0 of one that is not there.
+    pub(super) fn part_bytes(&self, table: &Table, segment: u32) -> u64 {
+        let found = fs::metadata(self.part_path(table, segment));
+        found.map_or(0, |found| found.len())
+    }
+
     /// One more than the highest segment of which any part is there; 0 when there is none.
     pub(super) fn segments(&self) -> Result<u32, SessionError> {
         let mut segments = 0;

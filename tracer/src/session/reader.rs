@@ -10,6 +10,7 @@ use super::{
     error::SessionError,
     meta::Meta,
     read_ahead::ReadAhead,
+    schema::ACCESSES,
     segment::{Bound, Position, Segment},
 };
 use crate::event::Batch;
@@ -75,6 +76,8 @@ pub struct SessionReader {
     next_bound: usize,
     /// End of the batch that was given out last.
     given: Bound,
+    /// Of the parts of accesses: bytes before the segment, in it, and in all.
+    bytes_read: (u64, u64, u64),
 }
 
 impl SessionReader {
@@ -92,8 +95,11 @@ impl SessionReader {
         }
         caveats.extend(meta.caveats.iter().cloned().map(Caveat::Recorded));
         caveats.extend(meta.remarks.iter().cloned().map(Caveat::Remark));
+        let segments = segments.max(meta.segments);
+        let bytes = (0..segments).map(|segment| directory.part_bytes(&ACCESSES, segment));
         Ok(SessionReader {
-            segments: segments.max(meta.segments),
+            bytes_read: (0, 0, bytes.sum()),
+            segments,
             directory: Arc::new(directory),
             ahead: None,
             meta,
@@ -114,6 +120,13 @@ impl SessionReader {
     /// What must be said of the data; whole once all batches are read.
     pub fn caveats(&self) -> &[Caveat] {
         &self.caveats
+    }
+
+    /// Share of the accesses' bytes that were given out, 0..=1: how far a reader is.
+    pub fn share_read(&self) -> f64 {
+        let (before, segment, all) = self.bytes_read;
+        let within = self.next_bound as f64 / self.segment.bounds.len().max(1) as f64;
+        (before as f64 + segment as f64 * within) / all.max(1) as f64
     }
 
     /// Fills `batch` with the next one; `false` when there is none, with `batch` empty. The tally of a segment
@@ -143,6 +156,9 @@ impl SessionReader {
                     return Err(error);
                 }
             }
+            let (before, segment, all) = self.bytes_read;
+            let bytes = self.directory.part_bytes(&ACCESSES, self.next_segment);
+            self.bytes_read = (before + segment, bytes, all);
             self.next_segment += 1;
             self.first = self.first.after(&self.segment);
             batch.tally = std::mem::take(&mut self.segment.tally);

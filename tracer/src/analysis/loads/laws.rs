@@ -47,15 +47,29 @@ fn options(protocol: Protocol) -> LoadOptions {
 
 /// Messages of all and of loads, by one directory a line, with these loads hinted.
 fn replay(protocol: Protocol, accesses: &[Access], hinted: &[u64]) -> (i64, i64) {
+    replay_from(0, protocol, accesses, hinted)
+}
+
+/// The same, where accesses count and loads are hinted from one of them on.
+fn replay_from(
+    start: usize,
+    protocol: Protocol,
+    accesses: &[Access],
+    hinted: &[u64],
+) -> (i64, i64) {
     let mut lines: BTreeMap<u64, Directory> = BTreeMap::new();
     let mut sums = (0, 0);
-    for access in accesses {
+    for (number, access) in accesses.iter().enumerate() {
         let line = lines.entry(access.addr);
         let line = line.or_insert_with(|| Directory::under(protocol));
         let intent = match access.op {
-            Op::Load if hinted.contains(&access.ip) => Intent::BiasedLoad,
+            Op::Load if number >= start && hinted.contains(&access.ip) => Intent::BiasedLoad,
             op => Intent::of(op).expect("only loads and stores"),
         };
+        if number < start {
+            line.access(access.cpu, intent);
+            continue;
+        }
         let sent = line.access(access.cpu, intent).transactions.total() as i64;
         sums.0 += sent;
         sums.1 += if access.op == Op::Load { sent } else { 0 };
@@ -140,9 +154,9 @@ proptest! {
         for (instruction, number) in streaks.loads().iter().zip(0..) {
             let ran = run.load(number);
             let load = found.loads.iter().find(|load| load.instruction == *instruction);
-            let of = |load: &Load| (load.requests, (load.saved, load.lost), load.load_messages_added, load.readers_hurt);
-            let ran = (ran.requests, ran.saved_and_lost(), ran.load_messages_added(), ran.readers_hurt());
-            prop_assert_eq!(ran, load.map_or((0, (0, 0), 0, 0), of));
+            let of = |load: &Load| (load.requests, load.net(), load.lost, load.load_messages_added, load.readers_hurt);
+            let ran = (ran.requests, ran.net(), ran.lost(), ran.load_messages_added(), ran.readers_hurt());
+            prop_assert_eq!(ran, load.map_or((0, 0, 0, 0, 0), of));
         }
     }
 
@@ -204,6 +218,39 @@ proptest! {
             let mut ones = all.all_lines().zip(&known).map(|(line, counts)| counts.0 / all.times(line));
             prop_assert!(ones.any(|known| known == one));
         }
+    }
+
+    #[test]
+    fn what_runs_before_counting_begins_changes_where_lines_are_and_nothing_else(
+        accesses in orders(), start in 0..80usize, protocol in protocols(), hinted in vec(0..4u64, 0..4),
+    ) {
+        let start = start.min(accesses.len());
+        let (before, counted) = accesses.split_at(start);
+        let bounds = LoadBounds { streaks: 1000, ..LoadBounds::default() };
+        let options = LoadOptions { bounds, ..options(protocol) };
+        let run = |hinted: &[u64]| {
+            let mut table = LoadTable::hinting(options, hinted.iter().copied().map(instruction).collect());
+            table.set_counting(false);
+            feed(&mut table, before);
+            table.set_counting(true);
+            feed(&mut table, counted);
+            table.finish()
+        };
+        let (with, plain) = (run(&hinted), run(&[]));
+        let expected = replay_from(start, protocol, &accesses, &hinted);
+        let sums = |totals: LoadTotals| (totals.transactions as i64, totals.load_transactions as i64);
+        prop_assert_eq!(sums(with.totals), expected);
+        let executions: u64 = plain.loads.iter().map(|load| load.executions).sum();
+        prop_assert!(executions <= counted.len() as u64);
+        for load in &plain.loads {
+            let alone = replay_from(start, protocol, &accesses, &[load.instruction.ip]);
+            prop_assert_eq!(sums(plain.totals).0 - alone.0, load.net());
+        }
+        let streaks = plain.streaks.expect("there is room");
+        let is_hinted = |load: u32| hinted.contains(&streaks.loads()[load as usize].ip);
+        let lines = streaks.all_lines().map(|line| streaks.count(line, is_hinted));
+        let kept = lines.fold((0, 0), |sum, line| (sum.0 + line.0 as i64, sum.1 + line.1 as i64));
+        prop_assert_eq!(kept, expected);
     }
 
     #[test]

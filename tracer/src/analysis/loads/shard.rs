@@ -23,6 +23,8 @@ pub(super) struct Step {
     pub(super) offset: u8,
     pub(super) size: u8,
     pub(super) executions: u64,
+    /// It is counted; else only the state that it leaves is of interest, and its load is not hinted.
+    pub(super) counts: bool,
 }
 
 /// A line.
@@ -61,6 +63,16 @@ pub(super) struct Shard {
     ended: Vec<(u32, Vec<Streak>)>,
     /// Those of the orders before.
     orders: Vec<Vec<(u32, Vec<Streak>)>>,
+}
+
+/// What an access changes of its line's last streak.
+enum Change {
+    /// It asks for nothing, whichever loads are hinted.
+    Nothing,
+    /// It is the first store.
+    Stores,
+    /// It begins another one.
+    Begins,
 }
 
 /// What a shard found.
@@ -113,31 +125,25 @@ impl Shard {
     /// Takes the next access.
     pub(super) fn take(&mut self, step: &Step) {
         let Some(line) = self.lines.line(step.key) else {
-            self.totals.beyond += 1;
+            self.totals.beyond += u64::from(step.counts);
             return;
         };
-        self.totals.accesses += step.executions;
         let at = line.id as usize;
         if at == self.states.len() {
             self.states.push(LineState::new(self.options));
             self.latest.push(Streak::NONE);
         }
-        let latest = &mut self.latest[at];
-        let asked = &step.asked;
-        if latest.is_of(asked.cpu) && latest.covers(asked.intent) {
-            return;
-        }
-        if latest.is_of(asked.cpu) {
-            *latest = latest.storing();
-            if let Some(last) = self.states[at].streaks.last_mut() {
-                *last = *latest;
+        let mut latest = self.latest[at];
+        match self.go_on(&mut latest, step) {
+            Change::Nothing => return,
+            Change::Stores => {
+                if let Some(last) = self.states[at].streaks.last_mut() {
+                    *last = latest;
+                }
             }
-        } else {
-            *latest = Streak::beginning(asked.cpu, asked.intent, asked.number);
-            let begun = *latest;
-            self.keep(at, step.key, begun);
+            Change::Begins => self.keep(at, step.key, latest),
         }
-        self.reserve(asked);
+        self.latest[at] = latest;
         let line = &mut self.states[at];
         line.serve(
             step,
@@ -148,50 +154,61 @@ impl Shard {
         );
     }
 
-    fn reserve(&mut self, asked: &Asked) {
-        let Some(number) = asked.number else { return };
-        let number = number as usize;
-        if number >= self.loads.len() {
-            self.loads.resize_with(number + 1, Counted::default);
-            self.effects.resize(number + 1, Effect::default());
+    /// Counts the access, and looks what it changes of the line's last streak.
+    fn go_on(&mut self, latest: &mut Streak, step: &Step) -> Change {
+        let asked = &step.asked;
+        if step.counts {
+            self.totals.accesses += step.executions;
         }
-        self.effects[number].hinted = asked.hinted;
+        let goes_on = latest.goes_on(asked.cpu, step.counts);
+        if goes_on && latest.covers(asked.intent) {
+            return Change::Nothing;
+        }
+        if let Some(number) = asked.number.map(|number| number as usize) {
+            if number >= self.loads.len() {
+                self.loads.resize_with(number + 1, Counted::default);
+                self.effects.resize(number + 1, Effect::default());
+            }
+            self.effects[number].hinted = asked.hinted;
+        }
+        if goes_on {
+            *latest = latest.storing();
+            return Change::Stores;
+        }
+        *latest = Streak::beginning(asked.cpu, asked.intent, asked.number);
+        if !step.counts {
+            *latest = latest.uncounted();
+        }
+        Change::Begins
     }
 
-    /// Takes a window's accesses: a stretch of its line that starts from an unknown state.
-    pub(super) fn take_window(&mut self, steps: &[Step]) {
-        let Some(first) = steps.first() else { return };
+    /// Takes a window's accesses: a stretch of its line that starts from an unknown state, which the first store makes
+    /// known. Up to and with it, nothing counts.
+    pub(super) fn take_window(&mut self, steps: Vec<Step>) {
         let mut line = LineState::new(self.options);
         let mut latest = Streak::NONE;
-        let mut cold = true;
-        for step in steps {
-            let asked = &step.asked;
-            if cold {
-                // No load is hinted before the state is known: the first store makes it the same in any case.
-                line.worlds.warm_up(asked.cpu, asked.intent);
-                cold = !step.op.stores();
-                if !cold {
-                    latest = Streak::beginning(asked.cpu, asked.intent, None);
-                    line.streaks.push(latest.uncounted());
+        let mut known = false;
+        let Some(key) = steps.first().map(|step| step.key) else {
+            return;
+        };
+        for mut step in steps {
+            if !known {
+                step.counts = false;
+                step.asked.number = None;
+                step.asked.hinted = false;
+                known = step.op.stores();
+            }
+            match self.go_on(&mut latest, &step) {
+                Change::Nothing => continue,
+                Change::Stores => {
+                    if let Some(last) = line.streaks.last_mut() {
+                        *last = latest;
+                    }
                 }
-                continue;
+                Change::Begins => line.streaks.push(latest),
             }
-            self.totals.accesses += step.executions;
-            if latest.is_of(asked.cpu) && latest.covers(asked.intent) {
-                continue;
-            }
-            if latest.is_of(asked.cpu) {
-                latest = latest.storing();
-                if let Some(last) = line.streaks.last_mut() {
-                    *last = last.storing();
-                }
-            } else {
-                latest = Streak::beginning(asked.cpu, asked.intent, asked.number);
-                line.streaks.push(latest);
-            }
-            self.reserve(asked);
             line.serve(
-                step,
+                &step,
                 self.options,
                 &mut self.effects,
                 &mut self.loads,
@@ -199,7 +216,7 @@ impl Shard {
             );
         }
         let count = line.streaks.len();
-        self.end_line(first.key, line);
+        self.end_line(key, line);
         self.make_room(count);
     }
 
@@ -316,6 +333,10 @@ impl LineState {
         loads: &mut [Counted],
         totals: &mut LoadTotals,
     ) {
+        if !step.counts {
+            self.worlds.warm_up(step.asked.cpu, step.asked.intent);
+            return;
+        }
         let most = options.bounds.shadows_per_line;
         let outcome = self.worlds.serve(&step.asked, most, effects);
         if let Some(request) = outcome.request {

@@ -77,7 +77,7 @@ impl Shards {
         match self {
             Shards::Here(shards) => {
                 let at = shard_of(first, shards.len());
-                shards[at].take_window(&steps);
+                shards[at].take_window(steps);
             }
             Shards::There { workers, open } => {
                 let shard = shard_of(first, open.len());
@@ -169,7 +169,7 @@ fn fold(mut shards: Vec<Shard>, told: &Receiver<Told>) -> Vec<ShardLoads> {
                     shards[shard].take(step);
                 }
             }
-            Told::Window(shard, steps) => shards[shard].take_window(&steps),
+            Told::Window(shard, steps) => shards[shard].take_window(steps),
             Told::EndOrder => shards.iter_mut().for_each(Shard::end_order),
         }
     }

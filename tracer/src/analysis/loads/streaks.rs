@@ -31,7 +31,7 @@ pub(super) struct Streak(u64);
 
 const CPU_SHIFT: u32 = 32;
 const STORES: u64 = 1 << 31;
-/// The streak is the store behind which the state of a window's line is known; nobody knows what it cost.
+/// Of the streak only the state that it leaves counts.
 const UNCOUNTED: u64 = 1 << 30;
 const FIRST: u64 = UNCOUNTED - 1;
 const FIRST_STORES: u64 = 0;
@@ -63,9 +63,13 @@ impl Streak {
         Cpu((self.0 >> CPU_SHIFT) as u32)
     }
 
-    /// Whether an access of the processor goes on with it.
-    pub(super) fn is_of(self, cpu: Cpu) -> bool {
-        self != Streak::NONE && self.cpu() == cpu
+    /// Whether an access of the processor, which counts or not, goes on with it.
+    pub(super) fn goes_on(self, cpu: Cpu, counts: bool) -> bool {
+        self != Streak::NONE && self.cpu() == cpu && self.counts() == counts
+    }
+
+    fn counts(self) -> bool {
+        self.0 & UNCOUNTED == 0
     }
 
     /// Whether an access of the streak's processor asks for nothing, whichever loads are hinted.
@@ -210,9 +214,9 @@ pub struct RunLoad {
 }
 
 impl RunLoad {
-    /// Messages that its hint saves in episodes that save some, and adds in those that add some.
-    pub fn saved_and_lost(&self) -> (u64, u64) {
-        (self.effect.saved, self.effect.lost)
+    /// Messages that its hint adds, in episodes that add some.
+    pub fn lost(&self) -> u64 {
+        self.effect.lost
     }
 
     /// Messages saved less messages added.
@@ -338,17 +342,14 @@ impl LineStreaks {
         let mut directory = Directory::under(self.protocol);
         let (mut all, mut of_loads) = (0, 0);
         for streak in streaks {
-            if streak.0 & UNCOUNTED != 0 {
-                directory.access(streak.cpu(), Intent::Store);
-                continue;
-            }
+            let counts = u64::from(streak.counts());
             for asked in streak.asks(&is_hinted).into_iter().flatten() {
                 let intent = if asked.hinted {
                     Intent::BiasedLoad
                 } else {
                     asked.intent
                 };
-                let messages = directory.access(asked.cpu, intent).transactions.total();
+                let messages = directory.access(asked.cpu, intent).transactions.total() * counts;
                 all += messages;
                 of_loads += if asked.for_load { messages } else { 0 };
             }
@@ -401,11 +402,11 @@ impl LineStreaks {
             asking.clear();
             for streak in streaks {
                 asking.extend(streak.load());
-                if streak.0 & UNCOUNTED != 0 {
-                    worlds.warm_up(streak.cpu(), Intent::Store);
-                    continue;
-                }
                 for asked in streak.asks(is_hinted).into_iter().flatten() {
+                    if !streak.counts() {
+                        worlds.warm_up(asked.cpu, asked.intent);
+                        continue;
+                    }
                     let outcome = worlds.serve(&asked, self.shadows_per_line, &mut effects);
                     let messages = outcome.transactions.total() * times;
                     run.messages.0 += messages;

@@ -39,6 +39,7 @@ pub struct LoadTable {
     /// Executions of loads beyond the bound.
     nameless: u64,
     shards: Shards,
+    counting: bool,
     orders: usize,
     /// Something came since the last order ended.
     open: bool,
@@ -59,10 +60,17 @@ impl LoadTable {
             recent: vec![u32::MAX; RECENT],
             nameless: 0,
             shards: Shards::new(&options),
+            counting: true,
             orders: 0,
             open: false,
             options,
         }
+    }
+
+    /// Whether accesses of the order from here on are counted, and its loads hinted, as they are at first. Others change
+    /// where lines are, and nothing else: the start of a program, for instance.
+    pub fn set_counting(&mut self, counting: bool) {
+        self.counting = counting;
     }
 
     /// Takes the next access of a complete order.
@@ -77,10 +85,13 @@ impl LoadTable {
             kernel: access.kernel,
         };
         let asked = self.asked(access, instruction, intent);
-        let shards = &mut self.shards;
+        let (shards, counts) = (&mut self.shards, self.counting);
         cut(access, place, self.options.line_size, &[], |key, piece| {
             let at = (piece.offset, piece.size);
-            shards.take(step(access, instruction, asked, key, at));
+            shards.take(Step {
+                counts,
+                ..step(access, instruction, asked, key, at)
+            });
         });
     }
 
@@ -117,7 +128,11 @@ impl LoadTable {
     }
 
     fn asked(&mut self, access: &Access, instruction: Instruction, intent: Intent) -> Asked {
-        let number = self.number(access, instruction);
+        let number = if self.counting {
+            self.number(access, instruction)
+        } else {
+            None
+        };
         Asked {
             cpu: access.cpu,
             intent,
@@ -241,5 +256,6 @@ fn step(
         offset,
         size,
         executions: executions(access),
+        counts: true,
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     access::LineSize,
     analysis::emulated_fixture,
-    coherence::{RequestRow, followed_by_ownership, sort_by_line},
+    coherence::{Multiprocessor, RequestRow, followed_by_ownership, sort_by_line},
 };
 
 const SPACE: SpaceId = SpaceId(0);
@@ -128,6 +128,61 @@ fn a_repeat_is_an_execution_and_costs_nothing() {
         (40, 40)
     );
     assert_eq!(repeated.instructions(1)[0].executions, 40);
+    // An execution of a hinted load is one of its prefetch.
+    let biased = |simulation: &Simulation| {
+        simulation
+            .totals()
+            .map(|t| t.biased_loads)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (biased(&once), biased(&repeated)),
+        (vec![0, 4], vec![0, 40])
+    );
+}
+
+/// The same with accesses that do not count before.
+fn run_from(start: usize, model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulation {
+    let mut simulation = Simulation::new(model, 2).expect("a machine that can be");
+    simulation.set_counting(false);
+    for (number, access) in accesses.iter().enumerate() {
+        if number == start {
+            simulation.set_counting(true);
+        }
+        let place = Place::Private {
+            space: SPACE,
+            addr: access.addr,
+        };
+        simulation.observe(access, SPACE, place, || {
+            Hinted(u8::from(hinted.contains(&access.ip)) << 1)
+        });
+    }
+    simulation
+}
+
+#[test]
+fn what_runs_before_counting_begins_leaves_the_line_where_it_is_and_no_messages() {
+    let model = SystemModel::default();
+    let mut from_ten = run_from(20, &model, &counter(40), &[1]);
+    // The line is another thread's from the first turn on that counts.
+    assert_eq!(
+        transactions(&from_ten),
+        [(30 * 8, 30 * 4, 30), (30 * 4, 30 * 4, 30)]
+    );
+    assert_eq!(
+        (from_ten.executed().loads, from_ten.executed().stores),
+        (30, 30)
+    );
+    assert_eq!(from_ten.instructions(1)[0].executions, 30);
+    assert_eq!(from_ten.instructions(1)[0].followed_by_ownership, 30);
+    assert_eq!(from_ten.take_found().len(), 1);
+    let all = run_from(0, &model, &counter(40), &[1]);
+    assert_eq!(
+        transactions(&all),
+        transactions(&run(&model, &counter(40), &[1]))
+    );
+    let none = run_from(1000, &model, &counter(40), &[1]);
+    assert_eq!(transactions(&none), [(0, 0, 0), (0, 0, 0)]);
 }
 
 #[test]
@@ -271,6 +326,36 @@ proptest! {
         prop_assert_eq!(transactions(&plain)[0], transactions(&simulation)[0]);
         if hinted.is_empty() {
             prop_assert_eq!(transactions(&simulation)[0], transactions(&simulation)[1]);
+        }
+    }
+
+    #[test]
+    fn scenarios_that_share_machines_count_what_each_counts_alone(
+        accesses in accesses(),
+        hinted in prop::collection::vec(0..32u8, 12),
+    ) {
+        // The first scenario has no hints.
+        let of = |ip: u64| hinted[ip as usize] & 0b1_1110;
+        let mut together = Simulation::new(&small(), 5).expect("a machine that can be");
+        for access in &accesses {
+            let place = Place::Private { space: SPACE, addr: access.addr };
+            together.observe(access, SPACE, place, || Hinted(of(access.ip)));
+        }
+        let counted: Vec<SimulatedTotals> = together.totals().copied().collect();
+        prop_assert_eq!(counted.len(), 5);
+        for scenario in 0..5 {
+            let loads: Vec<u64> = (0..12).filter(|ip| of(*ip) & (1 << scenario) != 0).collect();
+            let alone = run(&small(), &accesses, &loads);
+            let own = usize::from(scenario > 0);
+            prop_assert_eq!(Some(&counted[scenario]), alone.totals().nth(own));
+            let rows = |simulation: &Simulation, n: usize| -> Vec<_> {
+                let rows = simulation.instructions(usize::MAX).into_iter();
+                let rows = rows.map(|row| (row.ip, row.costs[n]));
+                let mut rows: Vec<_> = rows.filter(|row| row.1.transactions > 0).collect();
+                rows.sort_by_key(|row| row.0);
+                rows
+            };
+            prop_assert_eq!(rows(&together, scenario), rows(&alone, own));
         }
     }
 

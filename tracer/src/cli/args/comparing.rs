@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AnalysisArgs, Color, MemoryArgs, PairArgs};
+use super::{AnalysisArgs, Color, PairArgs, ReadingArgs};
 
 /// `diff`.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub struct DiffArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub reading: ReadingArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{AnalysisArgs, Color, MemoryArgs, PairArgs};
+use super::{AnalysisArgs, Color, PairArgs, ReadingArgs};
 use crate::{
+    cli::counting::After,
     coherence::Protocol,
     finding::{Filter, Policy},
     hint::file::StoreKind,
@@ -27,7 +28,7 @@ pub struct HintsArgs {
     /// Only hints that save at least so many messages more than they add.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub min_saved: Option<i64>,
-    /// Only hints for code of the module with this file name: leaves out libraries. Repeat for more.
+    /// Only hints for code of the module with this file name, which then is code that you build. Repeat for more.
     #[arg(long, value_name = "NAME")]
     pub module: Vec<String>,
     /// Only hints whose load is followed by this kind of store most often. Repeat, or separate by commas, for more.
@@ -54,11 +55,15 @@ pub struct HintsArgs {
     #[command(flatten)]
     pub growth: GrowthArgs,
     #[command(flatten)]
+    pub after: AfterArgs,
+    #[command(flatten)]
+    pub least_requests: LeastRequestsArgs,
+    #[command(flatten)]
     pub protocol: ProtocolArgs,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
-    pub memory: MemoryArgs,
+    pub reading: ReadingArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
 }
@@ -105,6 +110,24 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent),
         _ => Err("not a number of percent, such as 1 or 12.5".to_owned()),
     }
+}
+
+/// From where on accesses count.
+#[derive(Debug, Clone, Args)]
+pub struct AfterArgs {
+    /// Count messages from the first instruction of this function on, in any thread, inlined or not; or, with
+    /// second-thread, from the first access of a second thread on. What was before changes only where lines are.
+    #[arg(long, value_name = "FUNCTION")]
+    pub after: Option<After>,
+}
+
+/// Which loads are too rare.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct LeastRequestsArgs {
+    /// Leave loads alone, as one-off, that ask for their line fewer times than this [default: 8, and none that saves 1 %
+    /// of all messages; 1 leaves none alone].
+    #[arg(long = "min-requests", value_name = "N")]
+    pub requests: Option<u64>,
 }
 
 /// How to decide which loads to hint.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    Color, HintFilter, ProtocolArgs,
+    AfterArgs, Color, HintFilter, LeastRequestsArgs, ProtocolArgs,
     values::{cache_bytes, line_size},
 };
 use crate::{
@@ -28,6 +28,14 @@ pub struct SimulateArgs {
     /// How to decide which loads to hint.
     #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
     pub filter: HintFilter,
+    /// The code that you build is that of modules with this file name [default: all with source lines, but for the
+    /// system's libraries]. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub module: Vec<String>,
+    #[command(flatten)]
+    pub after: AfterArgs,
+    #[command(flatten)]
+    pub least_requests: LeastRequestsArgs,
     #[command(flatten)]
     pub machine: MachineArgs,
     /// Instructions and lines to list, those with most messages first.

@@ -5,6 +5,11 @@ use std::path::Path;
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 
+use super::super::{
+    counting::{After, Counting},
+    reading::Reading,
+    session_code::SessionCode,
+};
 use crate::{
     access::{Access, Basis, LineSize, SpaceId},
     analysis::{Instruction, LoadTable, Trapped, WindowAccesses},
@@ -12,6 +17,24 @@ use crate::{
     session::SessionReader,
     space::AddressSpaces,
 };
+
+/// Which accesses of which sessions are looked at.
+pub(super) struct Stretch<'a, P> {
+    pub(super) paths: &'a [P],
+    pub(super) line_size: LineSize,
+    /// From where on they count.
+    pub(super) after: Option<&'a After>,
+    /// No progress.
+    pub(super) quiet: bool,
+}
+
+impl<P> Clone for Stretch<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Stretch<'_, P> {}
 
 /// What a session has to decide from.
 pub(super) struct Seen {
@@ -37,18 +60,17 @@ impl Seen {
 }
 
 /// Feeds all sessions to each table, as an order each, and tells what each of them has.
-pub(super) fn feed(
-    paths: &[impl AsRef<Path>],
-    line_size: LineSize,
+pub(super) fn feed<P: AsRef<Path>>(
+    stretch: Stretch<P>,
     tables: &mut [LoadTable],
 ) -> Result<Vec<Seen>> {
-    let mut same = SameCode::new(paths.len() > 1);
+    let mut same = SameCode::new(stretch.paths.len() > 1);
     let mut all: Vec<Seen> = Vec::new();
-    for path in paths {
+    for path in stretch.paths {
         let spaces = all.last().map_or_else(AddressSpaces::default, |before| {
             AddressSpaces::after(&before.spaces)
         });
-        all.push(walk(path.as_ref(), line_size, spaces, &mut same, tables)?);
+        all.push(walk(path.as_ref(), stretch, spaces, &mut same, tables)?);
         for table in &mut *tables {
             table.end_order();
         }
@@ -76,14 +98,19 @@ fn caveats(reader: &SessionReader, seen: &Seen) -> Vec<String> {
 }
 
 /// Goes through a session once.
-fn walk(
+fn walk<P>(
     path: &Path,
-    line_size: LineSize,
+    stretch: Stretch<P>,
     spaces: AddressSpaces,
     same: &mut SameCode,
     tables: &mut [LoadTable],
 ) -> Result<Seen> {
-    let mut reader = SessionReader::open(path)?;
+    let mut reading = Reading::open(path, "deciding by", stretch.quiet)?;
+    let code = SessionCode::of(reading.session().meta());
+    let mut counting = Counting::new(stretch.after);
+    for table in &mut *tables {
+        table.set_counting(counting.has_begun());
+    }
     let mut seen = Seen {
         emulated: 0,
         windows: 0,
@@ -92,10 +119,10 @@ fn walk(
         spaces,
         caveats: Vec::new(),
     };
-    let mut waiting = WindowAccesses::new(line_size, usize::MAX);
+    let mut waiting = WindowAccesses::new(stretch.line_size, usize::MAX);
     let mut batch = Batch::default();
     let mut tally = Tally::default();
-    while reader.next_batch(&mut batch)? {
+    while reading.next_batch(&mut batch)? {
         for due in batch.in_order() {
             // Every access: the spaces are numbered by them too.
             let Some((access, space, place)) = seen.spaces.follow(due) else {
@@ -103,6 +130,11 @@ fn walk(
             };
             if !matches!(access.basis, Basis::Emulated | Basis::Trapped) {
                 continue;
+            }
+            if counting.begins(access, space, &seen.spaces, &code) {
+                for table in &mut *tables {
+                    table.set_counting(true);
+                }
             }
             let at = same.instruction(access, space, &seen.spaces);
             let access = Access {
@@ -135,8 +167,9 @@ fn walk(
         tally.add(&batch.tally);
         batch.clear();
     }
+    counting.check(&seen.spaces, &code)?;
     seen.lost = tally.lost_total();
-    seen.caveats = caveats(&reader, &seen);
+    seen.caveats = caveats(reading.session(), &seen);
     Ok(seen)
 }
 

@@ -22,6 +22,15 @@ pub(super) fn left(left: &LeftAlone) -> String {
         LeftBecause::SameInstruction => {
             "one instruction reads and writes, and fetches for ownership by itself".to_owned()
         }
+        LeftBecause::OneOff => format!(
+            "{} in the whole run: a hint would save {} messages once, and the next run may not have them",
+            count(load.requests, "request of it", "requests of it"),
+            load.net()
+        ),
+        LeftBecause::SeldomStored => format!(
+            "the store follows {} of {} requests: most prefetches would take a line that is not written",
+            load.followed_by_store, load.requests
+        ),
         LeftBecause::TooFewRequests => {
             format!("only {} requests of it were seen", load.requests)
         }
@@ -71,15 +80,22 @@ pub(super) fn caveats(chosen: &Chosen, limits: &LoadThresholds, filter: Filter) 
         );
     }
     if filter == Filter::Ours && chosen.with_papers.transactions < chosen.with.transactions {
+        let papers = &chosen.with_papers;
+        let growth = without.load_transactions as f64 * (1.0 + limits.load_growth);
+        let but = if papers.load_transactions as f64 > growth {
+            format!(
+                "messages that loads wait for would go from {} to {}, more than {} % up",
+                without.load_transactions,
+                papers.load_transactions,
+                limits.load_growth * 100.0
+            )
+        } else {
+            "with loads that are left here, each with its reason: one-off ones, and those that a store seldom follows"
+                .to_owned()
+        };
         caveats.push(format!(
-            "The paper's filter, with {} loads, would leave {} messages instead of {}, but messages that loads wait for would \
-             go from {} to {}, more than {} % up.",
-            chosen.papers,
-            chosen.with_papers.transactions,
-            chosen.with.transactions,
-            without.load_transactions,
-            chosen.with_papers.load_transactions,
-            limits.load_growth * 100.0
+            "The paper's filter, with {} loads, would leave {} messages instead of {}, but {but}.",
+            chosen.papers, papers.transactions, chosen.with.transactions
         ));
     }
     if chosen.with.load_transactions > without.load_transactions && filter == Filter::Swift {

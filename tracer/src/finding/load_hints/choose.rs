@@ -13,7 +13,10 @@ use std::{collections::BTreeSet, ops::Range};
 
 use rustc_hash::FxHashMap;
 
-use super::{Filter, LeftBecause, LoadThresholds, Policy, judge_load, landscape::Landscape};
+use super::{
+    Beside, Filter, LeftBecause, LoadThresholds, Policy, judge_beside, judge_load,
+    landscape::Landscape, never_hinted,
+};
 use crate::analysis::{
     Instruction, LineStreaks, Load, LoadBounds, LoadOptions, LoadTable, LoadTotals, Loads, RunLoad,
     StreakRun,
@@ -137,6 +140,7 @@ pub fn choose<E>(
         .filter(|load| load.followed_by_store > 0)
         .map(|load| load.instruction)
         .collect();
+    let limits = &limits.of_order(alone.totals.transactions);
     let mut search = Search::new(limits, streaks, &alone.loads, &papers);
     let find = |search: &Search| match filter {
         Filter::Swift => Best::of(search, search.run(&papers), papers.clone()),
@@ -254,6 +258,17 @@ impl Best {
     }
 }
 
+impl From<&RunLoad> for Beside {
+    fn from(run: &RunLoad) -> Beside {
+        Beside {
+            requests: run.requests,
+            net: run.net(),
+            lost: run.lost(),
+            readers_hurt: run.readers_hurt(),
+        }
+    }
+}
+
 /// Looks for the best set that the limits allow.
 struct Search<'a> {
     limits: &'a LoadThresholds,
@@ -341,8 +356,7 @@ impl<'a> Search<'a> {
         {
             let possible = self.alone.iter().filter(possible);
             let possible = possible.filter(|load| self.papers.contains(&load.instruction));
-            // Those that cannot be hinted apart from their stores are left.
-            let papers = possible.filter(|load| !load.stores_itself());
+            let papers = possible.filter(|load| never_hinted(load, self.limits).is_none());
             let papers: HintSet = papers.map(|load| load.instruction).collect();
             candidates.extend(&papers);
             let before = best.counts.transactions;
@@ -382,23 +396,10 @@ impl<'a> Search<'a> {
         let numbers = self.streaks.loads().iter().zip(0..);
         let numbers: FxHashMap<Instruction, u32> = numbers.map(|(load, n)| (*load, n)).collect();
         let joining = loads.filter(|load| {
-            if set.contains(&load.instruction) || load.requests < self.limits.requests {
-                return false;
-            }
-            let Some(number) = numbers.get(&load.instruction) else {
-                return false;
-            };
-            let beside = run.load(*number);
-            let (saved, lost) = beside.saved_and_lost();
-            let beside = Load {
-                requests: beside.requests,
-                saved,
-                lost,
-                readers_hurt: beside.readers_hurt(),
-                lines: Vec::new(),
-                ..(*load).clone()
-            };
-            judge_load(&beside, self.limits).is_ok()
+            let number = numbers.get(&load.instruction);
+            let beside = number.map(|number| Beside::from(run.load(*number)));
+            !set.contains(&load.instruction)
+                && beside.is_some_and(|beside| judge_beside(load, &beside, self.limits).is_ok())
         });
         joining.map(|load| load.instruction).collect()
     }

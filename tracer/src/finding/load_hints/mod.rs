@@ -35,6 +35,18 @@ pub enum Filter {
 pub struct LoadThresholds {
     /// Least requests of the load.
     pub requests: u64,
+    /// A load with fewer requests is a *one-off*, unless it saves [`one_off_share`](Self::one_off_share): the start of the
+    /// C library, what the dynamic linker looks up once, what each thread does once. The next run may have it or not, and
+    /// the few messages are not worth an instruction in the way of all executions.
+    pub one_off_requests: u64,
+    /// Share of the order's messages, 0..=1, from which a load is no one-off however few its requests are: where little
+    /// runs, few requests are much of it.
+    pub one_off_share: f64,
+    /// The same in messages: [`LoadThresholds::of_order`] sets it.
+    pub one_off_saves: u64,
+    /// Least share of the requests that the store must follow, as the line's next request for ownership, 0..=1. Of others
+    /// most executions of the prefetch would take a line that is not written.
+    pub stored: f64,
     /// Least messages saved, net, per request. A pair saves two or four.
     pub saved_per_request: f64,
     /// Most readers hurt per request. A reader that loses its copy waits for it, and nothing hides that; the upgrade that
@@ -63,10 +75,17 @@ pub enum Policy {
 }
 
 impl LoadThresholds {
-    /// For an order of all accesses of a program: it is no sample, so whatever saves a message counts.
+    /// For an order of all accesses of a program: it is no sample, so whatever saves messages again and again counts.
+    ///
+    /// Eight requests: threads of a small machine run what runs once a thread as often as that at most, and what runs in a
+    /// loop that matters at all exceeds it by far.
     pub fn complete() -> LoadThresholds {
         LoadThresholds {
             requests: 1,
+            one_off_requests: 8,
+            one_off_share: 0.01,
+            one_off_saves: 0,
+            stored: 0.5,
             saved_per_request: 0.0,
             readers: 0.5,
             load_growth: 0.01,
@@ -82,10 +101,20 @@ impl LoadThresholds {
     pub fn windows() -> LoadThresholds {
         LoadThresholds {
             requests: 16,
+            one_off_requests: 0,
             saved_per_request: 1.0,
             readers: 0.1,
             at_least_papers: false,
             ..LoadThresholds::complete()
+        }
+    }
+
+    /// For an order of so many messages.
+    #[must_use]
+    pub fn of_order(&self, messages: u64) -> LoadThresholds {
+        LoadThresholds {
+            one_off_saves: (self.one_off_share * messages as f64).ceil() as u64,
+            ..*self
         }
     }
 }
@@ -99,6 +128,10 @@ pub enum LeftBecause {
     SavesNothing,
     /// The store is the same instruction. A hint right before it would be the store's own request.
     SameInstruction,
+    /// Fewer requests than [`LoadThresholds::one_off_requests`], which save next to nothing.
+    OneOff,
+    /// The store follows fewer of its requests than [`LoadThresholds::stored`].
+    SeldomStored,
     /// Fewer requests than [`LoadThresholds::requests`].
     TooFewRequests,
     /// It saves less than [`LoadThresholds::saved_per_request`].
@@ -123,6 +156,8 @@ impl LeftBecause {
             LeftBecause::CostsMoreThanItSaves => "costs-more-than-it-saves",
             LeftBecause::SavesNothing => "saves-nothing",
             LeftBecause::SameInstruction => "same-instruction",
+            LeftBecause::OneOff => "one-off",
+            LeftBecause::SeldomStored => "seldom-stored",
             LeftBecause::TooFewRequests => "too-few-requests",
             LeftBecause::SavesTooLittle => "saves-too-little",
             LeftBecause::HurtsReaders(_) => "hurts-readers",
@@ -134,26 +169,65 @@ impl LeftBecause {
     }
 }
 
+/// Why no set of hints may have a load, the paper's corrected one neither.
+fn never_hinted(load: &Load, limits: &LoadThresholds) -> Option<LeftBecause> {
+    let stored = load.followed_by_store as f64;
+    if load.stores_itself() {
+        Some(LeftBecause::SameInstruction)
+    } else if load.requests < limits.one_off_requests && load.net() < limits.one_off_saves as i64 {
+        Some(LeftBecause::OneOff)
+    } else if stored < limits.stored * load.requests as f64 {
+        Some(LeftBecause::SeldomStored)
+    } else {
+        None
+    }
+}
+
 /// Judges a load by itself: `Ok` when it deserves a hint.
 pub fn judge_load(load: &Load, limits: &LoadThresholds) -> Result<(), LeftBecause> {
-    let requests = load.requests.max(1) as f64;
-    let net = load.net();
-    if net < 0 || (net == 0 && load.lost > 0) {
+    judge_beside(load, &Beside::of(load), limits)
+}
+
+/// What a load's hint changes beside some others.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    requests: u64,
+    net: i64,
+    lost: u64,
+    readers_hurt: u64,
+}
+
+impl Beside {
+    /// Beside none.
+    fn of(load: &Load) -> Beside {
+        Beside {
+            requests: load.requests,
+            net: load.net(),
+            lost: load.lost,
+            readers_hurt: load.readers_hurt,
+        }
+    }
+}
+
+/// The same beside other hints.
+fn judge_beside(load: &Load, beside: &Beside, limits: &LoadThresholds) -> Result<(), LeftBecause> {
+    if beside.net < 0 || (beside.net == 0 && beside.lost > 0) {
         return Err(LeftBecause::CostsMoreThanItSaves);
     }
-    if net == 0 {
+    if beside.net == 0 {
         return Err(LeftBecause::SavesNothing);
     }
-    if load.stores_itself() {
-        return Err(LeftBecause::SameInstruction);
+    if let Some(never) = never_hinted(load, limits) {
+        return Err(never);
     }
     if load.requests < limits.requests {
         return Err(LeftBecause::TooFewRequests);
     }
-    if (net as f64) < limits.saved_per_request * requests {
+    let requests = beside.requests.max(1) as f64;
+    if (beside.net as f64) < limits.saved_per_request * requests {
         return Err(LeftBecause::SavesTooLittle);
     }
-    let hurt = load.readers_hurt as f64 / requests;
+    let hurt = beside.readers_hurt as f64 / requests;
     if hurt > limits.readers {
         return Err(LeftBecause::HurtsReaders(hurt));
     }

@@ -179,7 +179,7 @@ fn in_windows_a_load_must_show_itself_often() {
     assert_eq!(left(&seldom), [(P, "too-few-requests")]);
     let often = chosen(&counter(40), &windows, Filter::Ours);
     assert_eq!(hinted(&often), [P]);
-    // Where it saves at one visit in six, an order of all accesses takes it, and a sample does not.
+    // Where it saves at one visit in six, an order of all accesses may take it, and a sample does not.
     let mut rare = Vec::new();
     for visit in 0..120 {
         let cpu = visit % 2;
@@ -188,9 +188,91 @@ fn in_windows_a_load_must_show_itself_often() {
             rare.push(access(cpu, Q, Op::Store, u64::from(visit)));
         }
     }
-    assert_eq!(hinted(&complete(&rare)), [P]);
-    let sampled = chosen(&rare, &windows, Filter::Ours);
+    let seldom = |limits| LoadThresholds {
+        stored: 0.0,
+        ..limits
+    };
+    let whole = chosen(&rare, &seldom(LoadThresholds::complete()), Filter::Ours);
+    assert_eq!(hinted(&whole), [P]);
+    let sampled = chosen(&rare, &seldom(windows), Filter::Ours);
     assert_eq!(left(&sampled), [(P, "saves-too-little")]);
+    for limits in [LoadThresholds::complete(), windows] {
+        let chosen = chosen(&rare, &limits, Filter::Ours);
+        assert_eq!(left(&chosen), [(P, "seldom-stored")]);
+    }
+}
+
+#[test]
+fn a_load_that_a_store_follows_in_half_of_its_misses_is_hinted_and_one_with_fewer_is_not() {
+    // Two processors take turns; the line is stored to in the first of so many turns.
+    let turns = |stored: u32| {
+        let turn = |n: u32| {
+            let store = (n % 10 < stored).then(|| writes(n % 2));
+            std::iter::once(reads(n % 2, P)).chain(store)
+        };
+        (0..200).flat_map(turn).collect::<Vec<_>>()
+    };
+    // Without a store in a turn, the next one finds its copy: only turns behind a store miss.
+    let share = |chosen: &Chosen| {
+        let hinted = chosen.hinted.iter().map(|hint| &hint.load);
+        let load = hinted
+            .chain(chosen.left.iter().map(|left| &left.load))
+            .next();
+        let load = load.expect("it misses");
+        load.followed_by_store as f64 / load.requests as f64
+    };
+    let (often, seldom) = (complete(&turns(10)), complete(&turns(1)));
+    assert!(
+        share(&often) >= 0.5 && share(&seldom) <= 0.5,
+        "{} {}",
+        share(&often),
+        share(&seldom)
+    );
+    assert_eq!(hinted(&often), [P]);
+    let at_least = |stored| {
+        let limits = LoadThresholds {
+            stored,
+            load_growth: 1.0,
+            ..LoadThresholds::complete()
+        };
+        chosen(&turns(5), &limits, Filter::Ours)
+    };
+    let share = share(&at_least(0.0));
+    assert_eq!(hinted(&at_least(share - 0.01)), [P]);
+    assert_eq!(left(&at_least(share + 0.01)), [(P, "seldom-stored")]);
+}
+
+#[test]
+fn a_load_with_a_handful_of_requests_is_one_off_where_much_else_runs_and_not_where_it_is_much_of_all()
+ {
+    let once = |requests: u32| {
+        let visits = (0..requests).map(|visit| visit % 2);
+        let pair = |cpu| [access(cpu, R, Op::Load, 1), access(cpu, Q, Op::Store, 1)];
+        visits.flat_map(pair).collect::<Vec<_>>()
+    };
+    let beside = |requests| [counter(1000), once(requests)].concat();
+    let seven = complete(&beside(7));
+    assert_eq!(
+        (hinted(&seven), left(&seven)),
+        (vec![P], vec![(R, "one-off")])
+    );
+    assert_eq!(hinted(&complete(&beside(8))), [P, R]);
+    assert_eq!(hinted(&complete(&once(7))), [R]);
+    // Whoever wants all of them asks for one request.
+    let all = LoadThresholds {
+        one_off_requests: 1,
+        ..LoadThresholds::complete()
+    };
+    assert_eq!(hinted(&chosen(&beside(1), &all, Filter::Ours)), [P, R]);
+    let many = LoadThresholds {
+        one_off_requests: 2000,
+        one_off_share: 1.0,
+        ..all
+    };
+    assert_eq!(
+        left(&chosen(&beside(8), &many, Filter::Ours)),
+        [(P, "one-off"), (R, "one-off")]
+    );
 }
 
 #[test]
@@ -251,14 +333,19 @@ proptest! {
 
     #[test]
     fn ours_is_never_worse_than_no_hints_nor_than_the_papers(accesses in orders()) {
-        let free = LoadThresholds { load_growth: 100.0, ..LoadThresholds::complete() };
+        let whatever_saves = LoadThresholds { one_off_requests: 0, stored: 0.0, ..LoadThresholds::complete() };
+        let free = LoadThresholds { load_growth: 100.0, ..whatever_saves };
         let free = chosen(&accesses, &free, Filter::Ours);
         prop_assert!(free.with.transactions <= free.without.transactions);
         prop_assert!(free.with.transactions <= free.with_papers.transactions);
-        let limited = complete(&accesses);
+        let limited = chosen(&accesses, &whatever_saves, Filter::Ours);
         prop_assert!(limited.with.transactions <= limited.without.transactions);
         let most = limited.without.load_transactions as f64 * 1.01;
         prop_assert!(limited.with.load_transactions as f64 <= most);
+        let strict = complete(&accesses);
+        prop_assert!(strict.with.transactions <= strict.without.transactions);
+        let never = |hint: &HintedLoad| never_hinted(&hint.load, &LoadThresholds::complete().of_order(strict.without.transactions));
+        prop_assert_eq!(strict.hinted.iter().find_map(never), None);
         let papers_allowed = limited.with_papers.load_transactions as f64 <= most.floor();
         prop_assert!(!papers_allowed || limited.with.transactions <= limited.with_papers.transactions);
     }
@@ -308,7 +395,13 @@ proptest! {
     fn the_choice_is_within_two_percent_of_the_best_of_all_sets(
         accesses in many_loads(), load_growth in 0.0..0.3,
     ) {
-        let limits = LoadThresholds { load_growth, readers: f64::INFINITY, ..LoadThresholds::complete() };
+        let limits = LoadThresholds {
+            load_growth,
+            readers: f64::INFINITY,
+            one_off_requests: 0,
+            stored: 0.0,
+            ..LoadThresholds::complete()
+        };
         let chosen = chosen(&accesses, &limits, Filter::Ours);
         let most = chosen.without.load_transactions as f64 * (1.0 + load_growth);
         let all = chosen.hinted.iter().map(|hint| &hint.load).chain(chosen.left.iter().map(|left| &left.load));
@@ -332,7 +425,13 @@ fn of_a_hundred_loads_all_that_move_nothing_are_hinted_and_of_others_as_many_as_
             ]
         })
         .collect();
-    assert_eq!(complete(&counters).hinted.len(), 100);
+    // Each asks four times.
+    let rare = LoadThresholds {
+        one_off_requests: 4,
+        ..LoadThresholds::complete()
+    };
+    let hundred = chosen(&counters, &rare, Filter::Ours);
+    assert_eq!(hundred.hinted.len(), 100);
     // As where a hint moves too many messages to loads: each moves 6, of 8 that served loads before.
     let shared: Vec<Access> = (0..100)
         .flat_map(|n| {
@@ -348,7 +447,8 @@ fn of_a_hundred_loads_all_that_move_nothing_are_hinted_and_of_others_as_many_as_
         .collect();
     let limits = LoadThresholds {
         load_growth: 0.2,
-        ..LoadThresholds::complete()
+        one_off_requests: 1,
+        ..rare
     };
     let chosen = chosen(&shared, &limits, Filter::Ours);
     assert_eq!(chosen.without.load_transactions, 800);

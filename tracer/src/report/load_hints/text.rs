@@ -5,6 +5,7 @@ use crate::{
     hint::{
         file::{Evidence, Expected, HintFile, HintedCode, LoadHint},
         load,
+        your_code::YourCode,
     },
     names::Language,
     report::{
@@ -13,10 +14,12 @@ use crate::{
     },
 };
 
-/// The hints as text. With `verbose`, the loads that are left alone follow, with the reason.
+/// The hints as text, those in code that you build first. With `verbose`, the loads that are left alone follow, with the
+/// reason.
 pub fn render(
     file: &HintFile,
     sources: &dyn Sources,
+    your_code: &YourCode,
     options: TextOptions,
     verbose: bool,
 ) -> String {
@@ -25,8 +28,10 @@ pub fn render(
         sources,
         options,
     };
-    let (waiting, hidden): (Vec<_>, Vec<_>) =
-        file.hints.iter().partition(|hint| waits(store_kind(hint)));
+    let (yours, elsewhere): (Vec<&LoadHint>, Vec<_>) =
+        (file.hints.iter()).partition(|hint| your_code.has(&hint.load));
+    let (waiting, hidden): (Vec<&LoadHint>, Vec<_>) =
+        (yours.iter()).partition(|hint| waits(store_kind(hint)));
     for hint in &hidden {
         out.hint(hint, &file.evidence);
     }
@@ -34,6 +39,13 @@ pub fn render(
         out.line("");
         out.line("Loads before atomics, compare-and-swaps and fenced stores, where the CPU waits for the line:");
         for hint in &waiting {
+            out.hint(hint, &file.evidence);
+        }
+    }
+    if !elsewhere.is_empty() {
+        out.line("");
+        out.line("Loads that `cohtrace as` cannot place, in libraries of the system or in code without source lines:");
+        for hint in &elsewhere {
             out.hint(hint, &file.evidence);
         }
     }
@@ -51,7 +63,7 @@ pub fn render(
             );
         }
     }
-    out.summary(file, verbose);
+    out.summary(file, &yours, verbose);
     out.printed
 }
 
@@ -161,35 +173,53 @@ impl Text<'_> {
         }
     }
 
-    fn summary(&mut self, file: &HintFile, verbose: bool) {
+    fn summary(&mut self, file: &HintFile, yours: &[&LoadHint], verbose: bool) {
         if !file.hints.is_empty() {
             self.line("");
         }
-        let hints = count(file.hints.len() as u64, "load hint", "load hints");
-        let net: i64 = file
-            .hints
-            .iter()
-            .fold(0, |sum: i64, hint| sum.saturating_add(hint.expected.net()));
-        let all = file.evidence.transactions;
-        let saved = match (file.hints.is_empty(), all) {
-            (true, _) => String::new(),
-            (false, 0) => format!(", expected to save {} messages", signed(net)),
-            (false, all) => format!(
-                ", expected to save {} of {} messages ({})",
-                signed(net),
-                grouped(all),
-                signed_percent(net as f64 / all as f64)
+        let evidence_of = &file.evidence;
+        let hints = saved(
+            yours,
+            evidence_of.your_code.map(|yours| yours.transactions),
+            evidence_of,
+        );
+        let elsewhere = file.hints.len() - yours.len();
+        let hints = match elsewhere {
+            0 => hints,
+            n => {
+                let all: Vec<&LoadHint> = file.hints.iter().collect();
+                format!(
+                    "In code that you build: {hints}. With {} elsewhere: {}",
+                    count(n as u64, "load", "loads"),
+                    saved(&all, evidence_of.hinted_transactions, evidence_of)
+                )
+            }
+        };
+        let one_off = match evidence_of.one_off {
+            Some(one_off) if one_off.loads > 0 => format!(
+                ", {} of them one-off, which would save {} messages once",
+                grouped(one_off.loads),
+                grouped(one_off.saved)
             ),
+            _ => String::new(),
         };
         let left = match file.left.len() {
             0 => String::new(),
-            n if verbose => format!("; {} left as they are", count(n as u64, "load", "loads")),
+            n if verbose => format!(
+                "; {} left as they are{one_off}",
+                count(n as u64, "load", "loads")
+            ),
             n => format!(
-                "; {} left as they are (--verbose lists them)",
+                "; {} left as they are{one_off} (--verbose lists them)",
                 count(n as u64, "load", "loads")
             ),
         };
-        self.line(&format!("{hints}{saved}{left}."));
+        self.line(&format!("{hints}{left}."));
+        if let Some(after) = &evidence_of.after {
+            let text =
+                format!("Counted from {after} on: what was before changes only where lines are.");
+            self.line(&self.options.name(&text));
+        }
         let text = evidence(&file.evidence);
         self.line(&self.options.name(&text));
         let c = |hint: &LoadHint| {
@@ -217,6 +247,27 @@ impl Text<'_> {
             let text = format!("Lines of {name} may be others than those that were built: {why}.");
             self.line(&self.options.name(&text));
         }
+    }
+}
+
+/// How many hints, and what they save together: by what they leave of all messages, else by their sum.
+fn saved(hints: &[&LoadHint], left: Option<u64>, evidence: &Evidence) -> String {
+    let number = count(hints.len() as u64, "load hint", "load hints");
+    let net = match left {
+        Some(left) => evidence.transactions as i64 - left as i64,
+        None => hints
+            .iter()
+            .fold(0, |sum: i64, hint| sum.saturating_add(hint.expected.net())),
+    };
+    match (hints.is_empty(), evidence.transactions) {
+        (true, _) => number,
+        (false, 0) => format!("{number}, expected to save {} messages", signed(net)),
+        (false, all) => format!(
+            "{number}, expected to save {} of {} messages ({})",
+            signed(net),
+            grouped(all),
+            signed_percent(net as f64 / all as f64)
+        ),
     }
 }
 
