@@ -20,6 +20,7 @@ mod ordered;
 mod pair;
 mod pair_flow;
 mod pairs;
+mod parts;
 mod pmu;
 mod sharing;
 mod simulated;
@@ -62,7 +63,7 @@ pub use simulated::{
     Executed, FoundLoad, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine,
     SimulatedTotals,
 };
-pub use simulation::{MOST_PROCESSORS, Simulation};
+pub use simulation::{MOST_PROCESSORS, Simulated, Simulation};
 pub use site::{Site, SiteCounts, WaitTimes, executions};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};

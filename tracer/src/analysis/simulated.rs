@@ -59,7 +59,26 @@ pub struct SimulatedCosts {
     pub l3_misses: u64,
 }
 
+impl SimulatedTotals {
+    pub(super) fn add(&mut self, other: &SimulatedTotals) {
+        self.transactions += other.transactions;
+        self.load_transactions += other.load_transactions;
+        self.requests += other.requests;
+        self.biased_loads += other.biased_loads;
+        self.l2_misses += other.l2_misses;
+        self.l3_misses += other.l3_misses;
+        self.write_backs += other.write_backs;
+        self.drops += other.drops;
+    }
+}
+
 impl SimulatedCosts {
+    pub(super) fn join(&mut self, other: &SimulatedCosts) {
+        self.transactions += other.transactions;
+        self.load_transactions += other.load_transactions;
+        self.l3_misses += other.l3_misses;
+    }
+
     pub(super) fn add(&mut self, served: &Served, loads: bool) {
         let messages = served.transactions.total();
         self.transactions += messages;

@@ -8,21 +8,26 @@
 //!
 //! Scenarios share a machine until the first load that only some of them hint: what is equal is simulated once.
 
+//!
+//! Sets of the caches know nothing of each other: the lines of some sets are a part of the work, and parts run on several
+//! threads.
+
+mod by_sets;
+mod machine;
+mod results;
+
 use rustc_hash::FxHashMap;
 
-mod scenario;
-
-use self::scenario::Machine;
+use self::by_sets::{LinesBySets, Step};
+pub use self::results::Simulated;
 use super::{
     cut::cut,
-    simulated::{
-        Executed, FoundLoad, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine,
-        SimulatedTotals,
-    },
+    parts::Parts,
+    simulated::{Executed, Hinted},
 };
 use crate::{
     access::{Access, Basis, Cpu, LineKey, Op, Place, SpaceId, Tid},
-    coherence::{Intent, Lines, ModelError, OwnershipFilter, SystemModel},
+    coherence::{Intent, ModelError, SystemModel},
 };
 
 /// Processors of the largest machine. With more threads, the numbers start again.
@@ -36,25 +41,23 @@ struct Instruction {
     /// `None` until it loads for the first time.
     hinted: Option<Hinted>,
     executions: u64,
-    followed_by_ownership: u64,
 }
 
 /// The fold. Memory: a few hundred bytes for each line and each instruction that was seen.
-#[derive(Debug)]
 pub struct Simulation {
     model: SystemModel,
     scenarios: usize,
-    /// At least one, and at most one for each scenario.
-    machines: Vec<Machine>,
     counting: bool,
-    lines: Lines,
+    parts: Parts<LinesBySets>,
+    /// Sets of either level that a line's number chooses between.
+    sets: u64,
+    /// Accesses so far.
+    taken: u64,
     instructions: Vec<Instruction>,
     by_ip: FxHashMap<(SpaceId, u64), u32>,
     recent: Vec<u32>,
     processors: FxHashMap<Tid, Cpu>,
     last: Option<(Tid, Cpu)>,
-    filter: OwnershipFilter,
-    found: Vec<FoundLoad>,
     executed: Executed,
     /// Scratch.
     pieces: Vec<LineKey>,
@@ -62,24 +65,27 @@ pub struct Simulation {
 
 /// Instructions looked at before the hash is.
 const RECENT: usize = 4096;
+/// Parts at most.
+const MOST_PARTS: u64 = 8;
 
 impl Simulation {
     /// Empty caches; 1 to 8 scenarios. In the first one no load should be hinted, since the filter works on its requests.
     pub fn new(model: &SystemModel, scenarios: usize) -> Result<Simulation, ModelError> {
         let scenarios = scenarios.clamp(1, 8);
+        let sets = model.independent_sets()?;
+        let part = LinesBySets::new(model, scenarios)?;
         Ok(Simulation {
             model: *model,
             scenarios,
-            machines: vec![Machine::new(model, scenarios)?],
             counting: true,
-            lines: Lines::new(model.line),
+            parts: Parts::new(sets.min(MOST_PARTS) as usize, || part.clone()),
+            sets,
+            taken: 0,
             instructions: Vec::new(),
             by_ip: FxHashMap::default(),
             recent: vec![u32::MAX; RECENT],
             processors: FxHashMap::default(),
             last: None,
-            filter: OwnershipFilter::default(),
-            found: Vec::new(),
             executed: Executed::default(),
             pieces: Vec::new(),
         })
@@ -119,20 +125,23 @@ impl Simulation {
             let instruction = &mut self.instructions[number as usize];
             instruction.executions += executions;
             if access.op == Op::Load {
-                biased = match instruction.hinted {
-                    Some(known) => known,
-                    None => self.ask(number, hinted()),
-                };
-            }
-            for machine in &mut self.machines {
-                let fetches = intent == Intent::BiasedLoad || machine.hints(biased);
-                machine.totals.biased_loads += if fetches { executions } else { 0 };
+                biased = *instruction.hinted.get_or_insert_with(hinted);
             }
         }
-        let cpu = self.processor(access.tid);
+        self.taken += 1;
+        let mut step = Step {
+            key: place.line(self.model.line),
+            cpu: self.processor(access.tid),
+            instruction: number,
+            intent,
+            biased,
+            number: self.taken,
+            executions,
+            counts: self.counting,
+        };
         let offset = place.offset_in_line(self.model.line);
         if u64::from(offset) + u64::from(access.size.max(1)) <= self.model.line.bytes() {
-            self.serve(cpu, number, place.line(self.model.line), intent, biased);
+            self.serve(step);
             return;
         }
         let mut pieces = std::mem::take(&mut self.pieces);
@@ -140,51 +149,19 @@ impl Simulation {
             pieces.push(key);
         });
         for key in pieces.drain(..) {
-            self.serve(cpu, number, key, intent, biased);
+            step.key = key;
+            self.serve(step);
+            // It is executed once.
+            step.executions = 0;
         }
         self.pieces = pieces;
     }
 
-    /// Takes down in which scenarios a load is hinted, and parts those that hint it from those that do not.
-    fn ask(&mut self, instruction: u32, hinted: Hinted) -> Hinted {
-        self.instructions[instruction as usize].hinted = Some(hinted);
-        let parted = self.machines.iter_mut().filter_map(|m| m.part(hinted));
-        let parted: Vec<Machine> = parted.collect();
-        self.machines.extend(parted);
-        hinted
-    }
-
-    fn serve(&mut self, cpu: Cpu, instruction: u32, key: LineKey, intent: Intent, biased: Hinted) {
-        let Some(line) = self.lines.line(key) else {
-            self.executed.unnumbered += u64::from(self.counting);
-            return;
-        };
-        for machine in &mut self.machines {
-            let intent = if machine.hints(biased) {
-                Intent::BiasedLoad
-            } else {
-                intent
-            };
-            let served = machine.caches.access(cpu, line, intent);
-            if !self.counting || (!served.missed_l2 && served.request.is_none()) {
-                continue;
-            }
-            machine.count(&served, line, instruction, intent);
-            let request = served.request.filter(|_| machine.is_of(0));
-            let load =
-                request.and_then(|request| self.filter.observe(line.id, cpu, instruction, request));
-            if let Some(load) = load {
-                let load = &mut self.instructions[load as usize];
-                load.followed_by_ownership += 1;
-                if load.followed_by_ownership == 1 {
-                    self.found.push(FoundLoad {
-                        space: load.space,
-                        ip: load.ip,
-                        kernel: load.kernel,
-                    });
-                }
-            }
-        }
+    fn serve(&mut self, step: Step) {
+        let index = step.key.0.position() / self.model.line.bytes();
+        // Neighbouring sets are together: what a part never touches of its caches takes no memory.
+        let part = index % self.sets * self.parts.count() as u64 / self.sets;
+        self.parts.take(part as usize, step);
     }
 
     fn instruction(&mut self, access: &Access, space: SpaceId) -> u32 {
@@ -203,7 +180,6 @@ impl Simulation {
                 kernel: access.kernel,
                 hinted: None,
                 executions: 0,
-                followed_by_ownership: 0,
             });
         }
         self.recent[at] = number;
@@ -222,103 +198,16 @@ impl Simulation {
         cpu
     }
 
-    /// The machine.
-    pub fn model(&self) -> &SystemModel {
-        &self.model
-    }
-
-    /// What ran.
-    pub fn executed(&self) -> &Executed {
-        &self.executed
-    }
-
-    /// Threads seen.
-    pub fn threads(&self) -> u64 {
-        self.processors.len() as u64
-    }
-
-    /// Lines seen.
-    pub fn line_count(&self) -> u64 {
-        self.lines.len() as u64
-    }
-
-    /// What each scenario took.
-    pub fn totals(&self) -> impl Iterator<Item = &SimulatedTotals> {
-        self.by_scenario().map(|machine| &machine.totals)
-    }
-
-    /// The machine of each scenario.
-    fn by_scenario(&self) -> impl Iterator<Item = &Machine> {
-        (0..self.scenarios)
-            .filter_map(|scenario| self.machines.iter().find(|machine| machine.is_of(scenario)))
-    }
-
-    /// Loads that the filter of SWIFT section 4.1 found for the first time since this was asked last, in order of their
-    /// first pair.
-    pub fn take_found(&mut self) -> Vec<FoundLoad> {
-        std::mem::take(&mut self.found)
-    }
-
-    /// Instructions that took messages in any scenario, those that took most in the first one first.
-    pub fn instructions(&self, most: usize) -> Vec<SimulatedInstruction> {
-        let ranked = self.ranked(most, self.instructions.len(), Machine::instructions, |n| {
-            let instruction = &self.instructions[n];
-            (instruction.space, instruction.ip)
-        });
-        let of = |(number, costs): (usize, Vec<SimulatedCosts>)| {
-            let instruction = &self.instructions[number];
-            SimulatedInstruction {
-                space: instruction.space,
-                ip: instruction.ip,
-                kernel: instruction.kernel,
-                executions: instruction.executions,
-                followed_by_ownership: instruction.followed_by_ownership,
-                costs,
-            }
-        };
-        ranked.into_iter().map(of).collect()
-    }
-
-    /// Lines that took messages in any scenario, those that took most in the first one first.
-    pub fn lines(&self, most: usize) -> Vec<SimulatedLine> {
-        let mut keys: Vec<Option<LineKey>> = vec![None; self.lines.len()];
-        for (key, id) in self.lines.iter() {
-            keys[id as usize] = Some(key);
-        }
-        let ranked = self.ranked(most, keys.len(), Machine::lines, |n| keys[n]);
-        let of = |(number, costs): (usize, Vec<SimulatedCosts>)| {
-            let key = keys[number]?;
-            Some(SimulatedLine { key, costs })
-        };
-        ranked.into_iter().filter_map(of).collect()
-    }
-
-    /// Numbers and costs of those with the most messages in the first scenario; of equal ones, by their keys.
-    fn ranked<K: Ord>(
-        &self,
-        most: usize,
-        count: usize,
-        rows: impl Fn(&Machine) -> &[SimulatedCosts],
-        key: impl Fn(usize) -> K,
-    ) -> Vec<(usize, Vec<SimulatedCosts>)> {
-        let cost = |machine: &Machine, number: usize| {
-            rows(machine).get(number).copied().unwrap_or_default()
-        };
-        let took = |number: &usize| {
-            let mut machines = self.machines.iter();
-            machines.any(|machine| cost(machine, *number).transactions > 0)
-        };
-        let mut ranked: Vec<usize> = (0..count).filter(took).collect();
-        let first = self.by_scenario().next();
-        ranked.sort_by_cached_key(|number| {
-            let first = first.map_or(0, |machine| cost(machine, *number).transactions);
-            (std::cmp::Reverse(first), key(*number))
-        });
-        let of_all = |number: usize| {
-            let costs = self.by_scenario().map(|machine| cost(machine, number));
-            (number, costs.collect())
-        };
-        ranked.into_iter().take(most).map(of_all).collect()
+    /// What the machines did.
+    pub fn finish(self) -> Simulated {
+        Simulated::new(
+            &self.model,
+            self.scenarios,
+            self.executed,
+            self.processors.len() as u64,
+            self.instructions,
+            self.parts.finish(),
+        )
     }
 }
 

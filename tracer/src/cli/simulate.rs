@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     access::{Basis, SpaceId},
-    analysis::{Hinted, MOST_PROCESSORS, Simulation},
+    analysis::{Hinted, MOST_PROCESSORS, Simulated, Simulation},
     event::Batch,
     hint::{
         file::{HintFile, LoadClass},
@@ -77,7 +77,7 @@ struct Replays<'a> {
 
 /// A session that was read to its end.
 struct Replayed {
-    simulation: Simulation,
+    simulated: Simulated,
     spaces: AddressSpaces,
     code: SessionCode,
     caveats: Vec<String>,
@@ -134,16 +134,10 @@ impl Replays<'_> {
     /// Loads that the filter of the paper finds.
     fn followed_by_ownership(&self, session: &Path) -> Result<LoadHints> {
         let mut hints = LoadHints::new(YourCode::new(&self.args.module));
-        self.replay(
-            session,
-            1,
-            |_, _, _, _| Hinted::default(),
-            |simulation, spaces, code| {
-                for load in simulation.take_found() {
-                    hints.found(load, spaces, code);
-                }
-            },
-        )?;
+        let replayed = self.replay(session, 1, |_, _, _, _| Hinted::default())?;
+        for load in replayed.simulated.found() {
+            hints.found(load, &replayed.spaces, &replayed.code);
+        }
         Ok(hints)
     }
 
@@ -155,16 +149,12 @@ impl Replays<'_> {
         mut hints: LoadHints,
         from: &Path,
     ) -> Result<SimulatedSession> {
-        let replayed = self.replay(
-            session,
-            SCENARIOS,
-            |spaces, code, space, ip| match hints.find(spaces, code, space, ip) {
+        let replayed = self.replay(session, SCENARIOS, |spaces, code, space, ip| {
+            match hints.find(spaces, code, space, ip) {
                 Some((class, yours)) => scenarios(class, yours),
                 None => Hinted::default(),
-            },
-            // Decided already.
-            |simulation, _, _| drop(simulation.take_found()),
-        )?;
+            }
+        })?;
         let [all, your_code] = hints.counts();
         let used = HintsUsed {
             from: from.display().to_string(),
@@ -174,28 +164,26 @@ impl Replays<'_> {
             one_off: hints.one_off,
         };
         let mut caveats = replayed.caveats;
-        caveats.extend(caveats_of(&used, &replayed.simulation));
+        caveats.extend(caveats_of(&used, &replayed.simulated));
         let names = Resolver::new(&replayed.spaces, &replayed.code.modules);
         let name = name(session);
         Ok(SimulatedSession::new(
             name,
             role,
             used,
-            &replayed.simulation,
+            &replayed.simulated,
             self.args.top,
             &names,
             caveats,
         ))
     }
 
-    /// Feeds the session to machines. `hinted` is asked for each instruction that loads, and `each` told after each
-    /// batch.
+    /// Feeds the session to machines. `hinted` is asked for each instruction that loads.
     fn replay(
         &self,
         session: &Path,
         scenarios: usize,
         mut hinted: impl FnMut(&AddressSpaces, &SessionCode, SpaceId, u64) -> Hinted,
-        mut each: impl FnMut(&mut Simulation, &AddressSpaces, &SessionCode),
     ) -> Result<Replayed> {
         let args = self.args;
         let mut reading = Reading::open(session, "simulating", args.quiet)?;
@@ -229,7 +217,6 @@ impl Replays<'_> {
                     hinted(&spaces, &code, space, access.ip)
                 });
             }
-            each(&mut simulation, &spaces, &code);
             lost += batch.tally.lost_total();
         }
         if !emulated {
@@ -249,7 +236,7 @@ impl Replays<'_> {
             ));
         }
         Ok(Replayed {
-            simulation,
+            simulated: simulation.finish(),
             spaces,
             code,
             caveats,
@@ -263,7 +250,7 @@ fn file(path: &PathBuf) -> Result<HintFile> {
 }
 
 /// What must be known of the figures of a session.
-fn caveats_of(used: &HintsUsed, simulation: &Simulation) -> Vec<String> {
+fn caveats_of(used: &HintsUsed, simulation: &Simulated) -> Vec<String> {
     let mut caveats = Vec::new();
     let (all, yours) = (used.all.sum(), used.your_code.sum());
     if all == 0 {

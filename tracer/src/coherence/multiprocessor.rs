@@ -113,15 +113,31 @@ pub struct Multiprocessor {
     holders: Vec<Cpu>,
 }
 
-impl Multiprocessor {
-    /// Empty caches.
-    pub fn new(model: &SystemModel) -> Result<Multiprocessor, ModelError> {
-        let line_bytes = model.line.bytes();
+impl SystemModel {
+    /// Sets of the second and the third level.
+    fn sets(&self) -> Result<(u32, u32), ModelError> {
+        let line_bytes = self.line.bytes();
         let sets = |cache: CacheGeometry| {
             let sets = cache.sets(line_bytes);
             sets.ok_or(ModelError::Sets { cache, line_bytes })
         };
-        let sets = (sets(model.l2)?, sets(model.l3)?);
+        Ok((sets(self.l2)?, sets(self.l3)?))
+    }
+
+    /// A number of which lines with different remainders never meet in a set, of neither level: the greatest.
+    pub fn independent_sets(&self) -> Result<u64, ModelError> {
+        let (mut a, mut b) = self.sets()?;
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        Ok(a.into())
+    }
+}
+
+impl Multiprocessor {
+    /// Empty caches.
+    pub fn new(model: &SystemModel) -> Result<Multiprocessor, ModelError> {
+        let sets = model.sets()?;
         if model.l3.bytes < model.l2.bytes {
             let (l2, l3) = (model.l2, model.l3);
             return Err(ModelError::Inclusion { l2, l3 });

@@ -35,7 +35,7 @@ use serde::Serialize;
 use super::json::escape;
 use crate::{
     access::LineSize,
-    analysis::{SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals, Simulation},
+    analysis::{Simulated, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals},
     coherence::SystemModel,
     hint::your_code::OneOffLoads,
     names::{Names, ObjectName},
@@ -283,7 +283,7 @@ impl SimulatedSession {
         name: String,
         role: SessionRole,
         hints: HintsUsed,
-        simulation: &Simulation,
+        simulation: &Simulated,
         top: usize,
         names: &dyn Names,
         mut caveats: Vec<String>,

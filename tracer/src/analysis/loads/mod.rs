@@ -32,7 +32,6 @@
 
 mod load;
 mod shard;
-mod shards;
 mod streaks;
 mod table;
 mod worlds;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::{LineKey, Op},
-    analysis::Instruction,
+    analysis::{Instruction, parts::Part},
     coherence::{LastRead, Lines, Outcome, Request},
 };
 
@@ -86,7 +86,7 @@ pub(super) struct ShardLoads {
 }
 
 /// A number of a line by which it goes to its shard and, by its low bits, keeps its streaks or not.
-pub(super) fn mixed(key: LineKey) -> u64 {
+fn mixed(key: LineKey) -> u64 {
     use std::hash::BuildHasher as _;
     let hash = rustc_hash::FxBuildHasher.hash_one(key);
     // The finalizer of MurmurHash3 (Appleby, 2011): FxHash leaves patterns of addresses in the low bits.
@@ -122,8 +122,7 @@ impl Shard {
         }
     }
 
-    /// Takes the next access.
-    pub(super) fn take(&mut self, step: &Step) {
+    fn serve(&mut self, step: &Step) {
         let Some(line) = self.lines.line(step.key) else {
             self.totals.beyond += u64::from(step.counts);
             return;
@@ -184,7 +183,7 @@ impl Shard {
 
     /// Takes a window's accesses: a stretch of its line that starts from an unknown state, which the first store makes
     /// known. Up to and with it, nothing counts.
-    pub(super) fn take_window(&mut self, steps: Vec<Step>) {
+    fn serve_window(&mut self, steps: Vec<Step>) {
         let mut line = LineState::new(self.options);
         let mut latest = Streak::NONE;
         let mut known = false;
@@ -273,7 +272,7 @@ impl Shard {
     }
 
     /// The order is over: what comes next is another one, on lines of its own.
-    pub(super) fn end_order(&mut self) {
+    fn end_order(&mut self) {
         let mut keys: Vec<(u32, LineKey)> = self.lines.iter().map(|(key, id)| (id, key)).collect();
         keys.sort_unstable();
         let states = std::mem::take(&mut self.states);
@@ -299,6 +298,39 @@ impl Shard {
             level: self.keeping.map_or(0, |keeping| keeping.level),
         }
     }
+}
+
+/// What a shard is told besides the accesses of the order.
+pub(super) enum Told {
+    /// The accesses of a window.
+    Window(Vec<Step>),
+    /// What comes next is another order.
+    EndOrder,
+}
+
+impl Part for Shard {
+    type Step = Step;
+    type Told = Told;
+
+    fn take(&mut self, step: &Step) {
+        self.serve(step);
+    }
+
+    fn told(&mut self, what: Told) {
+        match what {
+            Told::Window(steps) => self.serve_window(steps),
+            Told::EndOrder => self.end_order(),
+        }
+    }
+}
+
+/// The shard of a line.
+pub(super) fn shard_of(key: LineKey, shards: usize) -> usize {
+    if shards == 1 {
+        return 0;
+    }
+    // The low bits say which lines' streaks are kept.
+    (mixed(key) >> 48) as usize % shards
 }
 
 impl ShardLoads {

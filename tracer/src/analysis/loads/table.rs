@@ -7,14 +7,13 @@ use rustc_hash::FxHashMap;
 use super::{
     LineStreaks, Load, LoadOptions, LoadTotals, Loads,
     load::Counted,
-    shard::Step,
-    shards::Shards,
+    shard::{Shard, ShardLoads, Step, Told, shard_of},
     streaks::Gathering,
     worlds::{Asked, Effect},
 };
 use crate::{
     access::{Access, LineKey, Op, Place, SpaceId},
-    analysis::{Instruction, cut::cut, window_order::Trapped},
+    analysis::{Instruction, cut::cut, parts::Parts, window_order::Trapped},
     coherence::Intent,
 };
 
@@ -38,7 +37,7 @@ pub struct LoadTable {
     recent: Vec<u32>,
     /// Executions of loads beyond the bound.
     nameless: u64,
-    shards: Shards,
+    shards: Parts<Shard>,
     counting: bool,
     orders: usize,
     /// Something came since the last order ended.
@@ -59,7 +58,7 @@ impl LoadTable {
             numbers: FxHashMap::default(),
             recent: vec![u32::MAX; RECENT],
             nameless: 0,
-            shards: Shards::new(&options),
+            shards: Parts::new(options.shards, || Shard::new(&options)),
             counting: true,
             orders: 0,
             open: false,
@@ -88,10 +87,11 @@ impl LoadTable {
         let (shards, counts) = (&mut self.shards, self.counting);
         cut(access, place, self.options.line_size, &[], |key, piece| {
             let at = (piece.offset, piece.size);
-            shards.take(Step {
+            let step = Step {
                 counts,
                 ..step(access, instruction, asked, key, at)
-            });
+            };
+            shards.take(shard_of(key, shards.count()), step);
         });
     }
 
@@ -117,12 +117,15 @@ impl LoadTable {
             let asked = self.asked(&trapped.access, instruction, intent);
             steps.push(step(&trapped.access, instruction, asked, key, at));
         }
-        self.shards.take_window(steps);
+        let shard = shard_of(key, self.shards.count());
+        self.shards.tell(shard, Told::Window(steps));
     }
 
     /// The order is over. What comes next is another one, on lines of its own, whatever their addresses.
     pub fn end_order(&mut self) {
-        self.shards.end_order();
+        for shard in 0..self.shards.count() {
+            self.shards.tell(shard, Told::EndOrder);
+        }
         self.orders += 1;
         self.open = false;
     }
@@ -183,7 +186,8 @@ impl LoadTable {
         if self.open || self.orders == 0 {
             self.end_order();
         }
-        let mut shards = self.shards.finish();
+        let shards = self.shards.finish().into_iter();
+        let mut shards: Vec<ShardLoads> = shards.map(Shard::finish).collect();
         let mut totals = LoadTotals {
             nameless: self.nameless,
             ..LoadTotals::default()

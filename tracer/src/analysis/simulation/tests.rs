@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     access::LineSize,
-    analysis::emulated_fixture,
-    coherence::{Multiprocessor, RequestRow, followed_by_ownership, sort_by_line},
+    analysis::{SimulatedCosts, SimulatedTotals, emulated_fixture},
+    coherence::{Lines, Multiprocessor, RequestRow, followed_by_ownership, sort_by_line},
 };
 
 const SPACE: SpaceId = SpaceId(0);
@@ -20,7 +20,7 @@ fn emulated(tid: u32, ip: u64, addr: u64, op: Op) -> Access {
 }
 
 /// The accesses in scenarios: nothing hinted, and these instructions.
-fn run(model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulation {
+fn run(model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulated {
     let mut simulation = Simulation::new(model, 2).expect("a machine that can be");
     for access in accesses {
         let place = Place::Private {
@@ -31,10 +31,10 @@ fn run(model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulation {
             Hinted(u8::from(hinted.contains(&access.ip)) << 1)
         });
     }
-    simulation
+    simulation.finish()
 }
 
-fn transactions(simulation: &Simulation) -> Vec<(u64, u64, u64)> {
+fn transactions(simulation: &Simulated) -> Vec<(u64, u64, u64)> {
     let totals = simulation.totals();
     totals
         .map(|totals| {
@@ -58,16 +58,15 @@ fn counter(turns: u32) -> Vec<Access> {
 
 #[test]
 fn a_counter_of_four_threads_is_found_and_hinting_its_load_halves_its_messages() {
-    let mut simulation = run(&SystemModel::default(), &counter(40), &[1]);
+    let simulation = run(&SystemModel::default(), &counter(40), &[1]);
     // Unmodified: four messages for each load of the line and four for each store; but for the first pair, of an idle
     // line, two each.
     assert_eq!(
         transactions(&simulation),
         [(4 + 39 * 8, 2 + 39 * 4, 40), (2 + 39 * 4, 2 + 39 * 4, 40)]
     );
-    let found = simulation.take_found();
+    let found = simulation.found();
     assert_eq!(found.iter().map(|load| load.ip).collect::<Vec<_>>(), [1]);
-    assert_eq!(simulation.take_found(), []);
     assert_eq!(simulation.threads(), 4);
     let instructions = simulation.instructions(10);
     let of: Vec<_> = instructions
@@ -104,8 +103,8 @@ fn a_line_that_is_mostly_read_is_not_worth_the_hint_and_the_filter_may_still_fin
         .collect();
     accesses.insert(0, emulated(0, 1, 0x1000, Op::Load));
     accesses.insert(1, emulated(0, 2, 0x1000, Op::Store));
-    let mut simulation = run(&SystemModel::default(), &accesses, &[1]);
-    assert_eq!(simulation.take_found().len(), 1);
+    let simulation = run(&SystemModel::default(), &accesses, &[1]);
+    assert_eq!(simulation.found().len(), 1);
     let [plain, hinted] = transactions(&simulation)[..] else {
         panic!("two scenarios")
     };
@@ -129,7 +128,7 @@ fn a_repeat_is_an_execution_and_costs_nothing() {
     );
     assert_eq!(repeated.instructions(1)[0].executions, 40);
     // An execution of a hinted load is one of its prefetch.
-    let biased = |simulation: &Simulation| {
+    let biased = |simulation: &Simulated| {
         simulation
             .totals()
             .map(|t| t.biased_loads)
@@ -142,7 +141,7 @@ fn a_repeat_is_an_execution_and_costs_nothing() {
 }
 
 /// The same with accesses that do not count before.
-fn run_from(start: usize, model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulation {
+fn run_from(start: usize, model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulated {
     let mut simulation = Simulation::new(model, 2).expect("a machine that can be");
     simulation.set_counting(false);
     for (number, access) in accesses.iter().enumerate() {
@@ -157,13 +156,13 @@ fn run_from(start: usize, model: &SystemModel, accesses: &[Access], hinted: &[u6
             Hinted(u8::from(hinted.contains(&access.ip)) << 1)
         });
     }
-    simulation
+    simulation.finish()
 }
 
 #[test]
 fn what_runs_before_counting_begins_leaves_the_line_where_it_is_and_no_messages() {
     let model = SystemModel::default();
-    let mut from_ten = run_from(20, &model, &counter(40), &[1]);
+    let from_ten = run_from(20, &model, &counter(40), &[1]);
     // The line is another thread's from the first turn on that counts.
     assert_eq!(
         transactions(&from_ten),
@@ -175,7 +174,7 @@ fn what_runs_before_counting_begins_leaves_the_line_where_it_is_and_no_messages(
     );
     assert_eq!(from_ten.instructions(1)[0].executions, 30);
     assert_eq!(from_ten.instructions(1)[0].followed_by_ownership, 30);
-    assert_eq!(from_ten.take_found().len(), 1);
+    assert_eq!(from_ten.found().len(), 1);
     let all = run_from(0, &model, &counter(40), &[1]);
     assert_eq!(
         transactions(&all),
@@ -296,11 +295,21 @@ fn small() -> SystemModel {
     model
 }
 
+/// The same, and one of several sets, whose lines are simulated apart.
+fn models() -> impl Strategy<Value = SystemModel> {
+    let mut several = small();
+    (several.l2.bytes, several.l2.ways) = (512, 2);
+    (several.l3.bytes, several.l3.ways) = (1024, 2);
+    assert_eq!(small().independent_sets(), Ok(1));
+    assert_eq!(several.independent_sets(), Ok(4));
+    prop::sample::select(vec![small(), several])
+}
+
 proptest! {
     #[test]
-    fn the_filter_finds_the_pairs_of_the_sorted_log(accesses in accesses()) {
-        let simulation = run(&small(), &accesses, &[]);
-        let mut log = request_log(&small(), &accesses);
+    fn the_filter_finds_the_pairs_of_the_sorted_log(accesses in accesses(), model in models()) {
+        let simulation = run(&model, &accesses, &[]);
+        let mut log = request_log(&model, &accesses);
         sort_by_line(&mut log);
         for instruction in simulation.instructions(usize::MAX) {
             let pairs = followed_by_ownership(&log);
@@ -317,7 +326,7 @@ proptest! {
         let plain = run(&small(), &accesses, &[]);
         let simulation = run(&small(), &accesses, &hinted);
         prop_assert_eq!(plain.executed(), simulation.executed());
-        let executions = |simulation: &Simulation| -> u64 {
+        let executions = |simulation: &Simulated| -> u64 {
             simulation.instructions.iter().map(|i| i.executions).sum()
         };
         prop_assert_eq!(executions(&plain), accesses.len() as u64);
@@ -341,6 +350,7 @@ proptest! {
             let place = Place::Private { space: SPACE, addr: access.addr };
             together.observe(access, SPACE, place, || Hinted(of(access.ip)));
         }
+        let together = together.finish();
         let counted: Vec<SimulatedTotals> = together.totals().copied().collect();
         prop_assert_eq!(counted.len(), 5);
         for scenario in 0..5 {
@@ -348,7 +358,7 @@ proptest! {
             let alone = run(&small(), &accesses, &loads);
             let own = usize::from(scenario > 0);
             prop_assert_eq!(Some(&counted[scenario]), alone.totals().nth(own));
-            let rows = |simulation: &Simulation, n: usize| -> Vec<_> {
+            let rows = |simulation: &Simulated, n: usize| -> Vec<_> {
                 let rows = simulation.instructions(usize::MAX).into_iter();
                 let rows = rows.map(|row| (row.ip, row.costs[n]));
                 let mut rows: Vec<_> = rows.filter(|row| row.1.transactions > 0).collect();

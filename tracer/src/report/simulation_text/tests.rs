@@ -54,7 +54,7 @@ fn session(name: &str, role: SessionRole, hinted: Hinted) -> SimulatedSession {
         name.to_owned(),
         role,
         hints,
-        &simulation,
+        &simulation.finish(),
         10,
         &names,
         caveats,

@@ -1,6 +1,9 @@
 //! One machine, for the scenarios that hint the same loads so far.
 
-use super::{Hinted, SimulatedCosts, SimulatedTotals};
+use super::{
+    super::simulated::{SimulatedCosts, SimulatedTotals},
+    Hinted,
+};
 use crate::coherence::{
     Intent, Line, ModelError, Multiprocessor, Served, SystemModel, Transaction,
 };
@@ -57,8 +60,9 @@ impl Machine {
         &self.instructions
     }
 
-    pub(super) fn lines(&self) -> &[SimulatedCosts] {
-        &self.lines
+    /// What the line of that number took.
+    pub(super) fn line(&self, id: u32) -> SimulatedCosts {
+        self.lines.get(id as usize).copied().unwrap_or_default()
     }
 
     pub(super) fn count(&mut self, served: &Served, line: Line, instruction: u32, intent: Intent) {

@@ -1,0 +1,167 @@
+//! What the machines did, of all parts.
+
+use super::{
+    super::simulated::{
+        Executed, FoundLoad, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals,
+    },
+    Instruction,
+    by_sets::LinesBySets,
+    machine::Machine,
+};
+use crate::{access::LineKey, coherence::SystemModel};
+
+/// A simulation that is over.
+#[derive(Debug)]
+pub struct Simulated {
+    model: SystemModel,
+    executed: Executed,
+    threads: u64,
+    totals: Vec<SimulatedTotals>,
+    pub(super) instructions: Vec<Instruction>,
+    /// By instruction, and then by scenario.
+    costs: Vec<Vec<SimulatedCosts>>,
+    /// By instruction: as in [`LinesBySets::followed`].
+    followed: Vec<(u64, u64)>,
+    parts: Vec<LinesBySets>,
+}
+
+impl Simulated {
+    pub(super) fn new(
+        model: &SystemModel,
+        scenarios: usize,
+        executed: Executed,
+        threads: u64,
+        instructions: Vec<Instruction>,
+        parts: Vec<LinesBySets>,
+    ) -> Simulated {
+        let count = instructions.len();
+        let mut costs = vec![vec![SimulatedCosts::default(); scenarios]; count];
+        let mut followed = vec![(0, u64::MAX); count];
+        let mut totals = vec![SimulatedTotals::default(); scenarios];
+        let mut executed = executed;
+        for part in &parts {
+            executed.unnumbered += part.unnumbered;
+            for scenario in 0..scenarios {
+                let Some(machine) = part.machine(scenario) else {
+                    continue;
+                };
+                totals[scenario].add(&machine.totals);
+                for (all, of_part) in costs.iter_mut().zip(machine.instructions()) {
+                    all[scenario].join(of_part);
+                }
+            }
+            for (all, of_part) in followed.iter_mut().zip(&part.followed) {
+                if of_part.0 > 0 {
+                    *all = (all.0 + of_part.0, all.1.min(of_part.1));
+                }
+            }
+        }
+        Simulated {
+            model: *model,
+            executed,
+            threads,
+            totals,
+            instructions,
+            costs,
+            followed,
+            parts,
+        }
+    }
+
+    /// The machine.
+    pub fn model(&self) -> &SystemModel {
+        &self.model
+    }
+
+    /// What ran.
+    pub fn executed(&self) -> &Executed {
+        &self.executed
+    }
+
+    /// Threads seen.
+    pub fn threads(&self) -> u64 {
+        self.threads
+    }
+
+    /// Lines seen.
+    pub fn line_count(&self) -> u64 {
+        let lines = self.parts.iter().map(|part| part.lines.len() as u64);
+        lines.sum()
+    }
+
+    /// What each scenario took.
+    pub fn totals(&self) -> impl Iterator<Item = &SimulatedTotals> {
+        self.totals.iter()
+    }
+
+    /// Loads that the filter of SWIFT section 4.1 found, in order of their first pair.
+    pub fn found(&self) -> Vec<FoundLoad> {
+        let loads = self.instructions.iter().zip(&self.followed);
+        let mut found: Vec<(u64, FoundLoad)> = loads
+            .filter(|(_, (times, _))| *times > 0)
+            .map(|(load, (_, first))| {
+                let load = FoundLoad {
+                    space: load.space,
+                    ip: load.ip,
+                    kernel: load.kernel,
+                };
+                (*first, load)
+            })
+            .collect();
+        found.sort_by_key(|(first, _)| *first);
+        found.into_iter().map(|(_, load)| load).collect()
+    }
+
+    /// Instructions that took messages in any scenario, those that took most in the first one first.
+    pub fn instructions(&self, most: usize) -> Vec<SimulatedInstruction> {
+        let all = self
+            .instructions
+            .iter()
+            .zip(&self.costs)
+            .zip(&self.followed);
+        let mut ranked: Vec<_> = all.filter(|((_, costs), _)| took(costs)).collect();
+        ranked.sort_by_key(|((instruction, costs), _)| {
+            let first = costs.first().map_or(0, |costs| costs.transactions);
+            (std::cmp::Reverse(first), instruction.space, instruction.ip)
+        });
+        let of = |((instruction, costs), followed): ((&Instruction, &Vec<_>), &(u64, u64))| {
+            SimulatedInstruction {
+                space: instruction.space,
+                ip: instruction.ip,
+                kernel: instruction.kernel,
+                executions: instruction.executions,
+                followed_by_ownership: followed.0,
+                costs: costs.clone(),
+            }
+        };
+        ranked.into_iter().take(most).map(of).collect()
+    }
+
+    /// Lines that took messages in any scenario, those that took most in the first one first.
+    pub fn lines(&self, most: usize) -> Vec<SimulatedLine> {
+        let mut ranked: Vec<(std::cmp::Reverse<u64>, LineKey, &LinesBySets, u32)> = Vec::new();
+        for part in &self.parts {
+            let cost = |machine: &Machine, id: u32| machine.line(id).transactions;
+            for (key, id) in part.lines.iter() {
+                if part.machines.iter().any(|machine| cost(machine, id) > 0) {
+                    let first = part.machine(0).map_or(0, |machine| cost(machine, id));
+                    ranked.push((std::cmp::Reverse(first), key, part, id));
+                }
+            }
+        }
+        ranked.sort_unstable_by_key(|(cost, key, _, _)| (*cost, *key));
+        let scenarios = self.totals.len();
+        let of = |(_, key, part, id): (_, LineKey, &LinesBySets, u32)| SimulatedLine {
+            key,
+            costs: (0..scenarios)
+                .filter_map(|scenario| part.machine(scenario))
+                .map(|machine| machine.line(id))
+                .collect(),
+        };
+        ranked.into_iter().take(most).map(of).collect()
+    }
+}
+
+fn took(costs: &[SimulatedCosts]) -> bool {
+    costs.iter().any(|costs| costs.transactions > 0)
+}
