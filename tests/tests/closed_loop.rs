@@ -101,10 +101,16 @@ impl Bench {
         session
     }
 
-    /// Decides.
+    /// Decides; those in libraries too, but for stubs of the program, which have no source line to be looked for.
     fn hints(&self, session: &Path) -> HintFile {
         let text = self.tool(&["hints"], &[session]).expect_code(0).stdout;
-        HintFile::parse(&text).expect("it prints hints")
+        let mut hints = HintFile::parse(&text).expect("it prints hints");
+        hints.hints.retain(|hint| {
+            let module = hint.load.module.as_deref().map(Path::new);
+            module.and_then(Path::file_name) != Some(OsStr::new(self.kernel.name))
+                || hint.load.file.is_some()
+        });
+        hints
     }
 
     /// Writes the hints, and builds with them.

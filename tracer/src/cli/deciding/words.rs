@@ -28,8 +28,9 @@ pub(super) fn left(left: &LeftAlone) -> String {
             load.net()
         ),
         LeftBecause::SeldomStored => format!(
-            "the store follows {} of {} requests: most prefetches would take a line that is not written",
-            load.followed_by_store, load.requests
+            "the store follows {} of {} requests: most prefetches would take a line that is not written next, and add {} \
+             messages",
+            load.followed_by_store, load.requests, load.lost
         ),
         LeftBecause::TooFewRequests => {
             format!("only {} requests of it were seen", load.requests)
