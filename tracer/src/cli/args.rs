@@ -15,7 +15,10 @@ mod values;
 
 pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
-pub use hinting::{AfterArgs, HintFilter, HintFormat, HintsArgs, LeastRequestsArgs, ProtocolArgs};
+pub use hinting::{
+    AfterArgs, GrowthArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LeastRequestsArgs,
+    ProtocolArgs,
+};
 pub use observing::{
     AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,
     WatchArgs,

@@ -81,11 +81,6 @@ impl Default for DecideOptions {
 /// Parts of memory that are looked at apart.
 const SHARDS: usize = 8;
 
-/// The hints of a session. An error where it cannot be read, or has no order of accesses to decide from.
-pub fn of_session(path: &Path, options: &DecideOptions) -> Result<HintFile> {
-    of_sessions(&[path], options)
-}
-
 /// The hints of several runs of a program. An error where one cannot be read, or has no order of accesses to decide from.
 pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Result<HintFile> {
     let loads = LoadOptions {

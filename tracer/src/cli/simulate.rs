@@ -87,31 +87,52 @@ impl Replays<'_> {
     fn sessions(&self) -> Result<Vec<SimulatedSession>> {
         let args = self.args;
         let mut rows = Vec::new();
-        let given = match (&args.hints, &args.train) {
-            (Some(path), _) => Some((path, self.of_file(&file(path)?))),
-            (None, Some(train)) => {
+        let given = match (&args.hints, &args.train[..]) {
+            (Some(path), _) => Some((path.display().to_string(), self.of_file(&file(path)?))),
+            (None, []) => None,
+            (None, train) => {
                 let hints = self.decide(train)?;
-                rows.push(self.simulate(train, SessionRole::Train, hints.clone(), train)?);
-                Some((train, hints.elsewhere()))
+                let names: Vec<String> = train.iter().map(|at| at.display().to_string()).collect();
+                let from = names.join(", ");
+                for (number, session) in train.iter().enumerate() {
+                    // Addresses mean something in the first session that was decided from.
+                    let known = hints.clone();
+                    let known = if number == 0 {
+                        known
+                    } else {
+                        known.elsewhere()
+                    };
+                    rows.push(self.simulate(session, SessionRole::Train, known, &from)?);
+                }
+                Some((from, hints.elsewhere()))
             }
-            (None, None) => None,
         };
         for session in &args.sessions {
             let row = if let Some((from, hints)) = &given {
                 self.simulate(session, SessionRole::Given, hints.clone(), from)?
             } else {
-                let hints = self.decide(session)?;
-                self.simulate(session, SessionRole::Own, hints, session)?
+                let hints = self.decide(std::slice::from_ref(session))?;
+                let from = session.display().to_string();
+                self.simulate(session, SessionRole::Own, hints, &from)?
             };
             rows.push(row);
         }
         Ok(rows)
     }
 
-    /// The loads to hint, by what the session shows.
-    fn decide(&self, session: &Path) -> Result<LoadHints> {
+    /// The loads to hint, by what the sessions show.
+    fn decide(&self, sessions: &[PathBuf]) -> Result<LoadHints> {
         match self.args.filter {
-            HintFilter::Swift => self.followed_by_ownership(session),
+            HintFilter::Swift => {
+                let mut hints = LoadHints::new(YourCode::new(&self.args.module));
+                for (number, session) in sessions.iter().enumerate() {
+                    if number > 0 {
+                        hints = hints.elsewhere();
+                    }
+                    self.add_followed_by_ownership(session, &mut hints)?;
+                }
+                Ok(hints)
+            }
             HintFilter::Ours => {
                 let model = self.args.machine.model();
                 let options = DecideOptions {
@@ -120,9 +141,11 @@ impl Replays<'_> {
                     least_requests: self.args.least_requests.requests,
                     after: self.args.after.after.clone(),
                     quiet: self.args.quiet,
+                    policy: self.args.policy.policy(),
+                    load_growth: self.args.growth.load_growth(),
                     ..DecideOptions::default()
                 };
-                Ok(self.of_file(&deciding::of_session(session, &options)?))
+                Ok(self.of_file(&deciding::of_sessions(sessions, &options)?))
             }
         }
     }
@@ -131,14 +154,13 @@ impl Replays<'_> {
         LoadHints::of_file(file, YourCode::new(&self.args.module))
     }
 
-    /// Loads that the filter of the paper finds.
-    fn followed_by_ownership(&self, session: &Path) -> Result<LoadHints> {
-        let mut hints = LoadHints::new(YourCode::new(&self.args.module));
+    /// Adds the loads that the filter of the paper finds in a session.
+    fn add_followed_by_ownership(&self, session: &Path, hints: &mut LoadHints) -> Result<()> {
         let replayed = self.replay(session, 1, |_, _, _, _| Hinted::default())?;
         for load in replayed.simulated.found() {
             hints.found(load, &replayed.spaces, &replayed.code);
         }
-        Ok(hints)
+        Ok(())
     }
 
     /// Simulates the session with these hints, which come from `from`.
@@ -147,7 +169,7 @@ impl Replays<'_> {
         session: &Path,
         role: SessionRole,
         mut hints: LoadHints,
-        from: &Path,
+        from: &str,
     ) -> Result<SimulatedSession> {
         let replayed = self.replay(session, SCENARIOS, |spaces, code, space, ip| {
             match hints.find(spaces, code, space, ip) {
@@ -157,7 +179,7 @@ impl Replays<'_> {
         })?;
         let [all, your_code] = hints.counts();
         let used = HintsUsed {
-            from: from.display().to_string(),
+            from: from.to_owned(),
             all,
             your_code,
             unmatched: hints.unmatched(),

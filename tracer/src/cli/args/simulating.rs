@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    AfterArgs, Color, HintFilter, LeastRequestsArgs, ProtocolArgs,
+    AfterArgs, Color, GrowthArgs, HintFilter, HintPolicy, LeastRequestsArgs, ProtocolArgs,
     values::{cache_bytes, line_size},
 };
 use crate::{
@@ -22,12 +22,18 @@ pub struct SimulateArgs {
     /// Hint the loads of this file.
     #[arg(long, value_name = "HINTS.json", conflicts_with_all = ["train", "filter"])]
     pub hints: Option<PathBuf>,
-    /// Hint the loads that this session shows, which then has a row of its own.
+    /// Hint the loads that this session shows, which then has a row of its own. Repeat for several runs of the program, that
+    /// decide together.
     #[arg(long, value_name = "TRAIN.coh")]
-    pub train: Option<PathBuf>,
+    pub train: Vec<PathBuf>,
     /// How to decide which loads to hint.
     #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
     pub filter: HintFilter,
+    /// Of several training sessions, what a hint must do.
+    #[arg(long, value_enum, default_value_t = HintPolicy::Each)]
+    pub policy: HintPolicy,
+    #[command(flatten)]
+    pub growth: GrowthArgs,
     /// The code that you build is that of modules with this file name [default: all with source lines, but for the
     /// system's libraries]. Repeat for more.
     #[arg(long, value_name = "NAME")]

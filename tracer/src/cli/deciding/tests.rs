@@ -206,7 +206,7 @@ fn decide(path: &Path, filter: Filter) -> HintFile {
         filter,
         ..DecideOptions::default()
     };
-    of_session(path, &options).unwrap()
+    of_sessions(&[path], &options).unwrap()
 }
 
 /// The hint of the function.
@@ -442,12 +442,12 @@ fn a_session_of_samples_has_nothing_to_decide_from() {
     let mut made = Made::default();
     made.add(100, 0, START, Op::Load, 0x1000, Basis::Stalled);
     let path = made.session(&program, "timer", &[(100, START)]);
-    let refused = of_session(&path, &DecideOptions::default())
+    let refused = of_sessions(&[&path], &DecideOptions::default())
         .unwrap_err()
         .to_string();
     assert!(refused.contains("--source emulate"), "{refused}");
     let missing = path.with_file_name("missing.coh");
-    assert!(of_session(&missing, &DecideOptions::default()).is_err());
+    assert!(of_sessions(&[missing], &DecideOptions::default()).is_err());
 }
 
 #[test]
