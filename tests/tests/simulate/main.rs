@@ -2,6 +2,7 @@
 
 mod counting;
 mod crafted;
+mod several;
 
 use std::{fs, path::Path};
 
