@@ -6,7 +6,7 @@ use parquet::errors::ParquetError;
 
 use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid, Wait},
+    access::{Access, Basis, Cpu, Op, Pid, Tid, Wait},
     data_source::DataSource,
 };
 
@@ -91,30 +91,34 @@ pub(super) fn decode(
         row.locked = locked;
         row.kernel = kernel;
     }
-    let sources = source.optional_u64s("data_source")?.into_iter();
-    let measured = sources.zip(source.optional_u32s("latency")?);
-    let measured = measured.zip(source.optional_u64s("phys_addr")?);
-    let measured = measured.zip(source.optional_u32s("repeats")?);
-    // Parts of older versions lack some of these columns. A zero is damage that says no more than null.
-    for (row, (((source, latency), phys_addr), repeats)) in accesses.iter_mut().zip(measured) {
-        row.measured = Measured {
-            source: source.and_then(DataSource::new),
-            latency_cycles: latency.and_then(NonZeroU32::new),
-            phys_addr: phys_addr.and_then(NonZeroU64::new),
-            repeats: repeats.unwrap_or(0),
-        };
+    // Most sources leave most of these empty; parts of older versions lack some. A zero is damage that says no more than null.
+    for (row, value) in (accesses.iter_mut()).zip(source.present_u64s("data_source")?) {
+        row.measured.source = value.and_then(DataSource::new);
     }
-    let within = source.optional_u32s("within")?.into_iter();
-    let waits = within.zip(source.optional_u32s("wait")?);
-    let waits = waits.zip(source.optional_u32s("instead")?);
-    for (n, (row, ((within, wait), instead))) in accesses.iter_mut().zip(waits).enumerate() {
-        let byte = |name, value: Option<u32>| {
-            let value = value.unwrap_or(0);
-            u8::try_from(value).map_err(|_| Damage::value(name, n, value))
-        };
-        row.within = byte("within", within)?;
-        row.instead = byte("instead", instead)?;
-        let wait = byte("wait", wait)?;
+    for (row, value) in accesses.iter_mut().zip(source.present_u32s("latency")?) {
+        row.measured.latency_cycles = value.and_then(NonZeroU32::new);
+    }
+    for (row, value) in (accesses.iter_mut()).zip(source.present_u64s("phys_addr")?) {
+        row.measured.phys_addr = value.and_then(NonZeroU64::new);
+    }
+    for (row, value) in accesses.iter_mut().zip(source.present_u32s("repeats")?) {
+        row.measured.repeats = value.unwrap_or(0);
+    }
+    let byte = |name, n, value: Option<u32>| {
+        let value = value.unwrap_or(0);
+        u8::try_from(value).map_err(|_| Damage::value(name, n, value))
+    };
+    let present = source.present_u32s("within")?;
+    for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
+        row.within = byte("within", n, value)?;
+    }
+    let present = source.present_u32s("instead")?;
+    for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
+        row.instead = byte("instead", n, value)?;
+    }
+    let present = source.present_u32s("wait")?;
+    for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
+        let wait = byte("wait", n, value)?;
         let known = Wait::ALL.get(usize::from(wait));
         row.wait = *known.ok_or_else(|| Damage::value("wait", n, u32::from(wait)))?;
     }

@@ -226,9 +226,16 @@ impl ColumnSource<'_> {
         }
     }
 
+    /// As [`ColumnSource::present_u32s`], with a value or null for each row.
     pub(super) fn optional_u32s(&mut self, name: &'static str) -> Result<Vec<Option<u32>>, Damage> {
+        let present = self.present_u32s(name)?;
+        Ok(self.for_each_row(present))
+    }
+
+    /// A value or null for each row; nothing when all are null.
+    pub(super) fn present_u32s(&mut self, name: &'static str) -> Result<Vec<Option<u32>>, Damage> {
         match self.reader(name)? {
-            None => Ok(vec![None; self.rows]),
+            None => Ok(Vec::new()),
             Some(ColumnReader::Int32ColumnReader(mut reader)) => {
                 let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
                 reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
@@ -242,9 +249,24 @@ impl ColumnSource<'_> {
         }
     }
 
+    /// As [`ColumnSource::present_u64s`], with a value or null for each row.
     pub(super) fn optional_u64s(&mut self, name: &'static str) -> Result<Vec<Option<u64>>, Damage> {
+        let present = self.present_u64s(name)?;
+        Ok(self.for_each_row(present))
+    }
+
+    fn for_each_row<V: Clone>(&self, present: Vec<Option<V>>) -> Vec<Option<V>> {
+        if present.is_empty() {
+            vec![None; self.rows]
+        } else {
+            present
+        }
+    }
+
+    /// A value or null for each row; nothing when all are null.
+    pub(super) fn present_u64s(&mut self, name: &'static str) -> Result<Vec<Option<u64>>, Damage> {
         match self.reader(name)? {
-            None => Ok(vec![None; self.rows]),
+            None => Ok(Vec::new()),
             Some(ColumnReader::Int64ColumnReader(mut reader)) => {
                 let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
                 reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
@@ -268,7 +290,8 @@ impl ColumnSource<'_> {
                 let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
                 reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
                 let values = self.owned_texts(&values)?;
-                self.spread(name, &levels, values.into_iter())
+                let present = self.spread(name, &levels, values.into_iter())?;
+                Ok(self.for_each_row(present))
             }
             Some(_) => Err(self.other_type(name)),
         }
@@ -310,7 +333,7 @@ impl ColumnSource<'_> {
         }
     }
 
-    /// Puts the present values to their rows.
+    /// Puts the present values to their rows; nothing when there are none.
     fn spread<V>(
         &self,
         column: &'static str,
@@ -325,6 +348,9 @@ impl ColumnSource<'_> {
                 found: values.len() as u64,
                 expected: present as u64,
             });
+        }
+        if present == 0 {
+            return Ok(Vec::new());
         }
         Ok(levels
             .iter()

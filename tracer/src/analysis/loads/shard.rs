@@ -85,7 +85,7 @@ pub(super) struct ShardLoads {
     pub(super) level: u32,
 }
 
-/// A number of a line by which it goes to its shard and, by its low bits, keeps its streaks or not.
+/// A number of a line by which its streaks are kept or not, or of a stretch of memory by which it goes to its shard.
 fn mixed(key: LineKey) -> u64 {
     use std::hash::BuildHasher as _;
     let hash = rustc_hash::FxBuildHasher.hash_one(key);
@@ -324,13 +324,16 @@ impl Part for Shard {
     }
 }
 
+/// Bytes of memory whose lines are in one shard: numbers of neighbours are found together.
+const NEIGHBOURS: u64 = 2048;
+
 /// The shard of a line.
 pub(super) fn shard_of(key: LineKey, shards: usize) -> usize {
     if shards == 1 {
         return 0;
     }
-    // The low bits say which lines' streaks are kept.
-    (mixed(key) >> 48) as usize % shards
+    let neighbours = LineKey(key.0.at(key.0.position() & !(NEIGHBOURS - 1)));
+    (mixed(neighbours) >> 48) as usize % shards
 }
 
 impl ShardLoads {
