@@ -23,7 +23,7 @@ const LINE_SIZES: [&str; 2] = ["64", "128"];
 const RUNS: usize = 3;
 /// By so much of the messages, percent, the paper's filter may save more than ours, which leaves one-off loads alone and those
 /// that a store seldom follows.
-const SAME: f64 = 0.2;
+const SAME: f64 = 0.3;
 
 /// What hints that were found on train change on ref, percent.
 #[derive(Clone, Copy, Debug)]

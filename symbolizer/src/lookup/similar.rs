@@ -67,7 +67,10 @@ impl Module {
         let all = symbols.functions.iter().chain(symbols.labels.iter());
         for span in all.take(MOST_NAMES) {
             let path = without_parameters(&demangle(&self.symbol_text(span.value))).to_owned();
-            if let Some(distance) = distance(wanted, components(&path).pop().unwrap_or(&path)) {
+            let last = components(&path).pop().unwrap_or(&path);
+            // Of an instance of a template.
+            let last = last.split('<').next().unwrap_or(last);
+            if let Some(distance) = distance(wanted, last) {
                 near.insert((distance, path));
                 if near.len() > most {
                     near.pop_last();

@@ -175,11 +175,11 @@ fn is_of_function(
 /// Whether a function's full name is the one that was asked for, which may leave out outer scopes.
 fn is_called(function: &str, name: &str) -> bool {
     let function = without_parameters(function);
-    // `push<int>` is `push` in the source.
+    // `push<int>` is `push` in the source; names of instances of templates begin with the type they return.
     let plain = function.split('<').next().unwrap_or(function);
     [function, plain].into_iter().any(|function| {
         let outer = function.strip_suffix(name);
-        outer.is_some_and(|outer| outer.is_empty() || outer.ends_with("::") || outer.ends_with('.'))
+        outer.is_some_and(|outer| outer.is_empty() || outer.ends_with([':', '.', ' ']))
     })
 }
 
@@ -194,6 +194,7 @@ mod tests {
         assert!(is_called("pool::Queue::work(int)", "Queue::work"));
         assert!(is_called("main.worker", "worker"));
         assert!(is_called("pool::push<int>(int)", "push"));
+        assert!(is_called("void pool::Q::push<long>(long)", "pool::Q::push"));
         assert!(!is_called("pool<work>::push", "work"));
         assert!(!is_called("rework", "work"));
         assert!(!is_called("work::queue", "work"));
