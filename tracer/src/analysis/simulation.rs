@@ -92,7 +92,7 @@ impl Simulation {
             recent: vec![u32::MAX; RECENT],
             processors: FxHashMap::default(),
             last: None,
-            filter: OwnershipFilter::default(),
+            filter: OwnershipFilter::of(model.log),
             found: Vec::new(),
             executed: Executed::default(),
             pieces: Vec::new(),

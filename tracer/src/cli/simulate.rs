@@ -42,6 +42,14 @@ const FLOATING_POINT: Hinted = Hinted(0b100);
 
 /// Prints the tables.
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
+    if args.machine.log_buffer.is_some()
+        && (args.hints.is_some() || args.filter != HintFilter::Swift)
+    {
+        bail!(
+            "--log-buffer says which requests the paper's filter sees, and no loads are looked for with it here: add \
+             --filter swift, and leave --hints away"
+        );
+    }
     let mut replays = Replays {
         args,
         stop: StopSignal::install()?,

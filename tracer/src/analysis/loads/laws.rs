@@ -10,7 +10,9 @@ use super::{
 };
 use crate::{
     access::{Basis, Cpu, Measured, Pid, Tid},
-    coherence::{Directory, Request, RequestRow, followed_by_ownership, sort_by_line},
+    coherence::{
+        Directory, Request, RequestRow, followed_by_ownership, laws::protocols, sort_by_line,
+    },
 };
 
 const LINES: u64 = 3;
@@ -26,13 +28,6 @@ fn orders() -> impl Strategy<Value = Vec<Access>> {
         access(cpu, ip, op, 0x1000 + 64 * line)
     });
     vec(one, 0..80)
-}
-
-fn protocols() -> impl Strategy<Value = Protocol> {
-    (any::<bool>(), any::<bool>()).prop_map(|(exclusive_on_first_read, migratory)| Protocol {
-        exclusive_on_first_read,
-        migratory,
-    })
 }
 
 fn options(protocol: Protocol) -> LoadOptions {
