@@ -203,6 +203,35 @@ fn a_migratory_protocol_leaves_hints_only_the_first_pair_to_save() {
 }
 
 #[test]
+fn the_papers_setting_is_named_and_what_is_given_beside_it_holds() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    let session = session(
+        directory.path(),
+        "adds.coh",
+        &program,
+        turns(&program, Basis::Emulated),
+    );
+    // Four messages for the load of a line that another wrote, and two for the store: the writer kept no copy.
+    let relinquished = 4 + 39 * 6;
+    let expected = [2 * relinquished, relinquished + BIASED, 2 * BIASED];
+    let of = |arguments: &[&str]| {
+        let json = json(arguments, &[&session]);
+        let line_bytes = json["machine"]["line_bytes"].as_u64().expect("a size");
+        (line_bytes, table(&json["sessions"][0])[0])
+    };
+    let model = ["--model", "swift2005"];
+    assert_eq!(of(&model), (128, expected));
+    assert_eq!(of(&["--relinquish"]), (64, expected));
+    assert_eq!(of(&[&model[..], &["--line-size", "64"]].concat()).0, 64);
+    // The filter is the paper's: of a log that has stores only, it finds nothing.
+    let sampled = [&model[..], &["--log-buffer", "1/2"]].concat();
+    assert_eq!(of(&sampled), (128, [2 * relinquished; 3]));
+    let complete = [&model[..], &["--log-buffer", "2/2"]].concat();
+    assert_eq!(of(&complete), (128, expected));
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused_with_the_reason() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = Program::build(directory.path(), "adds", "nop");
@@ -220,10 +249,11 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     );
     let hints = directory.path().join("hints.json");
     fs::write(&hints, "{}").expect("room");
-    let cases: [(&[&str], &Path, &str); 6] = [
+    let cases: [(&[&str], &Path, &str); 7] = [
         (&[], &sampled, "cohtrace record --source emulate"),
         (&[], Path::new("/nonexistent.coh"), "/nonexistent.coh"),
         (&["--l2-ways", "7"], &emulated, "cannot have 7 ways"),
+        (&["--log-buffer", "1/2"], &emulated, "--filter swift"),
         (
             &["--l3", "128K", "--l3-ways", "8"],
             &emulated,

@@ -74,11 +74,17 @@ impl Simulation {
         let scenarios = scenarios.clamp(1, 8);
         let sets = model.independent_sets()?;
         let part = LinesBySets::new(model, scenarios)?;
+        // What a log keeps depends on the requests for all lines.
+        let parts = if model.log.is_complete() {
+            sets.min(MOST_PARTS)
+        } else {
+            1
+        };
         Ok(Simulation {
             model: *model,
             scenarios,
             counting: true,
-            parts: Parts::new(sets.min(MOST_PARTS) as usize, || part.clone()),
+            parts: Parts::new(parts as usize, || part.clone()),
             sets,
             taken: 0,
             instructions: Vec::new(),

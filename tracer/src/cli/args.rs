@@ -136,7 +136,8 @@ pub enum Command {
         cohtrace simulate a.coh b.coh --hints hints.json     what these hints are worth\n  \
         cohtrace simulate ref.coh --after worker             without the start of the program\n  \
         cohtrace simulate ref.coh --line-size 128 --l3 9M --l3-ways 18\n  \
-        cohtrace simulate ref.coh --exclusive-on-first-read --migratory    a protocol nearer to today's machines\n\n\
+        cohtrace simulate ref.coh --exclusive-on-first-read --migratory    a protocol nearer to today's machines\n  \
+        cohtrace simulate ref.coh --train train.coh --model swift2005      the paper's machine and filter\n\n\
         Messages that lines cause by leaving a cache serve no request and are counted apart.")]
     Simulate(SimulateArgs),
     /// The whole type of a finding's object, and where cache lines cut it.
@@ -193,7 +194,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct AnalysisArgs {
     /// Bytes that travel together: 128 also finds sharing of adjacent lines, which prefetchers pair.
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, default_value_if("model", "swift2005", "128"), value_parser = line_size)]
     pub line_size: u64,
     /// Share of the sampled time, in percent, below which a shared line is no finding.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]

@@ -49,6 +49,14 @@ fn scenarios(class: LoadClass, yours: bool) -> Hinted {
 
 /// Prints the tables.
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
+    if args.machine.log_buffer.is_some()
+        && (args.hints.is_some() || args.filter != HintFilter::Swift)
+    {
+        bail!(
+            "--log-buffer says which requests the paper's filter sees, and no loads are looked for with it here: add \
+             --filter swift, and leave --hints away"
+        );
+    }
     let replays = Replays {
         args,
         stop: StopSignal::install()?,

@@ -144,8 +144,13 @@ impl Directory {
                 };
                 sent.send(response, 1);
                 let moves = *dirty && self.protocol.migratory;
+                let keeper = if *dirty && self.protocol.relinquish {
+                    cpu
+                } else {
+                    *owner
+                };
                 if !moves {
-                    self.home = Home::Shared(Processors::of([cpu, *owner]));
+                    self.home = Home::Shared(Processors::of([cpu, keeper]));
                 }
                 moves
             }
@@ -392,6 +397,36 @@ mod tests {
         let mut plain = after(&[(P2, Store)]);
         plain.access(P1, Load);
         assert_eq!(plain.state(P2), State::Shared);
+    }
+
+    #[test]
+    fn a_recalled_dirty_owner_keeps_no_copy_where_the_protocol_has_it_relinquish_the_line() {
+        let protocol = Protocol::SWIFT_2005;
+        let mut directory = after_under(protocol, &[(P2, Store)]);
+        let read = directory.access(P1, Load);
+        assert_eq!(messages(&read), "READ_SHAR RECALL_PRIV RESP_DATA DATA_SHAR");
+        assert_eq!(directory.state(P1), State::Shared);
+        assert_eq!(directory.state(P2), State::Invalid);
+        // The reader is the only sharer, so that its store takes the text's "at least 6" with the load, and bias 2 fewer.
+        assert_eq!(
+            messages(&directory.access(P1, Store)),
+            "READ_PRIV DATA_PRIV"
+        );
+        // A clean owner goes on sharing.
+        let mut clean = after_under(protocol, &[(P2, BiasedLoad)]);
+        clean.access(P1, Load);
+        assert_eq!(clean.state(P2), State::Shared);
+        // Without the variant a dirty one does too, and the store has a copy to recall.
+        let mut kept = after(&[(P2, Store), (P1, Load)]);
+        assert_eq!(kept.state(P2), State::Shared);
+        assert_eq!(kept.access(P1, Store).transactions.total(), 4);
+        // Who migrates a dirty line gives its ownership away too, whether it would keep a copy or not.
+        let both = Protocol {
+            migratory: true,
+            ..protocol
+        };
+        let migrated = after_under(both, &[(P2, Store), (P1, Load)]);
+        assert_eq!(migrated.state(P1), State::Exclusive);
     }
 
     #[test]

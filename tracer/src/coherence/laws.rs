@@ -11,6 +11,8 @@ use crate::access::Cpu;
 /// Content of the caches and of memory: the number of the newest store in it.
 #[derive(Default)]
 struct Caches {
+    /// Who answers RESP_DATA keeps nothing.
+    relinquish: bool,
     memory: u64,
     copies: BTreeMap<Cpu, u64>,
     newest: u64,
@@ -26,7 +28,7 @@ impl Caches {
                 self.memory = content;
             }
             // The only copy goes elsewhere.
-            if sent(Transaction::DataPriv) {
+            if sent(Transaction::DataPriv) || self.relinquish && sent(Transaction::RespData) {
                 self.copies.remove(&owner);
             }
         }
@@ -53,10 +55,14 @@ impl Caches {
     }
 }
 
-fn protocols() -> impl Strategy<Value = Protocol> {
-    any::<(bool, bool)>().prop_map(|(exclusive_on_first_read, migratory)| Protocol {
-        exclusive_on_first_read,
-        migratory,
+/// Every variant.
+pub(crate) fn protocols() -> impl Strategy<Value = Protocol> {
+    any::<(bool, bool, bool)>().prop_map(|(exclusive_on_first_read, migratory, relinquish)| {
+        Protocol {
+            exclusive_on_first_read,
+            migratory,
+            relinquish,
+        }
     })
 }
 
@@ -85,7 +91,10 @@ proptest! {
         accesses in accesses_and_evictions(),
     ) {
         let mut directory = Directory::under(protocol);
-        let mut caches = Caches::default();
+        let mut caches = Caches {
+            relinquish: protocol.relinquish,
+            ..Caches::default()
+        };
         for (cpu, intent) in accesses {
             let Some(intent) = intent else {
                 caches.evict(cpu, directory.evict(cpu));

@@ -1,7 +1,8 @@
 //! Processors with caches around one home: [`Directory`] per line, with copies that have to make room.
 
 use super::{
-    CacheGeometry, Directory, Intent, Line, Protocol, Request, State, Transaction, Transactions,
+    CacheGeometry, Directory, Intent, Line, LogBuffer, Protocol, Request, State, Transaction,
+    Transactions,
     cache::{Cache, Put},
 };
 use crate::access::{Cpu, LineSize};
@@ -17,6 +18,8 @@ pub struct SystemModel {
     pub l3: CacheGeometry,
     /// How the home answers.
     pub protocol: Protocol,
+    /// What of the requests the home keeps for the paper's filter; what they cost is not changed by it.
+    pub log: LogBuffer,
 }
 
 impl Default for SystemModel {
@@ -34,6 +37,7 @@ impl Default for SystemModel {
                 ways: 12,
             },
             protocol: Protocol::default(),
+            log: LogBuffer::default(),
         }
     }
 }

@@ -5,13 +5,28 @@ use std::fmt;
 use super::{Transaction, Transactions};
 use crate::access::{Cpu, Op};
 
-/// Variants of the protocol. The default is the paper's own.
+/// Variants of the protocol. The default is the paper's, but that a recalled owner keeps a Shared copy as MESI caches do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Protocol {
     /// A read that finds the line in no cache gives an Exclusive copy, as MESI machines do, and not a Shared one.
     pub exclusive_on_first_read: bool,
     /// A read that finds the line dirty elsewhere takes it over with its ownership, as AMD's Zen 4 was seen to do.
     pub migratory: bool,
+    /// A read that finds the line dirty elsewhere leaves the old owner without a copy; the reader's is Shared. Where
+    /// [`migratory`](Self::migratory) is set too, the reader owns the line as that says.
+    pub relinquish: bool,
+}
+
+impl Protocol {
+    /// What the text of SWIFT says of the protocol, to the letter: a recalled owner of a dirty line is "to send back the
+    /// up-to-date line content to H and relinquish ownership", and H "adds P1 to the set of sharers" (section 2) of a line
+    /// that had none, in a figure that shows "a read request invalidating an exclusive copy" (caption of figure 1). A
+    /// clean owner "will share the line" and keeps its copy, and an Idle line is answered by DATA_SHAR (section 2).
+    pub const SWIFT_2005: Protocol = Protocol {
+        exclusive_on_first_read: false,
+        migratory: false,
+        relinquish: true,
+    };
 }
 
 /// What a processor wants of the line.

@@ -54,6 +54,9 @@ pub struct Evidence {
     pub exclusive_on_first_read: bool,
     /// The protocol handed a dirty line over with its ownership on a read.
     pub migratory: bool,
+    /// The protocol left no copy with the owner of a dirty line that another read.
+    #[serde(default)]
+    pub relinquish: bool,
     /// Accesses count from here on: `--after`.
     #[serde(default)]
     pub after: Option<String>,

@@ -4,7 +4,8 @@
 //!
 //! `{schema, tool_version, after, machine, sessions}`. `after` is what had to happen before accesses counted
 //! (`--after`), null where all did. `machine` is the simulated one: `line_bytes`, `l2_bytes`, `l2_ways`,
-//! `l3_bytes`, `l3_ways`, and the variants `exclusive_on_first_read` and `migratory`. Each of `sessions` has
+//! `l3_bytes`, `l3_ways`, and the variants `exclusive_on_first_read`, `migratory` and `relinquish`; the filter of the paper
+//! sees the last `log_kept` of each `log_every` requests. Each of `sessions` has
 //!
 //! - `name`, `role` (`own`: hints decided from itself; `train`: decided from it, for others too; `given`: from
 //!   elsewhere), and `hints`: `from` (a session or a hints file), the numbers of `integer`, `floating_point` and
@@ -78,6 +79,12 @@ pub struct Machine {
     pub exclusive_on_first_read: bool,
     /// Variant of the protocol.
     pub migratory: bool,
+    /// Variant of the protocol.
+    pub relinquish: bool,
+    /// Requests that the log has, of each `log_every`; the same number where it has all.
+    pub log_kept: u64,
+    /// Requests from one reading of the log's buffer to the next.
+    pub log_every: u64,
 }
 
 /// Where a session's hints come from.
@@ -271,6 +278,9 @@ impl SimulationReport {
                 l3_ways: model.l3.ways,
                 exclusive_on_first_read: model.protocol.exclusive_on_first_read,
                 migratory: model.protocol.migratory,
+                relinquish: model.protocol.relinquish,
+                log_kept: model.log.kept(),
+                log_every: model.log.every(),
             },
             sessions,
         }

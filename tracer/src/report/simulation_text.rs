@@ -87,6 +87,15 @@ fn machine(machine: &Machine) -> String {
     if machine.migratory {
         text.push_str(", with written lines moving to their next reader");
     }
+    if machine.relinquish {
+        text.push_str(", with no copy left where a written line was read from");
+    }
+    if machine.log_kept != machine.log_every {
+        let (kept, every) = (grouped(machine.log_kept), grouped(machine.log_every));
+        text.push_str(&format!(
+            "; the filter sees the last {kept} of each {every} requests"
+        ));
+    }
     text + "."
 }
 

@@ -12,7 +12,8 @@ use crate::{
     access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::window_order::Trapped,
     coherence::{
-        Directory, Intent, Protocol, Request, RequestRow, followed_by_ownership, sort_by_line,
+        Directory, Intent, Protocol, Request, RequestRow, followed_by_ownership, laws::protocols,
+        sort_by_line,
     },
 };
 
@@ -29,13 +30,6 @@ fn orders() -> impl Strategy<Value = Vec<Access>> {
         access(cpu, ip, op, 0x1000 + 64 * line)
     });
     vec(one, 0..80)
-}
-
-fn protocols() -> impl Strategy<Value = Protocol> {
-    (any::<bool>(), any::<bool>()).prop_map(|(exclusive_on_first_read, migratory)| Protocol {
-        exclusive_on_first_read,
-        migratory,
-    })
 }
 
 fn options(protocol: Protocol) -> LoadOptions {

@@ -44,7 +44,7 @@ impl LinesBySets {
         Ok(LinesBySets {
             machines: vec![Machine::new(model, scenarios)?],
             lines: Lines::new(model.line),
-            filter: OwnershipFilter::default(),
+            filter: OwnershipFilter::of(model.log),
             followed: Vec::new(),
             unnumbered: 0,
         })

@@ -47,7 +47,7 @@ pub struct HintsArgs {
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
     /// How to decide which loads of a session to hint.
-    #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
+    #[arg(long, value_enum, default_value_t = HintFilter::Ours, default_value_if("model", "swift2005", "swift"))]
     pub filter: HintFilter,
     /// Of several sessions, what a hint must do.
     #[arg(long, value_enum, default_value_t = HintPolicy::Each)]
@@ -150,15 +150,28 @@ impl HintFilter {
     }
 }
 
+/// A published setting, by name: what other options are where they are not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Model {
+    /// Collard, Jouppi and Yehia, PPoPP 2005: `--filter swift --line-size 128 --relinquish`.
+    Swift2005,
+}
+
 /// The variant of the protocol.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ProtocolArgs {
+    /// The setting of a paper, where other options do not say otherwise.
+    #[arg(long, value_enum)]
+    pub model: Option<Model>,
     /// A read of a line that no cache has gives the only copy, as MESI machines do: its store needs no request.
     #[arg(long)]
     pub exclusive_on_first_read: bool,
     /// A read of a line that another processor wrote takes it over with its ownership.
     #[arg(long)]
     pub migratory: bool,
+    /// A read of a line that another processor wrote leaves that processor without a copy.
+    #[arg(long, default_value_if("model", "swift2005", "true"))]
+    pub relinquish: bool,
 }
 
 impl ProtocolArgs {
@@ -167,6 +180,7 @@ impl ProtocolArgs {
         Protocol {
             exclusive_on_first_read: self.exclusive_on_first_read,
             migratory: self.migratory,
+            relinquish: self.relinquish,
         }
     }
 }

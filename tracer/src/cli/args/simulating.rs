@@ -6,11 +6,11 @@ use clap::Args;
 
 use super::{
     AfterArgs, Color, GrowthArgs, HintFilter, HintPolicy, LeastRequestsArgs, ProtocolArgs,
-    values::{cache_bytes, line_size},
+    values::{cache_bytes, line_size, log_buffer},
 };
 use crate::{
     access::LineSize,
-    coherence::{CacheGeometry, SystemModel},
+    coherence::{CacheGeometry, LogBuffer, SystemModel},
 };
 
 /// `simulate`.
@@ -27,7 +27,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TRAIN.coh")]
     pub train: Vec<PathBuf>,
     /// How to decide which loads to hint.
-    #[arg(long, value_enum, default_value_t = HintFilter::Ours)]
+    #[arg(long, value_enum, default_value_t = HintFilter::Ours, default_value_if("model", "swift2005", "swift"))]
     pub filter: HintFilter,
     /// Of several training sessions, what a hint must do.
     #[arg(long, value_enum, default_value_t = HintPolicy::Each)]
@@ -62,7 +62,7 @@ pub struct SimulateArgs {
 #[derive(Debug, Args)]
 pub struct MachineArgs {
     /// Bytes that travel together.
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, default_value_if("model", "swift2005", "128"), value_parser = line_size)]
     pub line_size: u64,
     /// Size of each processor's second-level cache.
     #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = cache_bytes)]
@@ -78,6 +78,10 @@ pub struct MachineArgs {
     pub l3_ways: u32,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
+    /// Requests that the paper's filter sees: the last KEPT of each EVERY, as of a monitor's buffer that is read now and
+    /// then [default: all].
+    #[arg(long, value_name = "KEPT/EVERY", value_parser = log_buffer)]
+    pub log_buffer: Option<LogBuffer>,
 }
 
 impl MachineArgs {
@@ -89,6 +93,7 @@ impl MachineArgs {
             l2: cache(self.l2, self.l2_ways),
             l3: cache(self.l3, self.l3_ways),
             protocol: self.protocol.protocol(),
+            log: self.log_buffer.unwrap_or_default(),
         }
     }
 }

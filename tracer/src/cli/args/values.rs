@@ -1,6 +1,6 @@
 //! What values of options may be.
 
-use crate::report::layout::FindingId;
+use crate::{coherence::LogBuffer, report::layout::FindingId};
 
 pub(super) fn finding_id(text: &str) -> Result<FindingId, String> {
     FindingId::parse(text)
@@ -61,6 +61,15 @@ pub(super) fn cache_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Kept and all requests from one reading of a buffer to the next.
+pub(super) fn log_buffer(text: &str) -> Result<LogBuffer, String> {
+    text.split_once('/')
+        .and_then(|(kept, every)| LogBuffer::new(kept.parse().ok()?, every.parse().ok()?))
+        .ok_or_else(|| {
+            "expected two numbers such as 1000/10000, the first from 1 to the second".into()
+        })
+}
+
 fn bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
@@ -91,6 +100,15 @@ mod tests {
         assert_eq!(memory_bytes("1048576"), Ok(1 << 20));
         for bad in ["", "M", "0", "1K", "-1M", "1.5G", "64MB", "99999999999999G"] {
             assert!(memory_bytes(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_buffer_holds_some_of_the_requests() {
+        assert_eq!(log_buffer("10/100"), Ok(LogBuffer::new(10, 100).unwrap()));
+        assert_eq!(log_buffer("7/7").map(LogBuffer::is_complete), Ok(true));
+        for bad in ["", "10", "0/5", "6/5", "a/b", "1/", "-1/5", "1/2/3"] {
+            assert!(log_buffer(bad).is_err(), "{bad:?}");
         }
     }
 

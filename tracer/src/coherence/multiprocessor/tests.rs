@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{super::Lines, *};
+use super::{
+    super::{Lines, laws::protocols},
+    *,
+};
 use crate::access::{LineKey, Place};
 
 const P0: Cpu = Cpu(0);
@@ -34,6 +37,7 @@ fn small(protocol: Protocol) -> SystemModel {
             ways: 2,
         },
         protocol,
+        log: LogBuffer::default(),
     }
 }
 
@@ -209,13 +213,6 @@ fn accesses() -> impl Strategy<Value = Vec<(Cpu, u64, Intent)>> {
     let intents = prop::sample::select(vec![Intent::Load, Intent::BiasedLoad, Intent::Store]);
     let cpus = prop_oneof![0..4u32, 63..66u32].prop_map(Cpu);
     prop::collection::vec((cpus, 0..24u64, intents), 0..200)
-}
-
-fn protocols() -> impl Strategy<Value = Protocol> {
-    any::<(bool, bool)>().prop_map(|(exclusive_on_first_read, migratory)| Protocol {
-        exclusive_on_first_read,
-        migratory,
-    })
 }
 
 proptest! {

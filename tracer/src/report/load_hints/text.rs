@@ -342,6 +342,9 @@ fn evidence(evidence: &Evidence) -> String {
     if evidence.migratory {
         protocol.push("a dirty line is handed over with its ownership");
     }
+    if evidence.relinquish {
+        protocol.push("who wrote a line keeps no copy of it when another reads it");
+    }
     let protocol = if protocol.is_empty() {
         "a read never brings ownership".to_owned()
     } else {
