@@ -23,9 +23,9 @@ const ROWS: usize = 4096;
 
 /// Prints the log.
 pub fn run(args: &LogArgs) -> Result<ExitCode> {
-    let mut reader = SessionReader::open(&args.session)?;
-    let mut spaces = AddressSpaces::default();
     let line_size = line_size(args.line_size);
+    let mut reader = SessionReader::open_for(&args.session, line_size)?;
+    let mut spaces = AddressSpaces::default();
     let mut waiting = WindowAccesses::new(line_size, usize::MAX);
     // Whether a line is wanted is found out once.
     let mut emulated: RequestLog<bool> = RequestLog::new(line_size);

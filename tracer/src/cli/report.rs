@@ -86,7 +86,7 @@ pub fn replay(
     pairs: PairThresholds,
     memory: &MemoryArgs,
 ) -> Result<Replayed> {
-    let mut reader = SessionReader::open(path)?;
+    let mut reader = SessionReader::open_for(path, line_size(analysis.line_size))?;
     let frequency_hz = reader.meta().frequency_hz;
     let mut pipeline = Pipeline::sorted(
         analysis_options(analysis, frequency_hz),

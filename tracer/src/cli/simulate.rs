@@ -184,9 +184,10 @@ impl Replays<'_> {
         mut hinted: impl FnMut(&AddressSpaces, &SessionCode, SpaceId, u64) -> Hinted,
         mut each: impl FnMut(&mut Simulation, &AddressSpaces, &SessionCode),
     ) -> Result<Replayed> {
-        let mut reader = SessionReader::open(session)?;
+        let model = self.args.machine.model();
+        let mut reader = SessionReader::open_for(session, model.line)?;
         let code = SessionCode::of(reader.meta());
-        let mut simulation = Simulation::new(&self.args.machine.model(), scenarios)?;
+        let mut simulation = Simulation::new(&model, scenarios)?;
         let mut spaces = AddressSpaces::default();
         let mut batch = Batch::default();
         let (mut seen, mut lost) = (0u64, 0u64);

@@ -110,7 +110,7 @@ fn walk(
     line_size: LineSize,
     take: &mut impl Take,
 ) -> Result<(AddressSpaces, Tally, SessionReader)> {
-    let mut reader = SessionReader::open(path)?;
+    let mut reader = SessionReader::open_for(path, line_size)?;
     let mut spaces = AddressSpaces::default();
     let mut same = SameCode::default();
     let mut waiting = WindowAccesses::new(line_size, usize::MAX);
