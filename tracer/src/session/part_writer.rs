@@ -142,7 +142,7 @@ impl ColumnSink<'_> {
         values: impl Iterator<Item = u64> + Clone,
     ) -> Result<(), ParquetError> {
         if let Some(value) = same(values.clone()) {
-            return self.put_same::<Int64Type>(name, Some(u64::from(value)), Some(value as i64));
+            return self.put_same::<Int64Type>(name, Some(value), Some(value as i64));
         }
         let values: Vec<i64> = values.map(|value| value as i64).collect();
         self.put::<Int64Type>(name, &values, None)
