@@ -16,7 +16,8 @@ fn check(name: &str, variant: Variant) {
         return;
     }
     let subject = Subject::new(name, variant).unwrap_or_else(|error| panic!("{error:#}"));
-    let mut command = cohtrace(["attach", "--json", "--source", "emulate", "--"]);
+    let mut command = cohtrace(["attach", "--json", "--source", "emulate"]);
+    command.args(&subject.answer.tool_arguments).arg("--");
     command.arg(&subject.program.path).arg(RUN_MS.to_string());
     let ended = run(&mut command, Duration::from_millis(RUN_MS) + GRACE).expect_code(0);
     if let Err(error) = subject.judge(&ended) {
@@ -52,6 +53,12 @@ fn two_positions_of_a_queue_on_one_line() {
 #[test]
 fn two_positions_of_a_queue_apart() {
     check("queue_positions", Padded);
+}
+
+// Of its twin, whose counters cost nothing, any other line may be more than a hundredth: `line_sizes.rs` counts.
+#[test]
+fn two_counters_on_lines_that_make_one_of_128_bytes() {
+    check("adjacent_lines", Plain);
 }
 
 #[test]

@@ -211,7 +211,7 @@ pub struct Measured {
     pub latency_cycles: Option<NonZeroU32>,
     /// Physical address of the first byte.
     pub phys_addr: Option<NonZeroU64>,
-    /// Further executions that this one stands for: of the same instruction on the same bytes by the same thread,
+    /// Further executions that this one stands for: of the same instruction on bytes among these by the same thread,
     /// before any other processor asked for the line. The directory protocol asks for nothing in any of them.
     pub repeats: u32,
 }
@@ -382,14 +382,12 @@ impl LineSize {
     pub const B64: LineSize = LineSize(64);
     /// Lines 2n and 2n+1 together.
     pub const B128: LineSize = LineSize(128);
+    /// All that can be asked for.
+    pub const ALL: [LineSize; 2] = [LineSize::B64, LineSize::B128];
 
     /// 64 or 128; anything else is `None`.
     pub fn new(bytes: u64) -> Option<LineSize> {
-        match bytes {
-            64 => Some(LineSize::B64),
-            128 => Some(LineSize::B128),
-            _ => None,
-        }
+        LineSize::ALL.into_iter().find(|size| size.bytes() == bytes)
     }
 
     /// Bytes in a line.

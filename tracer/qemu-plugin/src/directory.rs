@@ -1,21 +1,33 @@
 //! Which threads have a copy of which line, if caches were infinite: a table that all threads share and that decides
-//! whether an access is *silent*, that is, would ask for nothing under the directory protocol.
+//! whether an access is *silent*, that is, would ask for nothing under the directory protocol, neither with lines of
+//! 64 bytes nor with lines of 128, in any variant of the protocol.
 //!
 //! The table is direct-mapped and may forget: a line that was forgotten asks again, so that there are more records
-//! than needed and never fewer. An entry is one word, changed by compare-exchange:
+//! than needed and never fewer. An entry is one word for each 64 bytes, changed by compare-exchange; those of the two
+//! halves of 128 bytes are side by side:
 //!
 //! ```text
 //!   63      43 42       27  26     25      24..0
 //!  │   tag    │  version  │stored│others│ thread n │
 //! ```
 //!
-//! The version counts how often another thread got a copy of the line or took it away: two accesses of one thread with
-//! the same version have no request of another between them. A request that takes nothing away counts too, because
-//! what is asked later may be whether it had, had it been for ownership.
+//! A thread's bit says that it has touched this half, and that no other thread has taken *either* half from it since: it
+//! has a copy of both lines, of 64 bytes and of 128. *Stored* says that the one thread with a bit is the only one with a
+//! copy of either half, and has stored here: it owns both lines. Whoever changes a half therefore tells the other half:
+//! stores take the bits of other threads away there, too, and loads leave *others* there, which is no thread's own bit.
+//! An access changes its own half first: of two threads that change both halves at once, one sees what the other did.
+//!
+//! The version counts how often another thread got a copy of the line or took it away, of either size: two accesses of
+//! one thread with the same version have no request of another between them. A request that takes nothing away counts
+//! too, because what is asked later may be whether it had, had it been for ownership.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 
-/// Threads that have a bit of their own; all others share one, and are never silent.
+/// Threads that have a bit of their own; all others share one with what loads of the other half leave, and are never
+/// silent.
 pub const OWN_BITS: u32 = 25;
 /// Lines the table knows at a time.
 pub const SLOTS: usize = 1 << 20;
@@ -27,7 +39,7 @@ const VERSION_SHIFT: u32 = OWN_BITS + 2;
 const VERSION: u64 = 0xffff << VERSION_SHIFT;
 const TAG_SHIFT: u32 = VERSION_SHIFT + 16;
 const TAG: u64 = !0 << TAG_SHIFT;
-/// Bytes of a line.
+/// Bytes of the smaller line; the larger one is a pair of them.
 pub const LINE: u64 = 64;
 /// Addresses of programs end here; what is beyond has no place in a tag.
 const USER_END: u64 = 1 << 47;
@@ -56,6 +68,28 @@ impl Member {
     }
 }
 
+/// What an access wants of its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To read.
+    Load,
+    /// To read, behind a `prefetchw`: takes the line from all others if it has to be fetched.
+    OwningLoad,
+    /// To write.
+    Store,
+}
+
+impl Intent {
+    #[inline(always)]
+    pub fn of(store: bool, owning: bool) -> Intent {
+        match (store, owning) {
+            (true, _) => Intent::Store,
+            (false, true) => Intent::OwningLoad,
+            (false, false) => Intent::Load,
+        }
+    }
+}
+
 /// An access's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -76,17 +110,23 @@ impl Entry {
     pub fn version(self) -> u16 {
         (self.0 >> VERSION_SHIFT) as u16
     }
+
+    /// Whether no other thread has touched the line since the thread got its copy: nobody's request can be younger than
+    /// the thread's own.
+    #[inline(always)]
+    pub fn is_of(self, member: Member) -> bool {
+        self.0 & SHARERS == member.silent
+    }
 }
 
 /// The table; of zeroes, no line is known.
 pub struct Directory(pub [AtomicU64; SLOTS]);
 
 impl Directory {
-    /// One access to the line of `address`; `owning` ones, stores and loads after a `prefetchw`, take the line
-    /// from all others.
+    /// One access to the line of `address`.
     #[inline(always)]
-    pub fn access(&self, member: Member, address: u64, owning: bool) -> Answer {
-        if let Some((slot, entry)) = self.silent(member, address, owning) {
+    pub fn access(&self, member: Member, address: u64, intent: Intent) -> Answer {
+        if let Some((slot, entry)) = self.silent(member, address, intent) {
             return Answer {
                 silent: true,
                 entry,
@@ -101,20 +141,26 @@ impl Directory {
             };
         }
         let (at, tag) = place(address);
-        let slot = &self.0[at as usize % SLOTS];
+        let [half, other] = [at, at ^ 1].map(|at| &self.0[at as usize % SLOTS]);
+        let known = other.load(Relaxed);
+        let near = known & TAG == tag && known & SHARERS & !member.bit != 0;
+        let entry = change(half, |entry| next(entry, tag, member.bit, intent, near));
+        if near || other.load(Relaxed) & TAG == tag {
+            change(other, |entry| beside(entry, tag, member.bit, intent));
+        }
         Answer {
             silent: false,
-            entry: Entry(change(slot, tag, member.bit, owning)),
+            entry: Entry(entry),
             slot: (member.silent != 0).then_some(at),
         }
     }
 
     /// Where the line's entry is and what it says, if an access would be silent: then it changes nothing.
     #[inline(always)]
-    pub fn silent(&self, member: Member, address: u64, owning: bool) -> Option<(u32, Entry)> {
+    pub fn silent(&self, member: Member, address: u64, intent: Intent) -> Option<(u32, Entry)> {
         let (at, tag) = place(address);
         let entry = self.0[at as usize % SLOTS].load(Relaxed);
-        let silent = if owning {
+        let silent = if intent == Intent::Store {
             entry & (TAG | SHARERS | STORED) == tag | STORED | member.silent
         } else {
             entry & TAG == tag && entry & member.silent != 0
@@ -129,7 +175,7 @@ impl Directory {
     }
 }
 
-/// Slot and tag of an address's line.
+/// Slot and tag of an address's line. The slot beside it is that of the other half, with the same tag.
 #[inline(always)]
 fn place(address: u64) -> (u32, u64) {
     let line = address / LINE;
@@ -139,36 +185,56 @@ fn place(address: u64) -> (u32, u64) {
     (moved as u32 % SLOTS as u32, tag)
 }
 
-/// Returns the entry after an access that was not silent when it was looked at. It may be by now.
+/// Replaces an entry by what comes after it, and returns that.
 #[cold]
-fn change(slot: &AtomicU64, tag: u64, bit: u64, owning: bool) -> u64 {
+fn change(slot: &AtomicU64, after: impl Fn(u64) -> u64) -> u64 {
     let mut entry = slot.load(Relaxed);
     loop {
-        let after = next(entry, tag, bit, owning);
-        match slot.compare_exchange_weak(entry, after, Relaxed, Relaxed) {
+        let after = after(entry);
+        if after == entry {
+            return after;
+        }
+        // In one order for all: each thread changes its own half, then looks at the other.
+        match slot.compare_exchange_weak(entry, after, SeqCst, Relaxed) {
             Ok(_) => return after,
             Err(now) => entry = now,
         }
     }
 }
 
-fn next(entry: u64, tag: u64, bit: u64, owning: bool) -> u64 {
-    let version = entry & VERSION;
-    let newer = version.wrapping_add(1 << VERSION_SHIFT) & VERSION;
+fn newer(entry: u64) -> u64 {
+    (entry & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION
+}
+
+/// The entry of a half after an access to it that was not silent when it was looked at (it may be by now). `near`:
+/// another thread is known to the other half.
+fn next(entry: u64, tag: u64, bit: u64, intent: Intent, near: bool) -> u64 {
     let known = entry & TAG == tag && entry & SHARERS != 0;
-    if !known {
-        let stored = if owning { STORED } else { 0 };
-        return tag | newer | stored | bit;
-    }
-    let alone = entry & SHARERS == bit;
-    if owning {
-        tag | if alone { version } else { newer } | STORED | bit
+    let alone = known && entry & SHARERS == bit;
+    let version = if alone { entry & VERSION } else { newer(entry) };
+    let rest = match intent {
+        Intent::Store => STORED,
+        Intent::OwningLoad => 0,
+        Intent::Load => {
+            let stored = if alone && !near { entry & STORED } else { 0 };
+            let sharers = if known { entry & SHARERS } else { 0 };
+            stored | sharers | if near { OTHERS } else { 0 }
+        }
+    };
+    tag | version | rest | bit
+}
+
+/// The entry of the other half after that access.
+fn beside(entry: u64, tag: u64, bit: u64, intent: Intent) -> u64 {
+    let sharers = entry & SHARERS;
+    if entry & TAG != tag || sharers & !bit == 0 {
+        entry
+    } else if intent != Intent::Load {
+        tag | newer(entry) | (sharers & bit)
+    } else if sharers & bit == 0 || bit == OTHERS {
+        tag | newer(entry) | sharers | OTHERS
     } else {
-        let (version, stored) = if alone {
-            (version, entry & STORED)
-        } else {
-            (newer, 0)
-        };
-        tag | version | stored | (entry & SHARERS) | bit
+        // The thread had a copy of both halves.
+        entry
     }
 }

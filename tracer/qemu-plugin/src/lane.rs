@@ -1,9 +1,11 @@
 //! What one thread writes: the open chunk of its lane, and what it repeats in it.
 //!
 //! A silent access that the thread has made before, in the open chunk, by the same instruction on the same bytes and
-//! without anybody else asking for the line between, increments that record's `repeats`. Every other access is a new record.
-//! So a record is the first execution of a visit with the repeats before another thread asked for the line; the order of
-//! what asks for something is kept, and the counts are exact.
+//! without anybody else asking for the line between, increments that record's `repeats`. So does one of the bytes right
+//! behind the record's on its line, which are the record's from then on: a loop over an array makes a record for a line and
+//! not for an element. Every other access is a new record. So a record is the first execution of a visit with the repeats
+//! before another thread asked for the line; the order of what asks for something is kept, the counts of each instruction on
+//! each line are exact, and so is which bytes it accessed.
 //!
 //! An access goes the cheapest of three ways that will do: [`Writer::repeats`] finds it in a small table and compares
 //! two words; [`Writer::silent`] asks the directory, and writes a record; [`Writer::access`] changes the directory,
@@ -15,12 +17,12 @@ use std::sync::atomic::{
 };
 
 use crate::{
-    directory::{Directory, Entry, LINE, Member, SLOTS},
+    directory::{Directory, Entry, Intent, LINE, Member, SLOTS},
     layout::{self, ACCESSES_PER_CHUNK, ACTIVE, ALL_RECORDS, CHUNKS, Chunk, Lane, QUIET, RECORDS},
 };
 
-/// Sets of two recent records that are found again: a line of the first-level cache each, 32 KiB. With one record in a
-/// set, two that meet there would drive each other out in every turn of a loop.
+/// Sets of two recent records that are found again, by instruction and line: a line of the first-level cache each, 32 KiB.
+/// With one record in a set, two that meet there would drive each other out in every turn of a loop.
 const RECENT: usize = 512;
 /// No chunk is open: equals the number of none.
 const NONE_OPEN: u64 = u64::MAX;
@@ -54,6 +56,10 @@ pub struct Kind {
 }
 
 impl Kind {
+    fn bytes(self) -> u64 {
+        1 << self.size_log2
+    }
+
     /// Address of the last byte.
     #[inline(always)]
     fn last(self, address: u64) -> u64 {
@@ -104,22 +110,24 @@ pub struct Writer {
 /// out without looking at what the access is.
 #[derive(Clone, Copy, Default)]
 struct Recent {
+    /// Of the record's first byte.
     address: u64,
     /// Instruction and QEMU's word for the access.
     how: u64,
     /// The line's, after the last time.
     entry: Entry,
-    /// The chunk's [`mark`], the entry's slot, and the record.
+    /// The chunk's [`mark`], how far behind the first access the last one began, the entry's slot, and the record.
     at: u64,
 }
 
-/// At most one of the two is of the same instruction's access to the same bytes.
+/// Where of the two ways is a record of the same instruction on the same bytes: at most one of them.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct Set([Recent; 2]);
 
 const SLOT_SHIFT: u32 = ALL_RECORDS.trailing_zeros();
-const MARK_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
+const SPAN_SHIFT: u32 = SLOT_SHIFT + SLOTS.trailing_zeros();
+const MARK_SHIFT: u32 = SPAN_SHIFT + LINE.trailing_zeros();
 /// Chunks that have different marks.
 const MARKS: u64 = 1 << (u64::BITS - MARK_SHIFT);
 
@@ -139,10 +147,9 @@ impl Recent {
         (self.at >> SLOT_SHIFT) as u32 % SLOTS as u32
     }
 
-    /// Whether it is of this access, in the chunk with this mark.
     #[inline(always)]
-    fn is(&self, address: u64, how: u64, open: u64) -> bool {
-        self.does(address, how) && self.open() == open
+    fn span(&self) -> u64 {
+        (self.at >> SPAN_SHIFT) % LINE
     }
 
     #[inline(always)]
@@ -150,10 +157,18 @@ impl Recent {
         self.at >> MARK_SHIFT
     }
 
-    /// Whether it is of such an access, in whatever chunk.
+    /// Whether it is of such an access to bytes of the record, in whatever chunk.
     #[inline(always)]
     fn does(&self, address: u64, how: u64) -> bool {
-        self.address == address && self.how == how
+        address.wrapping_sub(self.address) <= self.span() && self.how == how
+    }
+
+    /// Whether it is of such an access that ends where this one of so many bytes begins, on the same line.
+    #[inline(always)]
+    fn precedes(&self, address: u64, bytes: u64, how: u64) -> bool {
+        self.address + self.span() + bytes == address
+            && self.how == how
+            && !address.is_multiple_of(LINE)
     }
 }
 
@@ -173,14 +188,15 @@ fn how(instruction: Tagged, word: u32) -> u64 {
 /// Where a record of the access is, if it is among the recent ones.
 #[inline(always)]
 fn set(address: u64, instruction: Tagged) -> usize {
-    let mixed = (address ^ u64::from(instruction.0) << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let line = address / LINE;
+    let mixed = (line ^ u64::from(instruction.0) << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (u64::BITS - RECENT.trailing_zeros())) as usize
 }
 
 /// [`Recent::at`].
 #[inline(always)]
-fn at(open: u64, slot: u32, record: u32) -> u64 {
-    open << MARK_SHIFT | u64::from(slot) << SLOT_SHIFT | u64::from(record)
+fn at(open: u64, span: u64, slot: u32, record: u32) -> u64 {
+    open << MARK_SHIFT | span << SPAN_SHIFT | u64::from(slot) << SLOT_SHIFT | u64::from(record)
 }
 
 /// Which of a set makes room for a record: each as often as the other.
@@ -227,11 +243,11 @@ impl Writer {
         let how = how(instruction, word);
         let Set(set) = &self.recent[set(address, instruction)];
         // Without a branch: which of both it is cannot be foreseen.
-        let second = (set[1].address ^ address) | (set[1].how ^ how) == 0;
-        let recent = &set[usize::from(second)];
+        let recent = &set[usize::from(set[1].does(address, how))];
         // An entry that is the same word has the same version, and leaves the access silent.
-        let same =
-            recent.is(address, how, self.open) && directory.is_still(recent.slot(), recent.entry);
+        let same = recent.does(address, how)
+            && recent.open() == self.open
+            && directory.is_still(recent.slot(), recent.entry);
         if same {
             add(&lane.record(recent.record()).repeats, 1);
             self.left -= 1;
@@ -255,40 +271,52 @@ impl Writer {
         instruction: Tagged,
     ) -> bool {
         let kind = world.kind(word);
-        let owning = kind.store || instruction.owning();
+        let intent = Intent::of(kind.store, instruction.owning());
         if self.open == NONE_OPEN || kind.crosses(address) {
             return false;
         }
-        let Some((slot, entry)) = directory.silent(self.member, address, owning) else {
+        let Some((slot, entry)) = directory.silent(self.member, address, intent) else {
             return false;
         };
-        let what = What {
-            place: layout::place(address, kind.size_log2, kind.store),
-            id: instruction.id(),
-        };
+        let bytes = kind.bytes();
         let how = how(instruction, word);
         let n = set(address, instruction);
         let Set(set) = &self.recent[n];
-        let (record, way) = if set[0].does(address, how) || set[1].does(address, how) {
-            let way = usize::from(!set[0].does(address, how));
-            let same = set[way];
-            // Of the entry only what does not matter to this access has changed, or all is as it was but the chunk.
-            if same.open() == self.open && same.entry.version() == entry.version() {
-                add(&lane.record(same.record()).repeats, 1);
-                (same.record(), way)
-            } else {
-                (self.write(lane, what), way)
+        // Of the entry only what does not matter to this access has changed, or all is as it was but the chunk or the bytes.
+        let same = |one: &Recent| one.open() == self.open && one.entry.version() == entry.version();
+        let known = |one: &Recent| one.does(address, how) || one.precedes(address, bytes, how);
+        let found = set.iter().position(known);
+        let recent = match found {
+            Some(way) if same(&set[way]) => {
+                let Recent { address: first, .. } = set[way];
+                let span = set[way].span().max(address - first);
+                let record = lane.record(set[way].record());
+                let place = layout::place(first, span + bytes, kind.store);
+                record.place.store(place, Relaxed);
+                add(&record.repeats, 1);
+                Recent {
+                    address: first,
+                    how,
+                    entry,
+                    at: at(self.open, span, slot, set[way].record()),
+                }
             }
-        } else {
-            let record = self.write(lane, what);
-            (record, way(record))
+            _ => {
+                let what = What {
+                    place: layout::place(address, bytes, kind.store),
+                    id: instruction.id(),
+                };
+                let record = self.write_after(lane, world, what, entry);
+                Recent {
+                    address,
+                    how,
+                    entry,
+                    at: at(self.open, 0, slot, record),
+                }
+            }
         };
-        self.recent[n].0[way] = Recent {
-            address,
-            how,
-            entry,
-            at: at(self.open, slot, record),
-        };
+        let way = found.unwrap_or(way(recent.record()));
+        self.recent[n].0[way] = recent;
         self.count(lane, world);
         true
     }
@@ -310,54 +338,55 @@ impl Writer {
         }
         let kind = world.kind(word);
         let what = What {
-            place: layout::place(address, kind.size_log2, kind.store),
+            place: layout::place(address, kind.bytes(), kind.store),
             id: instruction.id(),
         };
-        let owning = kind.store || instruction.owning();
-        let answer = directory.access(self.member, address, owning);
+        let intent = Intent::of(kind.store, instruction.owning());
+        let answer = directory.access(self.member, address, intent);
         let mut silent = answer.silent;
         let crosses = kind.crosses(address);
         if crosses {
             // Never a repeat, so the versions are nobody's concern.
             silent &= directory
-                .access(self.member, kind.last(address), owning)
+                .access(self.member, kind.last(address), intent)
                 .silent;
+        } else if silent && self.silent(directory, lane, world, address, word, instruction) {
+            return Ok(());
         }
-        let how = how(instruction, word);
-        let n = set(address, instruction);
-        let Set([first, second]) = self.recent[n];
-        let same = [first, second]
-            .iter()
-            .position(|one| one.does(address, how));
-        let repeated = same.map(|way| self.recent[n].0[way]).filter(|one| {
-            silent && one.open() == self.open && one.entry.version() == answer.entry.version()
-        });
-        let record = if let Some(repeated) = repeated {
-            add(&lane.record(repeated.record()).repeats, 1);
-            repeated.record()
-        } else {
-            if !silent {
-                self.stamp = world.stamp();
-            }
-            self.write(lane, what)
-        };
+        if !silent || crosses || !answer.entry.is_of(self.member) {
+            self.stamp = world.stamp();
+        }
+        let record = self.write(lane, what);
         if let Some(slot) = answer.slot
             && !crosses
         {
-            let way = same.unwrap_or(way(record));
-            self.recent[n].0[way] = Recent {
+            let how = how(instruction, word);
+            let n = set(address, instruction);
+            let known = |one: &Recent| one.does(address, how);
+            let found = self.recent[n].0.iter().position(known);
+            self.recent[n].0[found.unwrap_or(way(record))] = Recent {
                 address,
                 how,
                 entry: answer.entry,
-                at: at(self.open, slot, record),
+                at: at(self.open, 0, slot, record),
             };
         }
         self.count(lane, world);
         Ok(())
     }
 
-    /// A new record. What asks for nothing needs no time of its own: it may stand anywhere between what gave this thread
-    /// its copy and what will take it, and the last stamp is there. Reading the counter would be half of its cost.
+    /// A new record of what asks for nothing. It needs no time of its own where no other thread has asked for the line
+    /// since this one got its copy: it may stand anywhere between what gave that and what will take it, and the last stamp
+    /// is there. Reading the counter would be half of its cost.
+    #[inline(always)]
+    fn write_after(&mut self, lane: &Lane, world: &impl World, what: What, entry: Entry) -> u32 {
+        if !entry.is_of(self.member) {
+            self.stamp = world.stamp();
+        }
+        self.write(lane, what)
+    }
+
+    /// A new record, at the time of the last stamp.
     #[inline(always)]
     fn write(&mut self, lane: &Lane, what: What) -> u32 {
         let at = self.next;

@@ -3,13 +3,13 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use cohtrace::{
     access::Cpu,
-    coherence::{self, Intent, Request},
+    coherence::{self, Intent, Protocol, Request},
 };
 use proptest::prelude::*;
 
@@ -91,16 +91,47 @@ fn lane() -> Box<Lane> {
 struct Access {
     processor: u32,
     address: u64,
-    size_log2: u32,
+    bytes: u64,
     store: bool,
     instruction: u32,
 }
 
+/// Instructions of this number and above stand behind a `prefetchw`.
+const HINTED: u32 = 2;
+
 impl Access {
-    fn lines(&self) -> impl Iterator<Item = u64> {
-        let first = self.address / LINE;
-        first..=(self.address + (1 << self.size_log2) - 1) / LINE
+    fn lines(&self, line: u64) -> impl Iterator<Item = u64> {
+        self.address / line..=(self.address + self.bytes - 1) / line
     }
+
+    fn tagged(&self) -> Tagged {
+        Tagged::new(self.instruction, self.hinted())
+    }
+
+    fn hinted(&self) -> bool {
+        !self.store && (HINTED..7).contains(&self.instruction)
+    }
+
+    fn intent(&self) -> Intent {
+        match (self.store, self.hinted()) {
+            (true, _) => Intent::Store,
+            (false, true) => Intent::BiasedLoad,
+            (false, false) => Intent::Load,
+        }
+    }
+}
+
+/// Each size of lines with each variant of the protocol.
+fn all_ways() -> impl Iterator<Item = (u64, Protocol)> {
+    [LINE, 2 * LINE].into_iter().flat_map(|bytes| {
+        [(false, false), (true, false), (false, true), (true, true)].map(|(first, migratory)| {
+            let protocol = Protocol {
+                exclusive_on_first_read: first,
+                migratory,
+            };
+            (bytes, protocol)
+        })
+    })
 }
 
 /// Time, access, repeats.
@@ -117,7 +148,7 @@ fn rows(processor: u32, lane: &Lane) -> Vec<Row> {
         let access = Access {
             processor,
             address: place & 0xffff_ffff_ffff,
-            size_log2: (place >> 48 & 0xf) as u32,
+            bytes: place >> 48 & 0x7f,
             store: place & STORE != 0,
             instruction: record.instruction.load(Relaxed),
         };
@@ -138,8 +169,8 @@ fn recorded(run: &[(Access, bool)]) -> Vec<Row> {
         let (writer, lane) = threads
             .entry(access.processor)
             .or_insert_with(|| (Writer::new(access.processor), lane()));
-        let tagged = Tagged::new(access.instruction, false);
-        let word = word(access.size_log2, access.store);
+        let tagged = access.tagged();
+        let word = word(access.bytes.trailing_zeros(), access.store);
         assert!(
             write(
                 writer,
@@ -167,43 +198,61 @@ fn recorded(run: &[(Access, bool)]) -> Vec<Row> {
     all
 }
 
-/// What accesses ask for, in order.
-fn requests<'a>(accesses: impl Iterator<Item = &'a Access>) -> Vec<(u32, u64, Request)> {
+/// What accesses ask for, in order: who, of which line, what, and the messages that it takes.
+fn requests<'a>(
+    accesses: impl Iterator<Item = &'a Access>,
+    (bytes, protocol): (u64, Protocol),
+) -> Vec<(u32, u64, Request, u64)> {
     let mut lines: BTreeMap<u64, coherence::Directory> = BTreeMap::new();
     let mut asked = Vec::new();
     for access in accesses {
-        let intent = if access.store {
-            Intent::Store
-        } else {
-            Intent::Load
-        };
-        for line in access.lines() {
-            let home = lines.entry(line).or_default();
-            let outcome = home.access(Cpu(access.processor), intent);
-            asked.extend(
-                outcome
-                    .request
-                    .map(|request| (access.processor, line, request)),
-            );
+        for line in access.lines(bytes) {
+            let home = lines.entry(line);
+            let home = home.or_insert_with(|| coherence::Directory::under(protocol));
+            let outcome = home.access(Cpu(access.processor), access.intent());
+            let messages = outcome.transactions.total();
+            let request = outcome.request;
+            asked.extend(request.map(|request| (access.processor, line, request, messages)));
         }
     }
     asked
 }
 
-fn counts<'a>(accesses: impl Iterator<Item = (&'a Access, u64)>) -> BTreeMap<Access, u64> {
+/// Of an access, without where on its line it is.
+fn what(access: &Access) -> (u32, u32, bool, Vec<u64>) {
+    let lines = access.lines(LINE).collect();
+    (access.processor, access.instruction, access.store, lines)
+}
+
+/// How often each instruction accessed each line.
+fn counts<'a>(
+    accesses: impl Iterator<Item = (&'a Access, u64)>,
+) -> BTreeMap<(u32, u32, bool, Vec<u64>), u64> {
     let mut counts = BTreeMap::new();
     for (access, n) in accesses {
-        *counts.entry(*access).or_default() += n;
+        *counts.entry(what(access)).or_default() += n;
     }
     counts
 }
 
+/// Which bytes each instruction accessed.
+fn bytes<'a>(accesses: impl Iterator<Item = &'a Access>) -> BTreeSet<(u32, u32, bool, u64)> {
+    let all = |access: &Access| {
+        let (processor, instruction, store, _) = what(access);
+        let bytes = access.address..access.address + access.bytes;
+        bytes.map(move |byte| (processor, instruction, store, byte))
+    };
+    accesses.flat_map(all).collect()
+}
+
 fn any_access() -> impl Strategy<Value = (Access, bool)> {
-    // Two lines side by side, and one far away that meets the first in the table: its line has tag 1.
+    // Three lines side by side, the first two in one of 128 bytes, and one far away that meets the first in the table:
+    // its line has tag 1.
     let lines = prop_oneof![
-        Just(0x400_u64),
-        Just(0x401),
-        Just((1 << 20) | (0x400 ^ 0x9e3d))
+        3 => Just(0x400_u64),
+        3 => Just(0x401),
+        1 => Just(0x402),
+        1 => Just((1 << 20) | (0x400 ^ 0x9e3d))
     ];
     // The last two threads have no bit of their own.
     let processor = prop_oneof![Just(0_u32), Just(1), Just(2), Just(24), Just(25), Just(99)];
@@ -221,7 +270,7 @@ fn any_access() -> impl Strategy<Value = (Access, bool)> {
                 Access {
                     processor,
                     address,
-                    size_log2,
+                    bytes: 1 << size_log2,
                     store,
                     instruction,
                 },
@@ -240,14 +289,18 @@ proptest! {
     ) {
         let rows = recorded(&run);
         let all = run.iter().map(|(access, _)| access);
-        prop_assert_eq!(
-            requests(rows.iter().map(|(_, access, _)| access)),
-            requests(all.clone())
-        );
+        for way in all_ways() {
+            prop_assert_eq!(
+                requests(rows.iter().map(|(_, access, _)| access), way),
+                requests(all.clone(), way),
+                "{:?}", way
+            );
+        }
         prop_assert_eq!(
             counts(rows.iter().map(|(_, access, repeats)| (access, 1 + u64::from(*repeats)))),
-            counts(all.map(|access| (access, 1)))
+            counts(all.clone().map(|access| (access, 1)))
         );
+        prop_assert_eq!(bytes(rows.iter().map(|(_, access, _)| access)), bytes(all));
     }
 }
 
@@ -255,7 +308,7 @@ fn store(processor: u32, address: u64) -> Access {
     Access {
         processor,
         address,
-        size_log2: 3,
+        bytes: 8,
         store: true,
         instruction: 7,
     }
@@ -285,11 +338,71 @@ fn what_nobody_disturbs_is_one_row_and_each_theft_is_another() {
 }
 
 #[test]
+fn a_loop_over_an_array_is_a_row_for_a_line_and_one_over_every_other_element_is_not() {
+    let each: Vec<Access> = (0..16).map(|n| store(0, 0x1000 + n * 8)).collect();
+    let line = |address| {
+        (
+            Access {
+                bytes: 64,
+                ..store(0, address)
+            },
+            7,
+        )
+    };
+    assert_eq!(short(&each), [line(0x1000), line(0x1040)]);
+    // A second time on the same bytes.
+    let twice: Vec<Access> = each.iter().chain(&each[..3]).copied().collect();
+    let (row, repeats) = line(0x1000);
+    assert_eq!(short(&twice), [(row, repeats + 3), line(0x1040)]);
+    let apart: Vec<Access> = each.iter().step_by(2).copied().collect();
+    assert_eq!(short(&apart).len(), 8);
+    // Somebody else's request ends a row, as it does without a loop.
+    let theirs = load(1, 0x1008);
+    let ended = [each[0], each[1], theirs, each[2], each[3]];
+    let two = |address| {
+        (
+            Access {
+                bytes: 16,
+                ..store(0, address)
+            },
+            1,
+        )
+    };
+    assert_eq!(short(&ended), [two(0x1000), (theirs, 0), two(0x1010)]);
+}
+
+#[test]
 fn a_new_reader_begins_a_row_and_readers_that_have_a_copy_do_not() {
     let (one, two) = (load(0, 0x1000), load(1, 0x1000));
     assert_eq!(
         short(&[one, one, two, one, two, one]),
-        [(one, 1), (one, 1), (two, 1)]
+        [(one, 1), (two, 1), (one, 1)]
+    );
+}
+
+#[test]
+fn the_other_half_of_128_bytes_counts_as_the_line_does_and_what_is_beyond_does_not() {
+    let mine = store(0, 0x1000);
+    let theirs = |address| [store(1, address), load(1, address)];
+    for theirs in [0x1040, 0x107f - 7].map(theirs).as_flattened() {
+        let theirs = *theirs;
+        let interrupted = [mine, mine, theirs, theirs, mine, mine];
+        let rows = [(mine, 1), (theirs, 1), (mine, 1)];
+        assert_eq!(short(&interrupted), rows, "{theirs:?}");
+    }
+    for theirs in [0xfc0, 0x1080].map(theirs).as_flattened() {
+        let theirs = *theirs;
+        let apart = [mine, mine, theirs, theirs, mine, mine];
+        assert_eq!(short(&apart), [(mine, 3), (theirs, 1)], "{theirs:?}");
+    }
+}
+
+#[test]
+fn a_first_touch_of_the_other_half_is_a_row() {
+    let (first, second) = (load(0, 0x1000), load(0, 0x1040));
+    assert_eq!(
+        short(&[first, second, second, first]),
+        [(first, 1), (second, 1)]
     );
 }
 
@@ -316,28 +429,23 @@ fn a_load_behind_a_prefetchw_takes_the_line_like_a_store() {
     let (directory, world) = (directory(), Still::default());
     let lanes = [lane(), lane()];
     let mut writers = [0, 1].map(|processor| Box::new(Writer::new(processor)));
-    let mut read = |n: usize, owning| {
+    let mut read = |n: usize, owning, address| {
         let (lane, tagged) = (&lanes[n], Tagged::new(5, owning));
         let word = word(3, false);
-        assert!(
-            write(
-                &mut writers[n],
-                &directory,
-                lane,
-                &world,
-                0x2000,
-                word,
-                tagged
-            )
-            .is_ok()
-        );
+        let writer = &mut writers[n];
+        assert!(write(writer, &directory, lane, &world, address, word, tagged).is_ok());
         lanes[n].chunks[0].count.load(Relaxed)
     };
-    assert_eq!([read(0, true), read(0, true)], [1, 1]);
-    assert_eq!([read(1, false), read(1, false)], [1, 1]);
-    // The other has a copy again, so that each of these asks for something.
-    assert_eq!([read(0, true), read(1, false), read(0, true)], [2, 2, 3]);
-    assert_eq!(read(0, true), 3);
+    assert_eq!([0x2000; 2].map(|at| read(0, true, at)), [1, 1]);
+    assert_eq!([0x2000; 2].map(|at| read(1, false, at)), [1, 1]);
+    // The other has a copy again: a row, which asks for nothing, for this one has kept its own.
+    assert_eq!([0x2000; 2].map(|at| read(0, true, at)), [2, 2]);
+    assert_eq!(read(1, false, 0x2000), 1);
+    // Another line, of which the other is the first to have a copy: it is taken from it.
+    assert_eq!(
+        [(1, false), (0, true), (1, false)].map(|(n, owning)| read(n, owning, 0x3000)),
+        [2, 3, 3]
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// First word: both sides speak of the same layout. Counts up with each change.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu2");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu3");
 /// Threads that can be observed at the same time: one lane each.
 pub const LANES: usize = 256;
 /// Chunks in a lane's ring.
@@ -22,7 +22,7 @@ pub const INSTRUCTIONS: usize = 1 << 21;
 pub const LOG_WORDS: usize = 1 << 19;
 /// Bits of an address in [`Record::place`].
 pub const ADDRESS_BITS: u32 = 48;
-/// Bit of [`Record::place`]: a store. The access's size, as a power of two, is between it and the address.
+/// Bit of [`Record::place`]: a store. The bytes accessed, at most 127, are between it and the address.
 pub const STORE: u64 = 1 << 56;
 
 /// Everything.
@@ -168,14 +168,14 @@ pub struct Record {
     pub place: AtomicU64,
     /// Instruction id.
     pub instruction: AtomicU32,
-    /// Further executions of the same instruction on the same bytes.
+    /// Further executions of the same instruction on bytes among these.
     pub repeats: AtomicU32,
 }
 
 /// Where an access was and what it did, in a word.
-pub const fn place(address: u64, size_log2: u32, store: bool) -> u64 {
+pub const fn place(address: u64, bytes: u64, store: bool) -> u64 {
     let address = address & ((1 << ADDRESS_BITS) - 1);
-    address | (size_log2 as u64) << ADDRESS_BITS | if store { STORE } else { 0 }
+    address | (bytes & 0x7f) << ADDRESS_BITS | if store { STORE } else { 0 }
 }
 
 /// Up to 15 bytes and their number, in two words; more are cut.

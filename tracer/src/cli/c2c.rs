@@ -40,14 +40,14 @@ pub fn of_session(
     let report = make(pipeline, modules, description);
     let line_size = pipeline.line_size();
     let mut totals = TotalFold::new(line_size);
-    walk(path, reading.quiet, |seen| totals.observe(seen))?;
+    walk(path, line_size, reading.quiet, |seen| totals.observe(seen))?;
     let judged: Vec<LineKey> = pipeline
         .judge()
         .iter()
         .map(|judgement| judgement.key)
         .collect();
     let mut lines = totals.second(judged.into_iter().take(MOST_JUDGED));
-    walk(path, reading.quiet, |seen| lines.observe(seen))?;
+    walk(path, line_size, reading.quiet, |seen| lines.observe(seen))?;
     let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
     let tables = tables(&lines.finish(), &report, &names, line_size);
     Ok((tables, report))
@@ -64,8 +64,13 @@ fn tables(
 
 /// Places every access, in the order in which [`Pipeline`](crate::pipeline::Pipeline) does, so that address spaces
 /// have the same numbers.
-fn walk(path: &Path, quiet: bool, mut see: impl FnMut(&Seen<'_>)) -> Result<()> {
-    let mut reading = Reading::open(path, "counting", quiet)?;
+fn walk(
+    path: &Path,
+    line_size: LineSize,
+    quiet: bool,
+    mut see: impl FnMut(&Seen<'_>),
+) -> Result<()> {
+    let mut reading = Reading::open(path, line_size, "counting", quiet)?;
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();
     while reading.next_batch(&mut batch)? {

@@ -23,14 +23,15 @@ const ROWS: usize = 4096;
 
 /// Prints the log.
 pub fn run(args: &LogArgs) -> Result<ExitCode> {
+    let line_size = line_size(args.line_size);
     let mut reading = Reading::open(
         &args.session,
+        line_size,
         "reading",
         // Rows would come in between.
         args.quiet || std::io::stdout().is_terminal(),
     )?;
     let mut spaces = AddressSpaces::default();
-    let line_size = line_size(args.line_size);
     let mut waiting = WindowAccesses::new(line_size, usize::MAX);
     // Whether a line is wanted is found out once.
     let mut emulated: RequestLog<bool> = RequestLog::new(line_size);

@@ -7,6 +7,7 @@ use std::{
 
 use super::progress::Progress;
 use crate::{
+    access::LineSize,
     event::Batch,
     report::number::grouped,
     session::{SessionError, SessionReader},
@@ -26,10 +27,15 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Opens the session at `path` for `what`; nothing is drawn with `quiet`.
-    pub fn open(path: &Path, what: &str, quiet: bool) -> Result<Reading, SessionError> {
+    /// Opens the session at `path` for `what`, which looks at lines of a size; nothing is drawn with `quiet`.
+    pub fn open(
+        path: &Path,
+        line_size: LineSize,
+        what: &str,
+        quiet: bool,
+    ) -> Result<Reading, SessionError> {
         Ok(Reading {
-            reader: SessionReader::open(path)?,
+            reader: SessionReader::open_for(path, line_size)?,
             progress: Progress::new(quiet),
             what: format!("{what} {}", name(path)),
             started: Instant::now(),

@@ -88,7 +88,12 @@ pub fn replay(
     pairs: PairThresholds,
     reading: &ReadingArgs,
 ) -> Result<Replayed> {
-    let mut session = Reading::open(path, "reading", reading.quiet)?;
+    let mut session = Reading::open(
+        path,
+        line_size(analysis.line_size),
+        "reading",
+        reading.quiet,
+    )?;
     let frequency_hz = session.session().meta().frequency_hz;
     let mut pipeline = Pipeline::sorted(
         analysis_options(analysis, frequency_hz),

@@ -216,10 +216,11 @@ impl Replays<'_> {
         mut hinted: impl FnMut(&AddressSpaces, &SessionCode, SpaceId, u64) -> Hinted,
     ) -> Result<Replayed> {
         let args = self.args;
-        let mut reading = Reading::open(session, "simulating", args.quiet)?;
+        let model = args.machine.model();
+        let mut reading = Reading::open(session, model.line, "simulating", args.quiet)?;
         let code = SessionCode::of(reading.session().meta());
         let mut counting = Counting::new(args.after.after.as_ref());
-        let mut simulation = Simulation::new(&args.machine.model(), scenarios)?;
+        let mut simulation = Simulation::new(&model, scenarios)?;
         simulation.set_counting(counting.has_begun());
         let mut spaces = AddressSpaces::default();
         let mut batch = Batch::default();

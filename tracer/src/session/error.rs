@@ -70,6 +70,19 @@ pub enum SessionError {
         /// Version of the tool that wrote it, or `of unknown version`.
         writer: String,
     },
+    /// Accesses that lines of this size need are not in it.
+    #[error(
+        "{} answers for lines of 64 bytes only: it was recorded by a cohtrace that kept one row of what repeats on 64 \
+         bytes, so that fights between the halves of {asked} bytes are missing; record it again, or ask with \
+         --line-size 64",
+        path.display()
+    )]
+    LineSize {
+        /// The session.
+        path: PathBuf,
+        /// Bytes asked for.
+        asked: u64,
+    },
     /// A file could not be read.
     #[error("reading {}: {source}", path.display())]
     Read {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{schema::SCHEMA_VERSION, tally_record::TallyRecord};
-use crate::access::CostUnit;
+use crate::access::{CostUnit, LineSize};
 
 /// Value of [`Meta::format`]: tells our `meta.json` from any other.
 pub(super) const FORMAT: &str = "cohtrace session";
@@ -63,6 +63,10 @@ pub struct Meta {
     /// coherence protocol, which follow from the order of the accesses and are in none of their rows.
     #[serde(default = "sampled_time")]
     pub cost_unit: String,
+    /// Sizes of lines, bytes, for which rows of emulated accesses ask for what all accesses ask for: `repeats` are silent
+    /// with each. Recordings that do not say so are of 64 bytes.
+    #[serde(default = "smallest_line")]
+    pub exact_line_bytes: Vec<u64>,
     /// Counts of all segments on disk; set by the writer.
     pub tally: TallyRecord,
     /// What a reader of the data must know, as sentences.
@@ -138,16 +142,27 @@ impl Meta {
             line_size_bytes: None,
             frequency_hz: None,
             cost_unit: sampled_time(),
+            exact_line_bytes: LineSize::ALL.map(LineSize::bytes).to_vec(),
             tally: TallyRecord::default(),
             caveats: Vec::new(),
             remarks: Vec::new(),
         }
     }
 
+    /// Whether the order of accesses says what lines of this size cost.
+    pub fn answers(&self, line_size: LineSize) -> bool {
+        self.cost_unit != CostUnit::Transactions.name()
+            || self.exact_line_bytes.contains(&line_size.bytes())
+    }
+
     /// From start to end (or to the newest event, if recording did not end), nanoseconds.
     pub fn duration_ns(&self) -> Option<u64> {
         self.end_ns?.checked_sub(self.start_ns?)
     }
+}
+
+fn smallest_line() -> Vec<u64> {
+    vec![LineSize::B64.bytes()]
 }
 
 fn sampled_time() -> String {

@@ -28,6 +28,7 @@ mod part_writer;
 mod parts;
 mod read_ahead;
 mod reader;
+mod same_column;
 pub mod schema;
 mod seal;
 mod segment;

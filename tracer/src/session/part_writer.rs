@@ -13,11 +13,12 @@ use parquet::{
         properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
-    schema::types::ColumnPath,
+    schema::types::{ColumnPath, SchemaDescriptor},
 };
 
 use super::{
     origin::Origin,
+    same_column::{self, same},
     schema::{Coding, Column, SEGMENT_KEY, Table},
     seal,
 };
@@ -33,6 +34,10 @@ const PAGE_ROWS: usize = 1 << 17;
 /// The columns of a part being written; each is given once, in the table's order.
 pub(super) struct ColumnSink<'a> {
     table: &'static Table,
+    schema: SchemaDescriptor,
+    properties: WriterPropertiesPtr,
+    coding: &'a dyn Fn(&Column) -> Coding,
+    rows: usize,
     group: SerializedRowGroupWriter<'a, Vec<u8>>,
     given: usize,
 }
@@ -58,11 +63,16 @@ pub(super) fn write_part_coded(
     facts: String,
     fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Result<Vec<u8>, ParquetError> {
-    let properties = properties(table, coding)?;
-    let mut file = SerializedFileWriter::new(Vec::new(), table.parquet_type()?, properties)?;
+    let properties = properties(table, &coding)?;
+    let schema = table.parquet_type()?;
+    let mut file = SerializedFileWriter::new(Vec::new(), schema.clone(), properties.clone())?;
     if rows > 0 {
         let mut sink = ColumnSink {
             table,
+            schema: SchemaDescriptor::new(schema),
+            properties,
+            coding: &coding,
+            rows,
             group: file.next_row_group()?,
             given: 0,
         };
@@ -86,7 +96,7 @@ pub(super) fn write_part_coded(
 
 fn properties(
     table: &Table,
-    coding: impl Fn(&Column) -> Coding,
+    coding: &dyn Fn(&Column) -> Coding,
 ) -> Result<WriterPropertiesPtr, ParquetError> {
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("cohtrace ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -117,8 +127,11 @@ impl ColumnSink<'_> {
     pub(super) fn u32s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = u32>,
+        values: impl Iterator<Item = u32> + Clone,
     ) -> Result<(), ParquetError> {
+        if let Some(value) = same(values.clone()) {
+            return self.put_same::<Int32Type>(name, Some(u64::from(value)), Some(value as i32));
+        }
         let values: Vec<i32> = values.map(|value| value as i32).collect();
         self.put::<Int32Type>(name, &values, None)
     }
@@ -126,8 +139,11 @@ impl ColumnSink<'_> {
     pub(super) fn u64s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = u64>,
+        values: impl Iterator<Item = u64> + Clone,
     ) -> Result<(), ParquetError> {
+        if let Some(value) = same(values.clone()) {
+            return self.put_same::<Int64Type>(name, Some(value), Some(value as i64));
+        }
         let values: Vec<i64> = values.map(|value| value as i64).collect();
         self.put::<Int64Type>(name, &values, None)
     }
@@ -135,8 +151,11 @@ impl ColumnSink<'_> {
     pub(super) fn bools(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = bool>,
+        values: impl Iterator<Item = bool> + Clone,
     ) -> Result<(), ParquetError> {
+        if let Some(value) = same(values.clone()) {
+            return self.put_same::<BoolType>(name, Some(u64::from(value)), Some(value));
+        }
         let values: Vec<bool> = values.collect();
         self.put::<BoolType>(name, &values, None)
     }
@@ -153,16 +172,22 @@ impl ColumnSink<'_> {
     pub(super) fn optional_u32s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = Option<u32>>,
+        values: impl Iterator<Item = Option<u32>> + Clone,
     ) -> Result<(), ParquetError> {
+        if same(values.clone()) == Some(None) {
+            return self.put_same::<Int32Type>(name, None, None);
+        }
         self.put_optional::<Int32Type>(name, values.map(|value| value.map(|value| value as i32)))
     }
 
     pub(super) fn optional_u64s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = Option<u64>>,
+        values: impl Iterator<Item = Option<u64>> + Clone,
     ) -> Result<(), ParquetError> {
+        if same(values.clone()) == Some(None) {
+            return self.put_same::<Int64Type>(name, None, None);
+        }
         self.put_optional::<Int64Type>(name, values.map(|value| value.map(|value| value as i64)))
     }
 
@@ -188,15 +213,42 @@ impl ColumnSink<'_> {
         self.put::<T>(name, &present, Some(&levels))
     }
 
+    /// A column of one value in all rows.
+    fn put_same<T: DataType>(
+        &mut self,
+        name: &str,
+        bits: Option<u64>,
+        value: Option<T::T>,
+    ) -> Result<(), ParquetError> {
+        let at = self.next(name);
+        let key = same_column::Key {
+            place: (self.table.name, at),
+            coding: (self.coding)(&self.table.columns[at]),
+            value: bits,
+            rows: self.rows,
+        };
+        let column = self.schema.column(at);
+        let encoded = same_column::encoded::<T>(key, value, &column, &self.properties)?;
+        self.group
+            .append_column(&encoded.bytes, encoded.close.clone())
+    }
+
+    /// The place of the column that is given next.
+    fn next(&mut self, name: &str) -> usize {
+        let at = self.given;
+        let expected = self.table.columns.get(at).map(|column| column.name);
+        debug_assert_eq!(expected, Some(name), "columns come in the table's order");
+        self.given += 1;
+        at
+    }
+
     fn put<T: DataType>(
         &mut self,
         name: &str,
         values: &[T::T],
         levels: Option<&[i16]>,
     ) -> Result<(), ParquetError> {
-        let expected = self.table.columns.get(self.given).map(|column| column.name);
-        debug_assert_eq!(expected, Some(name), "columns come in the table's order");
-        self.given += 1;
+        self.next(name);
         let Some(mut column) = self.group.next_column()? else {
             return Err(ParquetError::General(format!("no column for {name}")));
         };

@@ -13,7 +13,7 @@ use super::{
     schema::ACCESSES,
     segment::{Bound, Position, Segment},
 };
-use crate::event::Batch;
+use crate::{access::LineSize, event::Batch};
 
 /// What a reader of the data must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +109,18 @@ impl SessionReader {
             segment: Segment::default(),
             next_bound: 0,
             given: Bound::default(),
+        })
+    }
+
+    /// The same, to find out what lines of this size cost; refused where the recording does not say.
+    pub fn open_for(path: &Path, line_size: LineSize) -> Result<SessionReader, SessionError> {
+        let reader = SessionReader::open(path)?;
+        if reader.meta.answers(line_size) {
+            return Ok(reader);
+        }
+        Err(SessionError::LineSize {
+            path: path.to_owned(),
+            asked: line_size.bytes(),
         })
     }
 

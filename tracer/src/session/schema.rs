@@ -15,7 +15,7 @@
 //! | pid, tid | u32 | | process and thread, initial pid namespace |
 //! | ip | u64 | address | the accessing instruction |
 //! | addr | u64 | address | first byte accessed, virtual |
-//! | size | u16 | bytes | bytes touched |
+//! | size | u16 | bytes | bytes touched; by all executions together, where `repeats` says that there are more |
 //! | op | u8 | code | 0 load, 1 store, 2 read-modify-write, 3 prefetch, 4 not known, 5 prefetch for ownership |
 //! | basis | u8 | code | 0 stalled, 1 decoded, 2 harvested, 3 trapped, 4 sampled by a PMU, 5 emulated |
 //! | locked | bool | | bus-locked or implicitly locked |
@@ -24,7 +24,7 @@
 //! | data_source | u64, null | | `perf_mem_data_src` of include/uapi/linux/perf_event.h; null where none was recorded |
 //! | latency | u32, null | cycles | of a sampled access, issue to completion; null where not measured |
 //! | phys_addr | u64, null | address | physical address of the first byte; null where not recorded |
-//! | repeats | u32, null | executions | further executions of the same instruction on the same bytes by the same thread that this row stands for, before another CPU asked for the line; null for none |
+//! | repeats | u32, null | executions | further executions of the same instruction on bytes among these by the same thread that this row stands for, before another CPU asked for the line (of 64 bytes, or of 128, as `exact_line_bytes` in `meta.json` says); null for none |
 //! | within | u8, null | bytes | of an access whose own address is not known: it lies somewhere in so many bytes from `addr` on; null where `addr` is its first byte |
 //! | wait | u8, null | code | of a stalled access: 1 the CPU stood at a full barrier after it, 2 in a loop that reads it until another thread stores; null at the instruction itself |
 //! | instead | u8, null | | of a stalled access: the row of the same sample, counted from 1, that was waited for if nobody stores to this one's line; null for none |
@@ -173,7 +173,7 @@ pub(super) enum Kind {
 }
 
 /// How a column's values are laid out before zstd. Chosen by measurement; readers do not care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Coding {
     /// As they are.
     Plain,

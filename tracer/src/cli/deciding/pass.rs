@@ -105,7 +105,7 @@ fn walk<P>(
     same: &mut SameCode,
     tables: &mut [LoadTable],
 ) -> Result<Seen> {
-    let mut reading = Reading::open(path, "deciding by", stretch.quiet)?;
+    let mut reading = Reading::open(path, stretch.line_size, "deciding by", stretch.quiet)?;
     let code = SessionCode::of(reading.session().meta());
     let mut counting = Counting::new(stretch.after);
     for table in &mut *tables {

@@ -70,7 +70,7 @@ fn unpack_place(place: u64) -> (u64, u16, bool) {
     let address = ((place << above) as i64 >> above) as u64;
     (
         address,
-        1 << (place >> ADDRESS_BITS & 0xf),
+        (place >> ADDRESS_BITS & 0x7f) as u16,
         place & STORE != 0,
     )
 }
@@ -168,7 +168,7 @@ mod tests {
         };
         let row = Row {
             tsc: 5,
-            place: place(0x7fff_1008, size_log2, store),
+            place: place(0x7fff_1008, 1 << size_log2, store),
             instruction: 0,
             repeats: 41,
         };
@@ -226,13 +226,13 @@ mod tests {
             let (code, n) = unpack(pack_code(&bytes));
             assert_eq!(&code[..n], &bytes[..]);
         }
-        for (address, log2, store) in [
-            (0x7fff_1234_5678, 3, true),
-            (0, 0, false),
-            (0xffff_ffff_ff60_0000, 5, false),
+        for (address, bytes, store) in [
+            (0x7fff_1234_5678, 8, true),
+            (0, 1, false),
+            (0xffff_ffff_ff60_0000, 64, false),
         ] {
-            let found = unpack_place(place(address, log2, store));
-            assert_eq!(found, (address, 1 << log2, store));
+            let found = unpack_place(place(address, u64::from(bytes), store));
+            assert_eq!(found, (address, bytes, store));
         }
     }
 }
