@@ -4,7 +4,7 @@
 //! cohtrace, `report` reads its JSON, `compare` holds one against the other, and `live` does all of it for one
 //! test. `evaluation` builds and runs the kernels that load hints are measured on. `disassembly` checks the keys
 //! themselves, without the tool. `breakpoint` and `debuggee` are for what else may hold breakpoints, `rust_text` for the
-//! tidy tests. `usage`, `terminal` and
+//! tidy tests. `llvm_plugin` builds the plugin for compilers. `usage`, `terminal` and
 //! `figures` are for what is measured instead of asserted.
 
 pub mod answer;
@@ -16,6 +16,7 @@ pub mod evaluation;
 pub mod figures;
 pub mod kernel;
 pub mod live;
+pub mod llvm_plugin;
 pub mod naming;
 pub mod repeat;
 pub mod report;

@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use crate::{
     bench::target_directory,
     ebpf::{self, Check},
-    root,
+    llvm_plugin, root,
 };
 
 /// How a step ended.
@@ -65,6 +65,7 @@ pub fn run() -> Result<()> {
     step("BPF objects follow from their sources", &bpf_objects);
     step("documentation", &documentation);
     let is_built = step("release build", &release_build);
+    step("LLVM plugin", &plugin);
     step("rights for the live tests", &live_tests);
     table(&steps);
     println!("=== tests");
@@ -163,6 +164,15 @@ fn documentation() -> Outcome {
 
 fn release_build() -> Outcome {
     cargo(&["build", "--release", "--locked", "--package", "cohtrace"])
+}
+
+/// The tests of load hints in clang and rustc use it.
+fn plugin() -> Outcome {
+    match llvm_plugin::check() {
+        Ok(None) => Outcome::Passed,
+        Ok(Some(why)) => Outcome::CouldNotCheck(why),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
 }
 
 /// The live tests say why they do not run, but the test runner hides what a passing test prints.

@@ -10,6 +10,7 @@ mod bpf_provenance;
 mod bpf_toolchain;
 mod ci;
 mod ebpf;
+mod llvm_plugin;
 
 use std::{
     path::{Path, PathBuf},
@@ -33,6 +34,11 @@ enum Task {
     /// Needs a nightly-like compiler with its library sources, and bpf-linker; says which to install.
     /// Everyone else builds with stable Rust: the objects are committed.
     Ebpf(ebpf::Options),
+    /// Build the plugin by which clang and rustc place load hints, into target/llvm-plugin/, and say which compilers it is for.
+    ///
+    /// Needs a C++ compiler and headers of an LLVM of the compiler's major version; says which to install. Use:
+    /// docs/hints.md.
+    LlvmPlugin(llvm_plugin::Options),
     /// Everything that must hold before a change is taken: formatting, lints, BPF objects,
     /// documentation, release build, tests.
     ///
@@ -47,6 +53,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Some(Task::Ebpf(options)) => ebpf::run(&options),
+        Some(Task::LlvmPlugin(options)) => llvm_plugin::run(&options),
         Some(Task::Ci) => ci::run(),
         Some(Task::Bench(options)) => bench::run(&options),
         None => Arguments::command().print_long_help().map_err(Into::into),

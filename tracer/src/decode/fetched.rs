@@ -1,4 +1,4 @@
-//! Instructions that read memory, and whether a prefetch of the same bytes stands right in front of them.
+//! Instructions that read memory, and whether a prefetch of the same bytes stands in front of them.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
@@ -16,7 +16,7 @@ pub struct CodeRead {
     pub operand: CodeOperand,
     /// Bytes, where the operand has a size.
     pub size: Option<u8>,
-    /// What stands right in front of it.
+    /// What stands in front of it.
     pub before: Before,
 }
 
@@ -32,6 +32,9 @@ pub struct CodeOperand {
     /// The number; of an operand that is relative to the instruction, the address.
     pub displacement: i64,
 }
+
+/// Instructions up to which a prefetch is in front of a load: compilers that know it as an instruction move others between.
+const NEAREST: usize = 8;
 
 /// What stands in front of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +52,7 @@ pub fn reads(code: &[u8], address: u64) -> Vec<CodeRead> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
     let mut found = Vec::new();
-    let mut before = Instruction::default();
+    let mut fetched = Fetched::default();
     while decoder.can_decode() {
         let instruction = decoder.decode();
         if let Some(plain) = reading(&instruction, &mut factory) {
@@ -60,10 +63,10 @@ pub fn reads(code: &[u8], address: u64) -> Vec<CodeRead> {
                 size: u8::try_from(instruction.memory_size().size())
                     .ok()
                     .filter(|size| *size > 0),
-                before: in_front(&before, &instruction),
+                before: fetched.before(&instruction),
             });
         }
-        before = instruction;
+        fetched.step(&instruction, &mut factory);
     }
     found
 }
@@ -93,11 +96,13 @@ fn reading(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> O
 }
 
 fn is_hint(instruction: &Instruction) -> bool {
+    is_prefetch(instruction) || matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
+}
+
+fn is_prefetch(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),
-        Mnemonic::Lea
-            | Mnemonic::Nop
-            | Mnemonic::Prefetch
+        Mnemonic::Prefetch
             | Mnemonic::Prefetchw
             | Mnemonic::Prefetchwt1
             | Mnemonic::Prefetcht0
@@ -107,17 +112,61 @@ fn is_hint(instruction: &Instruction) -> bool {
     )
 }
 
-fn in_front(before: &Instruction, instruction: &Instruction) -> Before {
-    let mnemonic = format!("{:?}", before.mnemonic()).to_ascii_lowercase();
-    if !mnemonic.starts_with("prefetch")
-        || before.next_ip() != instruction.ip()
-        || operand(before) != operand(instruction)
-    {
-        return Before::Nothing;
+/// The prefetches that the next instruction has in front of it: on straight code, and of what it would fetch as well.
+#[derive(Default)]
+struct Fetched {
+    /// With the number of instructions since.
+    all: Vec<(Instruction, usize)>,
+}
+
+impl Fetched {
+    fn before(&self, instruction: &Instruction) -> Before {
+        let operand_of = operand(instruction);
+        let same = |(fetch, _): &&(Instruction, usize)| operand(fetch) == operand_of;
+        let mut same = self.all.iter().filter(same).map(|(fetch, _)| fetch);
+        let Some(last) = same.clone().next_back() else {
+            return Before::Nothing;
+        };
+        if same.any(|fetch| fetch.mnemonic() == Mnemonic::Prefetchw) {
+            return Before::FetchesOwn;
+        }
+        Before::Fetches(format!("{:?}", last.mnemonic()).to_ascii_lowercase())
     }
-    match before.mnemonic() {
-        Mnemonic::Prefetchw => Before::FetchesOwn,
-        _ => Before::Fetches(mnemonic),
+
+    fn step(&mut self, instruction: &Instruction, factory: &mut InstructionInfoFactory) {
+        if instruction.is_invalid() || instruction.flow_control() != FlowControl::Next {
+            self.all.clear();
+            return;
+        }
+        if is_prefetch(instruction) {
+            self.all.push((*instruction, 0));
+            return;
+        }
+        if self.all.is_empty() {
+            return;
+        }
+        for (_, since) in &mut self.all {
+            *since += 1;
+        }
+        let info = factory.info(instruction);
+        let is_write = |access| {
+            matches!(
+                access,
+                OpAccess::Write
+                    | OpAccess::CondWrite
+                    | OpAccess::ReadWrite
+                    | OpAccess::ReadCondWrite
+            )
+        };
+        let written = info.used_registers().iter();
+        let written = written.filter(|used| is_write(used.access()));
+        let written: Vec<Register> = written
+            .map(|used| used.register().full_register())
+            .collect();
+        self.all.retain(|(fetch, since)| {
+            let by = [fetch.memory_base(), fetch.memory_index()];
+            *since < NEAREST && !by.iter().any(|by| written.contains(&by.full_register()))
+        });
     }
 }
 
@@ -149,6 +198,10 @@ mod tests {
     const OTHER: &[u8] = &[0x48, 0x8b, 0x47, 0x10]; // mov 16(%rdi),%rax
     const ADD: &[u8] = &[0x48, 0x83, 0x47, 0x08, 0x01]; // addq $1,8(%rdi)
     const STORE: &[u8] = &[0x48, 0x89, 0x47, 0x08]; // mov %rax,8(%rdi)
+    const NOP: &[u8] = &[0x90];
+    const MOVED: &[u8] = &[0xff, 0xc7]; // inc %edi
+    const CALL: &[u8] = &[0xe8, 0, 0, 0, 0];
+    const JUMP: &[u8] = &[0x74, 0];
     const RELATIVE: &[u8] = &[
         0x0f, 0x0d, 0x0d, 0x10, 0, 0, 0, 0x48, 0x8b, 0x05, 0x09, 0, 0, 0,
     ]; // one address, twice
@@ -161,13 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn a_prefetch_counts_right_in_front_and_of_the_same_operand_only() {
+    fn a_prefetch_counts_in_front_and_of_the_same_operand_only() {
         assert_eq!(before(&[PREFETCHW, LOAD]), [(true, Before::FetchesOwn)]);
         assert_eq!(before(&[PREFETCHW, OTHER]), [(true, Before::Nothing)]);
-        assert_eq!(
-            before(&[PREFETCHW, OTHER, LOAD])[1],
-            (true, Before::Nothing)
-        );
+        assert_eq!(before(&[LOAD, PREFETCHW]), [(true, Before::Nothing)]);
+        let last = |between: &[&[u8]]| {
+            let code = [&[PREFETCHW][..], between, &[LOAD]].concat();
+            before(&code).pop()
+        };
+        let nothing = Some((true, Before::Nothing));
+        let own = Some((true, Before::FetchesOwn));
+        assert_eq!(last(&[OTHER]), own);
+        assert_eq!(last(&[NOP; NEAREST - 1]), own);
+        assert_eq!(last(&[NOP; NEAREST]), nothing);
+        // Another address, and code that may be reached without the prefetch.
+        assert_eq!(last(&[MOVED]), nothing);
+        assert_eq!(last(&[CALL]), nothing);
+        assert_eq!(last(&[JUMP]), nothing);
         assert_eq!(before(&[LOAD]), [(true, Before::Nothing)]);
         assert_eq!(before(&[RELATIVE]), [(true, Before::FetchesOwn)]);
     }

@@ -143,11 +143,26 @@ pub struct HintedCode {
     pub column: Option<u32>,
     /// DWARF discriminator.
     pub discriminator: Option<u32>,
+    /// Of inlined code, where the calls are that were inlined: one for each of `inlined_into`, as far as it is known. A
+    /// line of a standard library is told by them from its copies.
+    #[serde(default)]
+    pub inlined_at: Vec<CallPlace>,
     /// The instruction as GNU as writes it: `movq 8(%rdi), %rcx`.
     pub instruction: Option<String>,
     /// Its memory operand as GNU as writes it: `8(%rdi)`, `counter+8(%rip)`. A displacement of 0 is left out, which gcc
     /// writes without a base (`0(,%rax,8)`) and with the bases `%rbp` and `%r13`.
     pub operand: Option<String>,
+}
+
+/// Where a call is in the source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallPlace {
+    /// Source file as the debug information names it.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// Column, from 1.
+    pub column: Option<u32>,
 }
 
 /// What a load loads into; the paper hints integer loads (LDBIAS) and floating-point loads (FPBIAS) apart.

@@ -13,7 +13,7 @@ use crate::{
     decode::{Before, CodeRead, reads},
     hint::{
         assembly::{Checked, Lines, PlacedRead, hinted_place, summary as sum_up},
-        file::HintFile,
+        file::{CallPlace, HintFile},
     },
     report::number::count,
 };
@@ -93,12 +93,22 @@ fn has_lines(module: &Module, text: std::ops::Range<u64>) -> bool {
         .any(|address| innermost(module, address).is_some())
 }
 
-/// The source place of an instruction.
-fn innermost(module: &Module, address: u64) -> Option<(Frame, u64)> {
+/// The source place of an instruction, the calls that were inlined there, and the start of its function.
+fn innermost(module: &Module, address: u64) -> Option<(Frame, Vec<Frame>, u64)> {
     let code = module.frames(address);
     let function = address - code.offset_in_symbol.unwrap_or(address);
-    let frame = code.frames.into_iter().next()?;
-    (frame.file.is_some() && frame.line.is_some()).then_some((frame, function))
+    let mut frames = code.frames.into_iter();
+    let frame = frames.next()?;
+    let is_placed = frame.file.is_some() && frame.line.is_some();
+    is_placed.then(|| (frame, frames.collect(), function))
+}
+
+fn call_place(frame: &Frame) -> CallPlace {
+    CallPlace {
+        file: frame.file.as_deref().map(str::to_owned),
+        line: frame.line,
+        column: frame.column,
+    }
 }
 
 /// The reading instructions at the hints' lines; and the source files of all.
@@ -112,7 +122,7 @@ fn placed(
     let (mut function, mut run) = (0, 0);
     let mut last: Option<(u64, u64)> = None;
     for read in reads {
-        let Some((frame, start)) = innermost(module, read.address) else {
+        let Some((frame, calls, start)) = innermost(module, read.address) else {
             continue;
         };
         let (Some(file), Some(line)) = (frame.file, frame.line) else {
@@ -137,6 +147,7 @@ fn placed(
             file: file.to_string(),
             line,
             column: frame.column,
+            inlined_at: calls.iter().map(call_place).collect(),
             read,
         });
     }
@@ -146,7 +157,7 @@ fn placed(
 /// Whether all code from one address to the other is of this place.
 fn is_one_run(module: &Module, from: u64, to: u64, place: (&str, u32, Option<u32>)) -> bool {
     let same = |address: u64| {
-        innermost(module, address).is_some_and(|(frame, _)| {
+        innermost(module, address).is_some_and(|(frame, ..)| {
             (frame.file.as_deref(), frame.line, frame.column)
                 == (Some(place.0), Some(place.1), place.2)
         })

@@ -1,11 +1,13 @@
 //! All names of an instruction, and what its bytes say.
 
+use symbolizer::Frame;
+
 use crate::{
     access::{LineSize, Op},
     analysis::{Following, Instruction, Load},
     cli::session_code::{InFile, SessionCode},
     decode::{self, LONGEST_INSTRUCTION, Reference, Symbol, assembly, store_kind},
-    hint::file::{HintedCode, LoadClass, StoreKind},
+    hint::file::{CallPlace, HintedCode, LoadClass, StoreKind},
     module::LoadedModule,
     names::{AccessedBy, Names as _, Resolver},
     space::AddressSpaces,
@@ -76,11 +78,19 @@ impl<'a> CodeReader<'a> {
         let (module, svma) = (&found.module, found.svma);
         named.offset = Some(format!("{svma:#x}"));
         // The innermost frame, library or not: assembly has its line at the instruction.
-        if let Some(frame) = module.elf.frames(svma).frames.first() {
-            named.file = (frame.file.as_deref()).map(|path| path.replace("/./", "/"));
+        let path = |frame: &Frame| (frame.file.as_deref()).map(|path| path.replace("/./", "/"));
+        let frames = module.elf.frames(svma).frames;
+        if let Some((frame, callers)) = frames.split_first() {
+            named.file = path(frame);
             named.line = frame.line;
             named.column = frame.column;
             named.discriminator = frame.discriminator;
+            let call = |frame: &Frame| CallPlace {
+                file: path(frame),
+                line: frame.line,
+                column: frame.column,
+            };
+            named.inlined_at = callers.iter().map(call).collect();
         }
         if let Some(text) = found.text(LONGEST_INSTRUCTION as u64)
             && let Some(assembly) = assembly(text, svma, &mut |reference| symbol(module, reference))

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
+    callers::same_callers,
     choose::{Candidate, How, Load, Refusal, choose},
     instruction::{Kept, Processor},
     operand::Operand,
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::{
     decode::{Before, CodeRead},
-    hint::file::HintFile,
+    hint::file::{CallPlace, HintFile},
 };
 
 /// Source lines of hints, to ask about instructions.
@@ -34,6 +35,8 @@ pub struct PlacedRead {
     pub line: u32,
     /// Column.
     pub column: Option<u32>,
+    /// Of inlined code, the calls that were inlined, innermost first.
+    pub inlined_at: Vec<CallPlace>,
 }
 
 /// What was found for a hint.
@@ -113,10 +116,15 @@ impl Lines {
                     .filter(|(_, (read, _))| {
                         read.line == wanted.line
                             && super::files::same_file(&wanted.file, &read.file)
+                            && same_callers(&wanted.file, &wanted.inlined_at, &read.inlined_at)
                     })
                     .map(|(index, (_, candidate))| (index, candidate))
                     .collect();
-                let chosen = choose(wanted, &self.wanted.left_beside(wanted), &there);
+                let mut left = self.wanted.left_beside(wanted);
+                left.retain(|left| {
+                    same_callers(&wanted.file, &wanted.inlined_at, &left.inlined_at)
+                });
+                let chosen = choose(wanted, &left, &there);
                 let loads = chosen.map(|chosen| {
                     chosen
                         .into_iter()

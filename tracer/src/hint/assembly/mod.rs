@@ -7,6 +7,7 @@
 //! Architecture Programmer's Manual volume 3, PREFETCHW; Arm ARM C6.2, PRFM).
 
 mod a64;
+mod callers;
 mod choose;
 mod files;
 mod instruction;

@@ -7,7 +7,7 @@ use super::{
     instruction::{Does, Processor},
     operand::Operand,
 };
-use crate::hint::file::{HintFile, HintedCode};
+use crate::hint::file::{CallPlace, HintFile, HintedCode};
 
 /// A load to look for.
 #[derive(Debug, Clone)]
@@ -17,6 +17,7 @@ pub(super) struct Wanted {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) column: Option<u32>,
+    pub(super) inlined_at: Vec<CallPlace>,
     pub(super) operand: Option<Operand>,
     pub(super) width: Option<u8>,
 }
@@ -84,6 +85,7 @@ fn wanted(hint: Option<usize>, load: &HintedCode, processor: Processor) -> Optio
         file: load.file.clone()?,
         line: load.line.filter(|line| *line != 0)?,
         column: load.column.filter(|column| *column != 0),
+        inlined_at: load.inlined_at.clone(),
         operand: operand.or(of_instruction),
         width,
     })
