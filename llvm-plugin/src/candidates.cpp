@@ -110,10 +110,23 @@ static bool advances(const Value *value, const Loop *loop) {
     return false;
 }
 
-Candidate candidate(LoadInst &load, std::vector<Place> places, const LoopInfo &loops) {
+const Instruction *folding_user(const LoadInst &load) {
+    const auto *user = load.hasOneUse() ? dyn_cast<Instruction>(*load.user_begin()) : nullptr;
+    bool folds = user && user->getParent() == load.getParent() &&
+                 (isa<BinaryOperator>(user) || isa<CmpInst>(user) || isa<CastInst>(user));
+    return folds ? user : nullptr;
+}
+
+bool is_at(const Load &hint, const Candidate &candidate) {
+    return match(hint, candidate.places) == Match::Same ||
+           (!candidate.user.empty() && match(hint, candidate.user) == Match::Same);
+}
+
+Candidate candidate(LoadInst &load, std::vector<Place> places, std::vector<Place> user, const LoopInfo &loops) {
     Candidate found;
     found.load = &load;
     found.places = std::move(places);
+    found.user = std::move(user);
     const Value *pointer = load.getPointerOperand();
     const DataLayout &layout = load.getModule()->getDataLayout();
     APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
@@ -158,6 +171,7 @@ std::vector<const Candidate *> choose(const Load &hint, const std::vector<Load> 
         if (!of_stack && !is_left && !candidate->modifies)
             some.push_back(candidate);
     }
+    prefer(some, [&](const Candidate *candidate) { return match(hint, candidate->places) == Match::Same; });
     if (hint.discriminator)
         prefer(some, [&](const Candidate *candidate) {
             return candidate->load->getDebugLoc()->getDiscriminator() == hint.discriminator;

@@ -17,6 +17,7 @@ namespace cohtrace {
 struct Candidate {
     llvm::LoadInst *load = nullptr;
     std::vector<Place> places; // Its own, then those of the calls that it was inlined by, innermost first.
+    std::vector<Place> user;   // The same of the instruction that it may be folded into, whose place the machine code then has.
     std::string symbol;        // Of the global variable that it reads, where it names one.
     int64_t offset = 0;        // Of what it reads, from the variable or from a pointer that is not known.
     bool of_stack = false;     // It reads a local variable.
@@ -47,8 +48,15 @@ enum class Match {
 
 Match match(const Load &hint, const std::vector<Place> &places);
 
+// The instruction that a load may be folded into: `add (%rdi), %rax`, `cmpq $0, (%rdi)`, `movslq (%rdi), %rax`.
+const llvm::Instruction *folding_user(const llvm::LoadInst &load);
+
 // What a load's code says. Its loop is the innermost around it.
-Candidate candidate(llvm::LoadInst &load, std::vector<Place> places, const llvm::LoopInfo &loops);
+Candidate candidate(llvm::LoadInst &load, std::vector<Place> places, std::vector<Place> user,
+                    const llvm::LoopInfo &loops);
+
+// Whether it is at a hint's place, itself or as a part of another instruction.
+bool is_at(const Load &hint, const Candidate &candidate);
 
 // Which of the candidates at a hint's place in one function it means; `left` are loads to leave alone.
 std::vector<const Candidate *> choose(const Load &hint, const std::vector<Load> &left,

@@ -79,9 +79,19 @@ class Pass : public PassInfoMixin<Pass> {
 
 bool Pass::look_through(Function &function, const Hints &hints, FunctionAnalysisManager &manager) {
     const Triple triple(function.getParent()->getTargetTriple());
-    std::vector<std::pair<LoadInst *, std::vector<Place>>> loads;
+    std::vector<LoadInst *> loads;
+    std::vector<std::vector<Place>> own, user;
     for (Instruction &instruction : instructions(function)) {
         const DILocation *location = instruction.getDebugLoc();
+        auto *load = dyn_cast<LoadInst>(&instruction);
+        const Instruction *into = load ? folding_user(*load) : nullptr;
+        const DILocation *of_user = into ? into->getDebugLoc().get() : nullptr;
+        if (load && location &&
+            (lines.count(location->getLine()) || (of_user && lines.count(of_user->getLine())))) {
+            loads.push_back(load);
+            own.push_back(places.of(location));
+            user.push_back(places.of(of_user));
+        }
         if (!location || !lines.count(location->getLine()) || isa<PHINode>(instruction))
             continue;
         auto at = places.of(location);
@@ -89,26 +99,24 @@ bool Pass::look_through(Function &function, const Hints &hints, FunctionAnalysis
             Match found = match(hint, at);
             Outcome &outcome = outcomes[&hint];
             outcome.has_code |= found == Match::Same || found == Match::OtherColumn;
-            if (found == Match::OtherColumn && isa<LoadInst>(instruction))
+            if (found == Match::OtherColumn && load)
                 outcome.other_columns.insert(location->getColumn());
             if (found == Match::OtherContent)
                 outcome.refused.insert("the source file has changed since the hint was made");
         }
-        if (auto *load = dyn_cast<LoadInst>(&instruction))
-            loads.push_back({load, std::move(at)});
     }
     if (loads.empty())
         return false;
     const LoopInfo &loops = manager.getResult<LoopAnalysis>(function);
     const DominatorTree &dominators = manager.getResult<DominatorTreeAnalysis>(function);
     std::vector<Candidate> candidates;
-    for (auto &[load, at] : loads)
-        candidates.push_back(candidate(*load, std::move(at), loops));
+    for (size_t index = 0; index < loads.size(); index++)
+        candidates.push_back(candidate(*loads[index], std::move(own[index]), std::move(user[index]), loops));
     bool changed = false;
     for (const Load &hint : hints.wanted) {
         std::vector<const Candidate *> there;
         for (const Candidate &candidate : candidates)
-            if (match(hint, candidate.places) == Match::Same)
+            if (is_at(hint, candidate))
                 there.push_back(&candidate);
         if (there.empty())
             continue;

@@ -1,6 +1,9 @@
 //! The loop closed: hints that were decided on a recording are built into the program, and the recording of that
 //! program shows what the simulation of the first predicted.
 
+#[path = "closed_loop/ways.rs"]
+mod ways;
+
 use std::{
     ffi::OsStr,
     fs,
@@ -24,6 +27,7 @@ use cohtrace_tests::{
     tool::{Ended, cohtrace, run},
 };
 use serde_json::Value;
+use ways::Way;
 
 /// For one command: what compares recordings of millions of accesses takes its time on a busy machine.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -42,6 +46,9 @@ const MOST_SAVING_OFF: f64 = 20.0;
 /// A kernel, and a directory for what is made of it.
 struct Bench {
     kernel: Kernel,
+    way: Way,
+    /// The build without hints.
+    plain: PathBuf,
     input: Input,
     directory: tempfile::TempDir,
     /// The result of the plain build.
@@ -59,14 +66,18 @@ struct Messages {
 }
 
 impl Bench {
-    fn new(name: &str, input: Input) -> Bench {
-        let kernel = named(name).expect("it is a kernel");
-        let plain = kernel.build(&Build::PLAIN).expect("it builds");
+    fn new(kernel: Kernel, way: Way, input: Input) -> Bench {
+        let plain = match way.plugin() {
+            None => kernel.build(&Build::PLAIN).expect("it builds"),
+            Some(plugin) => plugin.build("plain", None),
+        };
         assert_eq!(prefetches(&plain).expect("objdump"), Vec::new());
         let answered = kernel.run(&plain, input).expect("it answers");
         assert!(answered.right);
         Bench {
             kernel,
+            way,
+            plain,
             input,
             directory: tempfile::tempdir().expect("a temporary directory"),
             checksum: answered.checksum,
@@ -101,14 +112,15 @@ impl Bench {
         session
     }
 
-    /// Decides; those in libraries too, but for stubs of the program, which have no source line to be looked for.
+    /// Decides; the hints for the program itself that the way can place.
     fn hints(&self, session: &Path) -> HintFile {
         let text = self.tool(&["hints"], &[session]).expect_code(0).stdout;
         let mut hints = HintFile::parse(&text).expect("it prints hints");
         hints.hints.retain(|hint| {
             let module = hint.load.module.as_deref().map(Path::new);
-            module.and_then(Path::file_name) != Some(OsStr::new(self.kernel.name))
-                || hint.load.file.is_some()
+            module.and_then(Path::file_name) == Some(OsStr::new(self.kernel.name))
+                && hint.load.file.is_some()
+                && self.way.reaches(&hint.load)
         });
         hints
     }
@@ -117,6 +129,17 @@ impl Bench {
     fn build(&self, hints: &HintFile, name: &str) -> PathBuf {
         let text = hints.render();
         fs::write(self.at("hints.json"), &text).expect("the directory is writable");
+        let program = match self.way.plugin() {
+            None => self.assemble(&text, name),
+            Some(plugin) => plugin.build(name, Some(&self.at("hints.json"))),
+        };
+        let answered = self.kernel.run(&program, self.input).expect("it answers");
+        assert!(answered.right && answered.checksum == self.checksum);
+        program
+    }
+
+    /// Builds with the assembler that places them.
+    fn assemble(&self, hints: &str, name: &str) -> PathBuf {
         let install = ["as", "--install", "bin", "--hints", "hints.json"];
         self.tool(&install, &[]).expect_code(0);
         let bin = self.at("bin");
@@ -124,13 +147,10 @@ impl Bench {
         let build = Build {
             name,
             arguments: &arguments,
-            depends_on: &text,
+            depends_on: hints,
             ..Build::PLAIN
         };
-        let program = self.kernel.build(&build).expect("it builds with hints");
-        let answered = self.kernel.run(&program, self.input).expect("it answers");
-        assert!(answered.right && answered.checksum == self.checksum);
-        program
+        self.kernel.build(&build).expect("it builds with hints")
     }
 
     /// Simulates sessions with `hints.json`; the medians.
@@ -215,15 +235,16 @@ impl Figures {
 }
 
 /// `input` is the one whose hints save clearly more than two runs differ by.
-fn check(name: &str, input: Input) {
+fn check(kernel: Kernel, way: Way, input: Input) {
     if !has_emulator() {
         return;
     }
+    let name = kernel.name;
     // Programs that share the CPUs disturb each other.
     let _turn = take_turn();
-    let bench = Bench::new(name, input);
-    let plain = bench.kernel.build(&Build::PLAIN).expect("it builds");
-    let decided = bench.record(&plain, "decided");
+    let bench = Bench::new(kernel, way, input);
+    let plain = &bench.plain;
+    let decided = bench.record(plain, "decided");
     assert_eq!(fetches(&decided), 0);
     let hints = bench.hints(&decided);
     // What the compiler can place: loads of the program itself that have a source line.
@@ -242,14 +263,14 @@ fn check(name: &str, input: Input) {
     let hinted = bench.build(&hints, "hinted");
     let verify = ["as", "--hints", "hints.json", "--check", "--verify"];
     bench.tool(&verify, &[&hinted]).expect_code(0);
-    bench.tool(&verify, &[&plain]).expect_code(1);
+    bench.tool(&verify, &[plain]).expect_code(1);
     assert_placed(&reached, &prefetches(&hinted).expect("objdump"));
 
     let [mut before, mut unchanged, mut after] = [(); 3].map(|()| Vec::new());
     let mut figures = None;
     for round in 0..ROUNDS {
         for run in round * RUNS..(round + 1) * RUNS {
-            before.push(bench.record(&plain, &format!("before{run}")));
+            before.push(bench.record(plain, &format!("before{run}")));
             unchanged.push(bench.record(&twin, &format!("twin{run}")));
             after.push(bench.record(&hinted, &format!("after{run}")));
         }
@@ -293,17 +314,35 @@ fn check(name: &str, input: Input) {
     assert!(fewer.count() * 2 > before.len(), "{}", figures.text());
 }
 
+fn check_kernel(name: &str, input: Input) {
+    check(named(name).expect("it is a kernel"), Way::Assembler, input);
+}
+
 #[test]
 fn a_program_without_locks_saves_what_was_predicted_and_without_hints_nothing() {
-    check("fft_transpose", Input::Ref);
+    check_kernel("fft_transpose", Input::Ref);
 }
 
 #[test]
 fn a_program_with_locks_saves_what_was_predicted_and_without_hints_nothing() {
-    check("sparse_cholesky", Input::Train);
+    check_kernel("sparse_cholesky", Input::Train);
 }
 
 #[test]
 fn a_program_of_blocks_with_owners_saves_what_was_predicted_and_without_hints_nothing() {
-    check("blocked_lu", Input::Ref);
+    check_kernel("blocked_lu", Input::Ref);
+}
+
+#[test]
+fn a_program_in_cpp_by_clangs_plugin_saves_what_was_predicted_and_without_hints_nothing() {
+    if let Some(way) = Way::clang() {
+        check(ways::LEDGER, way, Input::Train);
+    }
+}
+
+#[test]
+fn a_program_in_rust_by_its_linkers_plugin_saves_what_was_predicted_and_without_hints_nothing() {
+    if let Some(way) = Way::rust() {
+        check(ways::LEDGER, way, Input::Train);
+    }
 }

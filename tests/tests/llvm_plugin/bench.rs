@@ -1,0 +1,195 @@
+//! A directory to build in.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use cohtrace::hint::file::{CallPlace, HintFile, HintedCode, LeftLoad, LoadClass, LoadHint};
+use cohtrace_tests::{
+    disassembly::{self, Prefetched},
+    live, llvm_plugin, tool,
+};
+use serde_json::Value;
+
+/// The plugin for `clang++`; says what is not tested where that cannot be.
+pub fn clang_plugin() -> Option<PathBuf> {
+    let Some(clang) = llvm_plugin::clang("clang++") else {
+        live::skipped("no clang++: load hints in clang are NOT TESTED");
+        return None;
+    };
+    plugin(&clang)
+}
+
+/// The plugin for rustc's linker.
+pub fn rust_plugin() -> Option<PathBuf> {
+    plugin(&llvm_plugin::rustc().expect("these tests were compiled"))
+}
+
+fn plugin(compiler: &llvm_plugin::Compiler) -> Option<PathBuf> {
+    match llvm_plugin::matching(compiler) {
+        Ok(llvm) => Some(llvm.build().unwrap_or_else(|error| panic!("{error:#}"))),
+        Err(why) => {
+            let command = &compiler.command;
+            live::skipped(&format!("{why}: load hints in {command} are NOT TESTED"));
+            None
+        }
+    }
+}
+
+/// A directory with source files.
+pub struct Bench {
+    directory: tempfile::TempDir,
+    plugin: PathBuf,
+}
+
+impl Bench {
+    pub fn new(plugin: PathBuf, files: &[(&str, &str)]) -> Bench {
+        let bench = Bench {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            plugin,
+        };
+        for (file, text) in files {
+            bench.write(file, text);
+        }
+        bench
+    }
+
+    pub fn write(&self, file: &str, text: &str) {
+        let path = self.at(file);
+        fs::create_dir_all(path.parent().expect("it is below")).expect("it is writable");
+        fs::write(path, text).expect("it is writable");
+    }
+
+    /// A path in it, as compilers write it down.
+    pub fn at(&self, name: &str) -> PathBuf {
+        let directory = self.directory.path().canonicalize();
+        directory.expect("it is there").join(name)
+    }
+
+    pub fn plugin(&self) -> &Path {
+        &self.plugin
+    }
+
+    /// Runs a command here.
+    pub fn run(&self, command: &mut Command) -> Output {
+        let output = command.current_dir(self.at("")).output();
+        output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Compiles with `hints.json` of this directory, and gives what was said.
+    pub fn clang(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("clang++");
+        command
+            .arg(format!("-fpass-plugin={}", self.plugin.display()))
+            .args(arguments)
+            .env("COHTRACE_HINTS", self.at("hints.json"))
+            .env_remove("COHTRACE_HINTS_LOG");
+        self.built(&mut command)
+    }
+
+    /// Compiles without the plugin.
+    pub fn plainly(&self, arguments: &[&str]) {
+        self.built(Command::new("clang++").args(arguments));
+    }
+
+    /// Runs a compiler, which must succeed, and gives what it said.
+    pub fn built(&self, command: &mut Command) -> String {
+        let output = self.run(command);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{command:?}\n{said}");
+        said
+    }
+
+    /// Writes `hints.json`.
+    pub fn hints(&self, hints: &[LoadHint]) {
+        self.hints_beside(hints, &[]);
+    }
+
+    /// The same, with loads to leave alone.
+    pub fn hints_beside(&self, hints: &[LoadHint], left: &[HintedCode]) {
+        let leave = |load: &HintedCode| LeftLoad {
+            load: load.clone(),
+            class: LoadClass::Integer,
+            expected: hints[0].expected,
+            reason: "costs-more-than-it-saves".to_owned(),
+            text: String::new(),
+        };
+        let file = HintFile {
+            hints: hints.to_vec(),
+            left: left.iter().map(leave).collect(),
+            ..HintFile::default()
+        };
+        self.write("hints.json", &file.render());
+    }
+
+    /// Says of the first hint's file what it contained.
+    pub fn digest(&self, md5: &str) {
+        let text = fs::read_to_string(self.at("hints.json")).expect("it was written");
+        let mut json: Value = serde_json::from_str(&text).expect("JSON");
+        json["hints"][0]["load"]["md5"] = Value::from(md5);
+        self.write("hints.json", &json.to_string());
+    }
+
+    /// What the tool says of a program, and its exit code.
+    pub fn verify(&self, program: &str) -> (i32, String) {
+        let mut command = tool::cohtrace(["as", "--hints", "hints.json", "--check", "--verify"]);
+        let output = self.run(command.arg(program));
+        let text = [output.stdout, output.stderr].concat();
+        let code = output.status.code().expect("it exits");
+        (code, String::from_utf8_lossy(&text).into_owned())
+    }
+
+    pub fn prefetches(&self, program: &str) -> Vec<Prefetched> {
+        disassembly::prefetches(&self.at(program)).expect("objdump")
+    }
+
+    /// What a program prints, and its exit code.
+    pub fn result(&self, program: &str) -> (String, Option<i32>) {
+        let output = self.run(&mut Command::new(self.at(program)));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        (text, output.status.code())
+    }
+
+    /// A load of a file of this directory.
+    pub fn load(&self, file: &str, line: u32, column: u32, operand: &str) -> HintedCode {
+        HintedCode {
+            ip: "0x1".to_owned(),
+            file: Some(self.at(file).display().to_string()),
+            line: Some(line),
+            column: Some(column),
+            instruction: Some(format!("movq {operand}, %rax")),
+            operand: Some(operand.to_owned()),
+            ..HintedCode::default()
+        }
+    }
+
+    /// A call in a file of this directory.
+    pub fn call(&self, file: &str, line: u32, column: u32) -> CallPlace {
+        CallPlace {
+            file: Some(self.at(file).display().to_string()),
+            line: Some(line),
+            column: Some(column),
+        }
+    }
+}
+
+/// A hint for an integer load each execution of which misses.
+pub fn hint(id: &str, load: HintedCode) -> LoadHint {
+    let mut hint = LoadHint::new(id.to_owned(), load);
+    hint.class = LoadClass::Integer;
+    hint.expected.executions = 1000;
+    hint.expected.requests = 1000;
+    hint
+}
+
+/// Where text begins in a source: line and column, from 1.
+pub fn position(source: &str, text: &str) -> (u32, u32) {
+    let (line, column) = source
+        .lines()
+        .enumerate()
+        .find_map(|(line, of_line)| Some((line, of_line.find(text)?)))
+        .unwrap_or_else(|| panic!("no {text}"));
+    (line as u32 + 1, column as u32 + 1)
+}
