@@ -4,6 +4,7 @@
 //! what the file promises was counted with all of its hints together. Two processes that run one file run one load.
 
 mod code;
+mod digests;
 mod pass;
 mod words;
 

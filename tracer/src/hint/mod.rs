@@ -7,6 +7,7 @@
 
 pub mod assembly;
 mod dialect;
+pub mod digest;
 pub mod edit;
 mod elements;
 pub mod file;

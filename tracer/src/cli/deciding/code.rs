@@ -1,5 +1,6 @@
 //! All names of an instruction, and what its bytes say.
 
+use super::digests::Digests;
 use crate::{
     access::{LineSize, Op},
     analysis::{Following, Instruction, Load},
@@ -22,6 +23,7 @@ pub(super) struct CodeReader<'a> {
     code: &'a SessionCode,
     names: &'a Resolver<'a>,
     line_size: LineSize,
+    digests: Digests,
 }
 
 impl<'a> CodeReader<'a> {
@@ -36,6 +38,7 @@ impl<'a> CodeReader<'a> {
             code,
             names,
             line_size,
+            digests: Digests::new(),
         }
     }
 
@@ -76,6 +79,8 @@ impl<'a> CodeReader<'a> {
             named.line = frame.line;
             named.column = frame.column;
             named.discriminator = frame.discriminator;
+            let path = frame.file.as_deref();
+            named.md5 = path.and_then(|path| self.digests.of(&found, path, &named));
         }
         if let Some(text) = found.text(LONGEST_INSTRUCTION as u64)
             && let Some(assembly) = assembly(text, svma, &mut |reference| symbol(module, reference))
