@@ -114,7 +114,15 @@ impl Bench {
     fn build(&self, hints: &HintFile, name: &str) -> PathBuf {
         let text = hints.render();
         fs::write(self.at("hints.json"), &text).expect("the directory is writable");
-        let install = ["as", "--install", "bin", "--hints", "hints.json"];
+        // What was predicted is of all loads, also of those that walk over the words of a line.
+        let install = [
+            "as",
+            "--everywhere",
+            "--install",
+            "bin",
+            "--hints",
+            "hints.json",
+        ];
         self.tool(&install, &[]).expect_code(0);
         let bin = self.at("bin");
         let arguments = [OsStr::new("-B"), bin.as_os_str()];
@@ -234,7 +242,14 @@ fn check(name: &str, input: Input) {
     assert_eq!(prefetches(&twin).expect("objdump"), Vec::new());
 
     let hinted = bench.build(&hints, "hinted");
-    let verify = ["as", "--hints", "hints.json", "--check", "--verify"];
+    let verify = [
+        "as",
+        "--everywhere",
+        "--hints",
+        "hints.json",
+        "--check",
+        "--verify",
+    ];
     bench.tool(&verify, &[&hinted]).expect_code(0);
     bench.tool(&verify, &[&plain]).expect_code(1);
     assert_placed(&hints.hints, &prefetches(&hinted).expect("objdump"));

@@ -20,6 +20,7 @@ mod place;
 mod proposal;
 mod ranges;
 mod relayout;
+pub mod repeated;
 pub mod role;
 mod scene;
 mod variables;
