@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use cohtrace::hint::{
-    assembly,
+    assembly::{self, NoTree, Place},
     edit::{self, Wanted},
     file::HintFile,
 };
@@ -18,7 +18,16 @@ fuzz_target!(|bytes: &[u8]| {
     let [hints, text, source] = [(); 3].map(|()| parts.next().unwrap_or_default());
     let parsed = HintFile::parse(&String::from_utf8_lossy(hints));
     let hints = parsed.unwrap_or_else(|_| HintFile::parse(STANDARD).expect("ours"));
-    let rewritten = assembly::rewrite(text, &hints, "/src");
+    let rewritten = assembly::rewrite(
+        text,
+        &hints,
+        &Place {
+            directory: "/src",
+            maps: &[],
+            tree: &NoTree,
+            everywhere: false,
+        },
+    );
     if let Some(new) = rewritten.text {
         // Lines are only ever added.
         let mut new = new.split(|byte| *byte == b'\n');

@@ -62,6 +62,7 @@ pub use access::{Accessed, Coverage, Operand, Prototyped, Prototypes, Reached, S
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
+pub use dwarf::SourceFile;
 pub use jit::{JitDump, JitDumpError, JitFunction, JitLine, PerfMap};
 pub use language::Language;
 pub use lookup::{Candidate, NamedVariable, VariableError, without_parameters};

@@ -7,7 +7,7 @@ use crate::{
     access::AccessCache,
     debug_files::{Bytes, DebugFiles},
     demangle,
-    dwarf::{DebugInfo, Finder},
+    dwarf::{DebugInfo, Finder, SourceFile},
     image::Image,
     kept::Memory,
     missing::{Missing, ModuleError},
@@ -212,6 +212,11 @@ impl Module {
             frames,
             missing,
         }
+    }
+
+    /// The source files of the module's line tables, each once; empty without debug info.
+    pub fn source_files(&self) -> Vec<SourceFile> {
+        (self.debug_info()).map_or_else(|_| Vec::new(), |info| info.source_files())
     }
 
     /// The source language of the code at an address: from debug info, else from the symbol's mangling.

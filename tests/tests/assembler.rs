@@ -2,6 +2,10 @@
 
 #[path = "assembler/bench.rs"]
 mod bench;
+#[path = "assembler/elsewhere.rs"]
+mod elsewhere;
+#[path = "assembler/loops.rs"]
+mod loops;
 #[path = "assembler/wrapper.rs"]
 mod wrapper;
 
@@ -123,9 +127,22 @@ fn a_line_that_moved_gets_nothing_and_is_told() {
         "{said}"
     );
     assert!(prefetches(&bench.instructions("hinted")).is_empty());
-    let (code, _) = bench.tool(&["--verify", "hinted", "--check"]);
-    assert_eq!(code, 1);
-    // Without --check it is only said.
+    // A build that no hint has reached is no success, checked or not.
+    for words in [
+        &["--verify", "hinted", "--check"][..],
+        &["--verify", "hinted"],
+    ] {
+        assert_eq!(bench.tool(words).0, 1);
+    }
+    // Where one of several is in it, a missing one is an error with --check only.
+    let own = bench.hint(&["gcc", "-O2", "-g"], "t.c", LOAD);
+    let moved = HintedCode {
+        line: Some(4),
+        ..own.clone()
+    };
+    bench.install(&[own, moved]);
+    bench.compile(&["gcc", "-B", "bin", "-O2", "-g", "t.c", "-o", "hinted"]);
+    assert_eq!(bench.tool(&["--verify", "hinted", "--check"]).0, 1);
     assert_eq!(bench.tool(&["--verify", "hinted"]).0, 0);
 }
 

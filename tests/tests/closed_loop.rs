@@ -140,7 +140,15 @@ impl Bench {
 
     /// Builds with the assembler that places them.
     fn assemble(&self, hints: &str, name: &str) -> PathBuf {
-        let install = ["as", "--install", "bin", "--hints", "hints.json"];
+        // What was predicted is of all loads, also of those that walk over the words of a line.
+        let install = [
+            "as",
+            "--everywhere",
+            "--install",
+            "bin",
+            "--hints",
+            "hints.json",
+        ];
         self.tool(&install, &[]).expect_code(0);
         let bin = self.at("bin");
         let arguments = [OsStr::new("-B"), bin.as_os_str()];
@@ -261,7 +269,14 @@ fn check(kernel: Kernel, way: Way, input: Input) {
     assert_eq!(prefetches(&twin).expect("objdump"), Vec::new());
 
     let hinted = bench.build(&hints, "hinted");
-    let verify = ["as", "--hints", "hints.json", "--check", "--verify"];
+    let verify = [
+        "as",
+        "--everywhere",
+        "--hints",
+        "hints.json",
+        "--check",
+        "--verify",
+    ];
     bench.tool(&verify, &[&hinted]).expect_code(0);
     bench.tool(&verify, &[plain]).expect_code(1);
     assert_placed(&reached, &prefetches(&hinted).expect("objdump"));

@@ -1,30 +1,81 @@
-//! The file names of a line table.
+//! The file names of a line table, and the digests of their contents.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use gimli::{AttributeValue, DebugLineOffset, IncompleteLineProgram};
 
-use super::{RawUnit, Slice, Unit, View, line_header};
+use super::{DebugInfo, RawUnit, Slice, Unit, View, line_header};
 use crate::{kept::Sizeable, missing::Missing};
 
 /// Longest path that is built from one part (Linux: PATH_MAX).
 const LONGEST_PATH: usize = 4096;
 
+/// A source file, as a line table names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Path as frames have it: absolute if the compiler recorded its directory.
+    pub path: Arc<str>,
+    /// MD5 digest of the text that was compiled (DWARF 5, section 6.2.4.1, `DW_LNCT_MD5`).
+    pub md5: Option<[u8; 16]>,
+}
+
 /// Paths by the index that line tables, `DW_AT_call_file` and `DW_AT_decl_file` use.
-pub(crate) struct Files(Box<[Arc<str>]>);
+pub(crate) struct Files {
+    paths: Box<[Arc<str>]>,
+    /// By the same index; empty where the table has none.
+    md5: Box<[[u8; 16]]>,
+}
 
 impl Sizeable for Files {
     fn bytes(&self) -> usize {
         // Each path has two counters before its text.
-        let text: usize = self.0.iter().map(|path| path.len() + 16).sum();
-        size_of_val(&*self.0) + text
+        let text: usize = self.paths.iter().map(|path| path.len() + 16).sum();
+        size_of_val(&*self.paths) + size_of_val(&*self.md5) + text
     }
+}
+
+impl DebugInfo {
+    /// The files of all line tables, each once, in the order of their paths. Of a file that tables have different
+    /// digests of, there is none. Tables that cannot be read are left out.
+    pub(crate) fn source_files(&self) -> Vec<SourceFile> {
+        let view = self.view();
+        let mut found: BTreeMap<Arc<str>, Digests> = BTreeMap::new();
+        for number in self.units.own.numbers() {
+            let files = self.units.get(number).map(|unit| view.files(unit));
+            let Some(Ok(files)) = files else { continue };
+            let named = files.paths.iter().enumerate();
+            for (index, path) in named.filter(|(_, path)| !path.is_empty()) {
+                let known = found.entry(Arc::clone(path)).or_default();
+                // Tools that have no digest of a file in a table with digests write zeros.
+                match files.md5.get(index).filter(|md5| **md5 != [0; 16]) {
+                    Some(md5) if known.md5.is_some_and(|known| known != *md5) => {
+                        known.differ = true;
+                    }
+                    Some(md5) => known.md5 = Some(*md5),
+                    None => {}
+                }
+            }
+            self.trim();
+        }
+        let file = |(path, known): (Arc<str>, Digests)| SourceFile {
+            path,
+            md5: known.md5.filter(|_| !known.differ),
+        };
+        found.into_iter().map(file).collect()
+    }
+}
+
+/// What line tables say of one file's contents.
+#[derive(Default)]
+struct Digests {
+    md5: Option<[u8; 16]>,
+    differ: bool,
 }
 
 impl Files {
     /// The path with the directories the file records; absent for the placeholder of DWARF 4.
     pub(crate) fn path(&self, index: u64) -> Option<Arc<str>> {
-        let path = self.0.get(usize::try_from(index).ok()?)?;
+        let path = self.paths.get(usize::try_from(index).ok()?)?;
         (!path.is_empty()).then(|| Arc::clone(path))
     }
 
@@ -56,7 +107,15 @@ impl Files {
             view.charge(1 + path.len() as u64 / 8)?;
             paths.push(Arc::from(path));
         }
-        Ok(Files(paths.into()))
+        let md5 = if header.file_has_md5() {
+            entries.iter().map(|entry| *entry.md5()).collect()
+        } else {
+            Box::default()
+        };
+        Ok(Files {
+            paths: paths.into(),
+            md5,
+        })
     }
 }
 

@@ -33,6 +33,7 @@ use gimli::{EndianSlice, LittleEndian};
 pub(crate) use attributes::CodeRange;
 pub(crate) use entry::Entry;
 pub(crate) use files::Files;
+pub use files::SourceFile;
 pub(crate) use functions::Functions;
 pub(crate) use inlined::Inlined;
 pub(crate) use lines::Lines;

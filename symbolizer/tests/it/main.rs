@@ -14,6 +14,7 @@ mod code;
 mod crafted;
 mod data;
 mod describe;
+mod digests;
 mod discriminators;
 mod dwz;
 mod hostile;

@@ -88,9 +88,13 @@ impl Bench {
 
     /// Writes `hints.json` and `bin/as`.
     pub fn install(&self, hints: &[HintedCode]) {
-        fs::write(self.at("hints.json"), hint_file(hints).render())
-            .expect("the directory is writable");
-        let (code, said) = self.tool(&["--install", "bin"]);
+        self.install_file(&hint_file(hints), &[]);
+    }
+
+    /// The same of a whole file, with more options.
+    pub fn install_file(&self, hints: &HintFile, options: &[&str]) {
+        fs::write(self.at("hints.json"), hints.render()).expect("the directory is writable");
+        let (code, said) = self.tool(&[&["--install", "bin"], options].concat());
         assert_eq!(code, 0, "{said}");
     }
 
@@ -125,6 +129,25 @@ impl Bench {
     /// Those of a program of this directory.
     pub fn instructions(&self, program: &str) -> Vec<String> {
         instructions("objdump", &self.at(program))
+    }
+
+    /// The functions of a program that have a prefetch, each once: `<once>`.
+    pub fn functions_with_prefetch(&self, program: &str) -> Vec<String> {
+        let output = self.run(Command::new("objdump").args(["-d", "-j", ".text", program]));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let (mut found, mut function) = (Vec::new(), "");
+        for line in text.lines() {
+            if let Some(name) = line
+                .strip_suffix(':')
+                .and_then(|head| head.split(' ').nth(1))
+            {
+                function = name;
+            }
+            if line.contains("prefetchw") && found.last().is_none_or(|last| last != function) {
+                found.push(function.to_owned());
+            }
+        }
+        found
     }
 
     /// What a program prints, and its exit code.

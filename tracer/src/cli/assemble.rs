@@ -1,6 +1,7 @@
 //! `as`: the assembler with hints. Called by compilers, so whatever is wrong with hints ends in the plain assembler.
 
 mod arguments;
+mod disk;
 mod install;
 mod program;
 mod read_back;
@@ -18,10 +19,13 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use self::arguments::{Arguments, Input};
+use self::{
+    arguments::{Arguments, Input},
+    disk::Disk,
+};
 use super::{args::AsArgs, output};
 use crate::hint::{
-    assembly::{self, Rewritten, UnitRecord},
+    assembly::{self, Place, Rewritten, UnitRecord},
     file::HintFile,
 };
 
@@ -107,7 +111,7 @@ fn assemble(args: &AsArgs) -> Result<ExitCode> {
             call.plainly(&args.assembler)
         }
     };
-    let (hints, rewritten) = match rewrite(&text, &args.hints) {
+    let (hints, rewritten) = match rewrite(&text, args) {
         Ok(done) => done,
         Err(error) => {
             let why = format!("{error:#}");
@@ -220,17 +224,7 @@ impl Call {
         if self.quiet {
             return;
         }
-        let mut lines = assembly::lines(rewritten, hints);
-        let unit = rewritten.unit.as_deref();
-        if let Some(unread) = rewritten.unread
-            && assembly::names_unit(hints, unit, &directory())
-        {
-            lines.push(format!(
-                "{}: no prefetch: {}",
-                unit.unwrap_or("this unit"),
-                unread.phrase()
-            ));
-        }
+        let lines = assembly::lines(rewritten, hints);
         // One write, so that units that are built at once do not mix their lines.
         let text = lines.iter().fold(String::new(), |text, line| {
             text + "cohtrace as: " + line + "\n"
@@ -239,11 +233,17 @@ impl Call {
     }
 }
 
-fn rewrite(text: &[u8], hints: &Path) -> Result<(HintFile, Rewritten)> {
-    let hints = read_hints(hints)?;
+fn rewrite(text: &[u8], args: &AsArgs) -> Result<(HintFile, Rewritten)> {
+    let hints = read_hints(&args.hints)?;
     // A bug in the rewriter must not end a build either.
     let done = catch_unwind(AssertUnwindSafe(|| {
-        assembly::rewrite(text, &hints, &directory())
+        let place = Place {
+            directory: &directory(),
+            maps: &args.map,
+            tree: &Disk::default(),
+            everywhere: args.everywhere,
+        };
+        assembly::rewrite(text, &hints, &place)
     }));
     match done {
         Ok(rewritten) => Ok((hints, rewritten)),

@@ -3,6 +3,7 @@
 //! Reads the sessions once to see what each load did. Two processes that run one file run one load, in all sessions.
 
 mod code;
+mod digests;
 mod pass;
 mod words;
 

@@ -12,7 +12,10 @@ use std::{
 use symbolizer::{Module, NoDebugFiles};
 
 use crate::{
-    hint::file::HintedCode, module::hex, report::load_hints::Sources, sys::map_file::map_file,
+    hint::{digest::md5, file::HintedCode},
+    module::hex,
+    report::load_hints::Sources,
+    sys::map_file::map_file,
 };
 
 /// Largest source that is read: generated ones are smaller.
@@ -42,6 +45,15 @@ impl SourceFiles {
         })
     }
 
+    /// The digest of the file that code is of, if nothing speaks against its being the text that was compiled.
+    pub fn md5(&self, code: &HintedCode) -> Option<String> {
+        let file = code.file.as_deref().filter(|file| file.starts_with('/'))?;
+        if self.changed(code).is_some() {
+            return None;
+        }
+        Some(md5(&read(Path::new(file)).ok()?))
+    }
+
     fn path(&self, file: &str) -> PathBuf {
         normal(&self.directory.join(file))
     }
@@ -50,7 +62,7 @@ impl SourceFiles {
 impl Sources for SourceFiles {
     fn text(&self, file: &str) -> Result<Rc<str>, String> {
         let mut texts = self.texts.borrow_mut();
-        let read = || read(&self.path(file)).map(Rc::from);
+        let read = || text(&self.path(file)).map(Rc::from);
         texts.entry(file.to_owned()).or_insert_with(read).clone()
     }
 
@@ -59,6 +71,10 @@ impl Sources for SourceFiles {
             return None;
         }
         let file = code.file.as_deref()?;
+        if let (Some(compiled), Ok(bytes)) = (&code.md5, read(&self.path(file))) {
+            let differs = md5(&bytes) != *compiled;
+            return differs.then(|| "the source has changed since the recording".to_owned());
+        }
         let (Some(module), Some(build_id)) = (&code.module, &code.build_id) else {
             return Some(
                 "the program that it was built into has no build-id to know it by".to_owned(),
@@ -113,14 +129,18 @@ fn normal(path: &Path) -> PathBuf {
     out
 }
 
-fn read(path: &Path) -> Result<String, String> {
+fn text(path: &Path) -> Result<String, String> {
+    String::from_utf8(read(path)?).map_err(|_| format!("{} is not in UTF-8", path.display()))
+}
+
+/// The bytes of a source file.
+fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() || metadata.len() > MOST_BYTES {
         return Err(format!("{} is no source file", path.display()));
     }
-    let bytes = fs::read(path).map_err(failed)?;
-    String::from_utf8(bytes).map_err(|_| format!("{} is not in UTF-8", path.display()))
+    fs::read(path).map_err(failed)
 }
 
 /// When the module was written, if it is still the recorded one.

@@ -71,6 +71,15 @@ pub fn reads(code: &[u8], address: u64) -> Vec<CodeRead> {
     found
 }
 
+/// What each instruction of a function prefetches for ownership.
+pub fn fetches(code: &[u8], address: u64) -> Vec<Option<CodeOperand>> {
+    let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let fetched = |instruction: Instruction| {
+        (instruction.mnemonic() == Mnemonic::Prefetchw).then(|| operand(&instruction))
+    };
+    decoder.into_iter().map(fetched).collect()
+}
+
 /// Whether an explicit operand is read, and then whether that is all.
 fn reading(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Option<bool> {
     let operands =

@@ -7,6 +7,7 @@
 //! reading at `harvest`. [`trap`] answers another question: which access a data breakpoint trapped. [`loaded_into`],
 //! [`store_kind`], [`word_use`] and [`assembly`] say what an instruction is, without any register.
 
+mod around;
 mod assembly;
 mod branch;
 mod cycles;
@@ -37,9 +38,10 @@ mod waited;
 mod walk;
 mod word_use;
 
+pub use around::{Around, Goes, RegisterBits, Spot, Told, around_told};
 pub use assembly::{Assembly, Reference, Symbol, assembly};
 pub use emulated::{Emulated, emulated};
-pub use fetched::{Before, CodeOperand, CodeRead, reads};
+pub use fetched::{Before, CodeOperand, CodeRead, fetches, reads};
 pub use function::{CallConvention, FunctionCode};
 pub use load_class::{LoadedInto, loaded_into};
 pub use pieces::known_instructions;

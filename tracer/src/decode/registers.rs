@@ -40,6 +40,11 @@ impl RegisterSet {
     /// What the kernel does not give back from a `syscall`: rax, rcx (return ip), r11 (flags).
     pub(super) const SYSCALL: RegisterSet = RegisterSet(0b0000_1000_0000_0011);
 
+    /// A bit each, by their numbers.
+    pub(super) fn bits(self) -> u16 {
+        self.0
+    }
+
     pub(super) fn with(self, register: Gpr) -> RegisterSet {
         RegisterSet(self.0 | 1 << register.index())
     }

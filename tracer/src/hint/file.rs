@@ -137,6 +137,11 @@ pub struct HintedCode {
     pub inlined_into: Vec<String>,
     /// Source file as the debug information names it.
     pub file: Option<String>,
+    /// MD5 digest of that file's text as it was compiled: 32 lower-case hexadecimal digits. Where the debug information has
+    /// none (it is in DWARF 5 of clang), of the file as it was found when the hints were made, if the program was there as
+    /// recorded and the file was not newer.
+    #[serde(default)]
+    pub md5: Option<String>,
     /// Line, from 1.
     pub line: Option<u32>,
     /// Column, from 1.

@@ -7,6 +7,7 @@
 
 pub mod assembly;
 mod dialect;
+pub mod digest;
 pub mod edit;
 mod elements;
 pub mod file;
@@ -19,6 +20,7 @@ mod place;
 mod proposal;
 mod ranges;
 mod relayout;
+pub mod repeated;
 pub mod role;
 mod scene;
 mod variables;

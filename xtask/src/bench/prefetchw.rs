@@ -77,6 +77,20 @@ fn run(plan: &Plan) -> Result<()> {
     }
     print!("{table}");
     println!("load-only: no store follows; the other CPU's reading the lines again is counted in.");
+    println!(
+        "A prefetch that finds its line here, repeated for each 8-byte element of a walk; TSC cycles an element, medians:"
+    );
+    let repeated = built("repeated")?;
+    let output = Command::new(&repeated)
+        .arg("2001")
+        .output()
+        .context("starting repeated")?;
+    ensure!(
+        output.status.success(),
+        "repeated ended with {}",
+        output.status
+    );
+    print!("{}", String::from_utf8_lossy(&output.stdout));
     match &plan.hinted {
         Some(directory) => time_pairs(&pairs(directory)?),
         None => Ok(()),
@@ -105,18 +119,24 @@ fn middle_half(rounds: &Rounds) -> Option<Spread> {
     Spread::of(inner)
 }
 
-/// Runs `tests/benches/ownership.c`.
-fn measure(rounds: u32) -> Result<Vec<(Case, Rounds)>> {
+/// Builds a program of `tests/benches`.
+fn built(name: &str) -> Result<PathBuf> {
     let directory = target_directory()?.join("bench");
     std::fs::create_dir_all(&directory)?;
-    let program = directory.join("ownership");
+    let program = directory.join(name);
     let status = Command::new("cc")
         .args(["-std=gnu11", "-O2", "-pthread", "-o"])
         .arg(&program)
-        .arg(root().join("tests/benches/ownership.c"))
+        .arg(root().join("tests/benches").join(name).with_extension("c"))
         .status()
         .context("starting cc; a C compiler must be installed")?;
-    ensure!(status.success(), "building ownership failed");
+    ensure!(status.success(), "building {name} failed");
+    Ok(program)
+}
+
+/// Runs `tests/benches/ownership.c`.
+fn measure(rounds: u32) -> Result<Vec<(Case, Rounds)>> {
+    let program = built("ownership")?;
     let output = Command::new(&program)
         .args([&rounds.to_string(), LINES])
         .output()

@@ -4,6 +4,8 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{ArgGroup, Args};
 
+use crate::hint::assembly::PathMap;
+
 /// `as`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").args(["install", "summary", "verify", "assembler"])))]
@@ -23,6 +25,13 @@ pub struct AsArgs {
     /// With --summary and --verify: exit with code 1 when a hint has no prefetch.
     #[arg(long)]
     pub check: bool,
+    /// What begins with FROM in the hints begins with TO in the build; repeatable. Files are found elsewhere by themselves where
+    /// their text, or a directory of their path, is the same.
+    #[arg(long, value_name = "FROM=TO")]
+    pub map: Vec<PathMap>,
+    /// Put a prefetch in front of each hinted load, also in loops that walk over the words of a line and so repeat it.
+    #[arg(long)]
+    pub everywhere: bool,
     /// Say nothing of what was placed; COHTRACE_AS_QUIET=1 does the same.
     #[arg(short, long)]
     pub quiet: bool,

@@ -62,7 +62,11 @@ fn quoted(path: &Path) -> Result<String> {
     let text = path
         .to_str()
         .with_context(|| format!("{} is not UTF-8", path.display()))?;
-    Ok(format!("'{}'", text.replace('\'', "'\\''")))
+    Ok(word(text))
+}
+
+fn word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn script_text(
@@ -85,10 +89,15 @@ fn script_text(
     } else {
         String::new()
     };
+    let everywhere = if args.everywhere { " --everywhere" } else { "" };
+    let maps = args.map.iter();
+    let maps: String = maps
+        .map(|map| format!(" --map {}", word(&format!("{}={}", map.from, map.to))))
+        .collect();
     Ok(format!(
         "#!/bin/sh\n{}\n\
          if [ -x {tool} ]; then\n  \
-         exec {tool} as --hints {hints} --from {script}{program}{quiet} -- \"$@\"\n\
+         exec {tool} as --hints {hints} --from {script}{program}{maps}{everywhere}{quiet} -- \"$@\"\n\
          fi\n\
          echo \"cohtrace as: assembled without hints: cohtrace is gone\" >&2\n\
          exec {assembler} \"$@\"\n",

@@ -7,12 +7,17 @@ use symbolizer::{Frame, Module, NoDebugFiles};
 
 use super::{
     super::{args::AsArgs, output},
+    disk::Disk,
     read_hints,
 };
 use crate::{
-    decode::{Before, CodeRead, reads},
+    decode::{Before, CodeRead, FunctionCode, fetches, reads},
     hint::{
-        assembly::{Checked, Lines, PlacedRead, hinted_place, summary as sum_up},
+        assembly::{
+            Checked, Compared, Lines, MachineFunction, Place, PlacedRead, Standing, hinted_place,
+            summary as sum_up,
+        },
+        digest::digits,
         file::{CallPlace, HintFile},
     },
     report::number::count,
@@ -20,6 +25,8 @@ use crate::{
 
 /// Code between two loads of one place up to which they may be of one stretch, bytes.
 const MOST_BETWEEN: u64 = 4096;
+/// Files of hints that are printed beside the program's.
+const MOST_PATHS: usize = 20;
 
 /// Prints what a build's log says.
 pub(super) fn summary(log: &Path, args: &AsArgs) -> Result<ExitCode> {
@@ -60,7 +67,18 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
     let code_bytes = module
         .code(text.start, text.end)
         .with_context(|| format!("{}: no code in the file", program.display()))?;
-    let lines = Lines::new(&hints);
+    let built = fs::metadata(program).and_then(|metadata| metadata.modified());
+    let place = Place {
+        directory: "",
+        maps: &args.map,
+        tree: &Disk::before(built.ok()),
+        everywhere: args.everywhere,
+    };
+    let sources = module.source_files().into_iter();
+    let sources: Vec<_> = sources
+        .map(|file| (file.path.to_string(), file.md5.map(digits)))
+        .collect();
+    let lines = Lines::new(&hints, &sources, &place);
     let mut files = BTreeSet::new();
     let found = placed(&module, &lines, reads(code_bytes, text.start), &mut files);
     if found.is_empty() && !has_lines(&module, text.start..text.end) {
@@ -69,21 +87,52 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
             program.display()
         );
     }
-    let checked = lines.check(&found);
+    let function = |address: u64| {
+        let function = module.function(address)?;
+        let bytes = module.code(function.start, function.end)?;
+        Some(MachineFunction {
+            code: FunctionCode::decode(function.start, bytes),
+            fetches: fetches(bytes, function.start),
+        })
+    };
+    let checked = lines.check(&found, &function);
     let elsewhere = lines.elsewhere(&files);
     let here = hints.hints.len() - elsewhere.len();
     let placed = checked.iter().filter(|checked| checked.is_placed()).count();
+    let left_out = checked
+        .iter()
+        .filter(|checked| checked.is_left_out())
+        .count();
     // A file of hints for other modules alone is not this program's.
     let missing = match here {
         0 => hints.hints.len(),
-        here => here - placed,
+        here => here - placed - left_out,
     };
-    output::write_stdout(&said(&hints, &checked, &elsewhere, missing))?;
-    Ok(code_of(args, missing))
+    let mut text = said(&hints, &checked, &elsewhere, missing);
+    lines
+        .doubts()
+        .iter()
+        .for_each(|doubt| text += &format!("{doubt}\n"));
+    let nothing = placed == 0 && missing > 0;
+    text += &paths(&lines.not_here(), nothing);
+    output::write_stdout(&text)?;
+    // A build that no hint has reached is no success, whether somebody checks or not.
+    Ok(code(nothing || args.check && missing > 0))
 }
 
-fn code_of(args: &AsArgs, missing: usize) -> ExitCode {
-    code(args.check && missing > 0)
+/// The hints' paths beside the program's where they may be the same, and where nothing is placed, all of them.
+fn paths(not_here: &[Compared], nothing: bool) -> String {
+    let shown = (not_here.iter()).filter(|file| nothing || !file.built.is_empty());
+    let lines: Vec<String> = shown.map(|file| format!("  {}\n", file.phrase())).collect();
+    let mut text = String::new();
+    if !lines.is_empty() {
+        text += "files of the hints that are not known to be the program's:\n";
+        text.extend(lines.iter().take(MOST_PATHS).cloned());
+    }
+    if lines.len() > MOST_PATHS {
+        text += &format!("  and {} more\n", lines.len() - MOST_PATHS);
+    }
+    text
 }
 
 /// Whether any instruction has a line; asked of some places only.
@@ -191,15 +240,21 @@ fn said(
             }
             Ok(loads) => loads,
         };
-        let have = loads
-            .iter()
-            .filter(|load| load.before == Before::FetchesOwn)
-            .count();
+        let have = loads.iter().filter(|load| load.is_fetched()).count();
         lines.push(format!(
             "{at}: {have} of {} loads have a prefetchw in front",
             loads.len()
         ));
         for load in loads {
+            if let Some(standing) = load.repeated {
+                let what = match standing {
+                    Standing::BeforeLoop => "has it before its loop".to_owned(),
+                    Standing::NotBeforeLoop => "has none before its loop".to_owned(),
+                    Standing::LeftOut(repeated) => format!("is left out: {}", repeated.phrase()),
+                };
+                lines.push(format!("  {:#x}: {} {what}", load.address, load.operand));
+                continue;
+            }
             match &load.before {
                 Before::FetchesOwn => {}
                 Before::Fetches(name) => {
@@ -227,7 +282,18 @@ fn said(
         ));
     }
     let here = hints.hints.len() - elsewhere.len();
+    let left_out = checked
+        .iter()
+        .filter(|checked| checked.is_left_out())
+        .count();
+    if left_out > 0 {
+        lines.push(format!(
+            "{} left out, whose prefetch would be repeated for one line (--everywhere places it)",
+            count(left_out as u64, "hint is", "hints are")
+        ));
+    }
     lines.push(match (missing, here) {
+        (0, _) if left_out > 0 => "every other hint for the program's code is in it".to_owned(),
         (0, _) => "every hint for the program's code is in it".to_owned(),
         (_, 0) => "no hint is for this program".to_owned(),
         (missing, here) => format!("{missing} of {here} hints are not there, or not everywhere"),

@@ -2,6 +2,7 @@
 
 use symbolizer::Frame;
 
+use super::digests::Digests;
 use crate::{
     access::{LineSize, Op},
     analysis::{Following, Instruction, Load},
@@ -24,6 +25,7 @@ pub(super) struct CodeReader<'a> {
     code: &'a SessionCode,
     names: &'a Resolver<'a>,
     line_size: LineSize,
+    digests: Digests,
 }
 
 impl<'a> CodeReader<'a> {
@@ -38,6 +40,7 @@ impl<'a> CodeReader<'a> {
             code,
             names,
             line_size,
+            digests: Digests::new(),
         }
     }
 
@@ -91,6 +94,8 @@ impl<'a> CodeReader<'a> {
                 column: frame.column,
             };
             named.inlined_at = callers.iter().map(call).collect();
+            let path = frame.file.as_deref();
+            named.md5 = path.and_then(|path| self.digests.of(&found, path, &named));
         }
         if let Some(text) = found.text(LONGEST_INSTRUCTION as u64)
             && let Some(assembly) = assembly(text, svma, &mut |reference| symbol(module, reference))

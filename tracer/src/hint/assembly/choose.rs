@@ -1,6 +1,7 @@
 //! Which of the loads at a source line a hint means. The same rules for assembly text and for machine code.
 
 use super::{instruction::Kept, operand::Operand, wanted::Wanted};
+use crate::hint::repeated::Repeated;
 
 /// An instruction that reads memory at a hint's line.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub enum Refusal {
     OtherColumn(Vec<u32>),
     /// These operands, and nothing tells which one is meant.
     Ambiguous(Vec<String>),
+    /// In a loop, where a prefetch for each execution is waste, and none can stand before it.
+    Repeats(Repeated),
     /// Only what is not meant: spilled values on the stack, and loads that the hints leave alone.
     NotMeant(Vec<String>),
 }
@@ -73,6 +76,7 @@ impl Refusal {
                     operands.join(", ")
                 )
             }
+            Refusal::Repeats(repeated) => repeated.phrase(),
             Refusal::NotMeant(operands) => format!("another load there: {}", operands.join(", ")),
         }
     }
@@ -81,11 +85,13 @@ impl Refusal {
 /// What became of a hint: the candidates that it means, or why none.
 pub(super) type Choice = Result<Vec<(usize, How)>, Refusal>;
 
-/// Chooses among all candidates at the hint's line in one unit. `left` are loads of that line to leave alone.
+/// Chooses among all candidates at the hint's line in one unit. `left` are loads of that line to leave alone. Where
+/// the file is not `sure` to be the hint's, no load is taken for being the only one.
 pub(super) fn choose(
     hint: &Wanted,
     left: &[&Wanted],
     candidates: &[(usize, &Candidate)],
+    sure: bool,
 ) -> Choice {
     let loads: Vec<Seen> = candidates
         .iter()
@@ -128,7 +134,7 @@ pub(super) fn choose(
     let mut chosen = Vec::new();
     let mut unclear = Vec::new();
     for of_function in loads_there.chunk_by(|a, b| a.candidate.function == b.candidate.function) {
-        of_one_function(of_function, by, &mut chosen, &mut unclear);
+        of_one_function(of_function, by, sure, &mut chosen, &mut unclear);
     }
     if !chosen.is_empty() {
         chosen.sort_unstable();
@@ -211,6 +217,7 @@ impl<'c> Seen<'c> {
 fn of_one_function<'s, 'c>(
     loads: &[&'s Seen<'c>],
     by: By,
+    sure: bool,
     chosen: &mut Vec<(usize, How)>,
     unclear: &mut Vec<&'s Seen<'c>>,
 ) {
@@ -234,7 +241,7 @@ fn of_one_function<'s, 'c>(
             return;
         }
     }
-    if by == By::OtherColumn || by == By::Line && chosen.len() > before {
+    if !sure || by == By::OtherColumn || by == By::Line && chosen.len() > before {
         return;
     }
     // What is chosen already brings the line of its neighbours.

@@ -1,12 +1,14 @@
-//! The files of a unit, and whether a hint's file is one of them.
+//! The files of a unit.
 
 use std::collections::HashMap;
+
+use super::{path::join, sources::Built};
 
 /// The `.file` directives of a unit.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// As the unit writes them, and joined with the directory of the compilation.
-    by_number: HashMap<u32, (String, String)>,
+    /// As the unit writes them, and the whole.
+    by_number: HashMap<u32, (String, Built)>,
     /// Where the compiler runs.
     start: String,
     /// The directory of the compilation, as the unit says, else `start`.
@@ -44,26 +46,72 @@ impl Files {
         if number == 0 && !folder.is_empty() {
             self.directory = join(&self.start, &folder);
             self.unit.get_or_insert_with(|| name.clone());
-            let full = join(&self.directory, &name);
-            self.by_number.insert(0, (name, full));
+            let built = self.built(&name, digest(rest));
+            self.by_number.insert(0, (name, built));
             return Some(0);
         }
         let written = join(&folder, &name);
-        let full = join(&self.directory, &written);
-        self.by_number.insert(number, (written, full));
+        let built = self.built(&written, digest(rest));
+        self.by_number.insert(number, (written, built));
         Some(number)
     }
 
-    /// As the unit writes it, and its full path.
-    pub(super) fn get(&self, number: u32) -> Option<(&str, &str)> {
-        let (written, full) = self.by_number.get(&number)?;
-        Some((written, full))
+    /// A file as the unit writes it.
+    fn built(&self, written: &str, md5: Option<String>) -> Built {
+        let path = join(&self.directory, written);
+        // The compiler ran where the assembler does, whatever options have made of the directory's name.
+        let mut at = vec![join(&self.start, written)];
+        if at[0] != path {
+            at.push(path.clone());
+        }
+        Built { path, md5, at }
     }
 
-    /// The full path of the file that the unit was made of.
-    pub(super) fn main(&self) -> Option<String> {
-        Some(join(&self.directory, self.unit.as_deref()?))
+    /// As the unit writes it.
+    pub(super) fn written(&self, number: u32) -> Option<&str> {
+        self.by_number.get(&number).map(|(written, _)| &**written)
     }
+
+    /// The whole file.
+    pub(super) fn get(&self, number: u32) -> Option<&Built> {
+        self.by_number.get(&number).map(|(_, built)| built)
+    }
+
+    /// All files, each once.
+    pub(super) fn all(&self) -> Vec<Built> {
+        let mut all: Vec<Built> = self
+            .by_number
+            .values()
+            .map(|(_, built)| built.clone())
+            .collect();
+        all.extend(self.main());
+        all.sort();
+        all.dedup_by(|one, other| one.path == other.path);
+        all
+    }
+
+    /// The file that the unit was made of.
+    pub(super) fn main(&self) -> Option<Built> {
+        let unit = self.unit.as_deref()?;
+        let main = self.built(unit, None);
+        let known = self
+            .by_number
+            .values()
+            .find(|(_, built)| built.path == main.path);
+        Some(known.map_or(main, |(_, built)| built.clone()))
+    }
+}
+
+/// The digest behind the names: `md5 0x..`.
+fn digest(rest: &str) -> Option<String> {
+    let digits = rest
+        .trim_start()
+        .strip_prefix("md5")?
+        .trim()
+        .strip_prefix("0x")?;
+    let value = u128::from_str_radix(digits, 16).ok()?;
+    // Compilers that have no digest of one file among others write zeros.
+    (value != 0).then(|| format!("{value:032x}"))
 }
 
 /// The string at the start, which it takes off. Escapes are those of C that compilers write into paths.
@@ -84,47 +132,6 @@ fn quoted(rest: &mut &str) -> Option<String> {
     None
 }
 
-/// `path` seen from `directory`, without `.` and `..` as far as the text tells.
-pub(super) fn join(directory: &str, path: &str) -> String {
-    if path.starts_with('/') || directory.is_empty() {
-        normal(path)
-    } else {
-        normal(&format!("{directory}/{path}"))
-    }
-}
-
-fn normal(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            // Above the root is the root.
-            ".." if path.starts_with('/') => {}
-            _ => parts.push(part),
-        }
-    }
-    let root = if path.starts_with('/') { "/" } else { "" };
-    format!("{root}{}", parts.join("/"))
-}
-
-/// Whether two paths name one file: equal, or, where only one of them starts at the root, the end of it.
-pub(super) fn same_file(one: &str, other: &str) -> bool {
-    let (one, other) = (normal(one), normal(other));
-    let (full, part) = match (one.starts_with('/'), other.starts_with('/')) {
-        (true, false) => (one, other),
-        (false, true) => (other, one),
-        _ => return one == other,
-    };
-    let part = part.trim_start_matches("../");
-    !part.is_empty()
-        && full
-            .strip_suffix(part)
-            .is_some_and(|before| before.ends_with('/'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,34 +140,33 @@ mod tests {
     fn directives_of_both_compilers_and_both_versions_of_dwarf_name_files() {
         let mut files = Files::new("/build");
         assert_eq!(files.directive("\"t.c\""), None);
-        assert_eq!(files.main().as_deref(), Some("/build/t.c"));
+        assert_eq!(files.main().unwrap().path, "/build/t.c");
         assert_eq!(files.directive("1 \"src/t.c\""), Some(1));
-        assert_eq!(files.get(1), Some(("src/t.c", "/build/src/t.c")));
+        assert_eq!(files.written(1), Some("src/t.c"));
+        assert_eq!(files.get(1).unwrap().path, "/build/src/t.c");
         assert!(
             files
                 .directive("0 \"/home/me\" \"t.c\" md5 0xc8288166150c40b158472cfa98b38519")
                 .is_some()
         );
-        assert_eq!(files.get(0), Some(("t.c", "/home/me/t.c")));
+        let main = files.main().unwrap();
+        assert_eq!(
+            (main.path.as_str(), &main.at[..]),
+            (
+                "/home/me/t.c",
+                &["/build/t.c".to_owned(), "/home/me/t.c".to_owned()][..]
+            )
+        );
+        assert_eq!(
+            main.md5.as_deref(),
+            Some("c8288166150c40b158472cfa98b38519")
+        );
         assert!(files.directive("2 \"../inc\" \"a \\\"b\\\".h\"").is_some());
-        assert_eq!(files.get(2).unwrap().1, "/home/inc/a \"b\".h");
+        assert_eq!(files.get(2).unwrap().path, "/home/inc/a \"b\".h");
         assert!(files.directive("3 \"/usr/include\" \"x.h\"").is_some());
-        assert_eq!(files.get(3).unwrap().1, "/usr/include/x.h");
+        assert_eq!(files.get(3).unwrap().path, "/usr/include/x.h");
         for bad in ["", "x", "4", "4 \"open", "99999999999 \"a\"", "\"open"] {
             assert_eq!(files.directive(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn paths_name_one_file_when_they_end_alike_and_only_one_is_full() {
-        assert!(same_file("/a/b/t.c", "/a/x/../b/./t.c"));
-        assert!(same_file("/a/b/t.c", "b/t.c"));
-        assert!(same_file("./t.c", "/a/b/t.c"));
-        assert!(same_file("../b/t.c", "/a/b/t.c"));
-        assert!(same_file("t.c", "./t.c"));
-        assert!(!same_file("/a/b/t.c", "/c/b/t.c"));
-        assert!(!same_file("/a/bt.c", "t.c"));
-        assert!(!same_file("b/t.c", "t.c"));
-        assert!(!same_file("", "/a/t.c"));
     }
 }

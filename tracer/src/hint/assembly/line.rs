@@ -12,7 +12,7 @@ pub(super) enum Line<'t> {
     /// A label that starts a function or an object, not one of the compiler's own.
     Label(&'t str),
     /// One of the compiler's own labels, which may be jumped to.
-    Local,
+    Local(&'t str),
     /// `.intel_syntax`, or what else is written in other words than those known here.
     OtherSyntax,
     /// One instruction, alone on its line, without its comment.
@@ -98,7 +98,7 @@ impl Reader {
             Some((name, ""))
                 if name.starts_with(".L") || name.starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                Line::Local
+                Line::Local(name)
             }
             Some((name, "")) if alone => Line::Label(name),
             Some(_) => Line::ByHand(statement),
@@ -215,8 +215,8 @@ mod tests {
         );
         assert_eq!(one("twice:          # @twice"), Line::Label("twice"));
         assert_eq!(one("\"a b\":"), Line::Label("\"a b\""));
-        assert_eq!(one(".LBB0_2:"), Line::Local);
-        assert_eq!(one("1:"), Line::Local);
+        assert_eq!(one(".LBB0_2:"), Line::Local(".LBB0_2"));
+        assert_eq!(one("1:"), Line::Local("1"));
         for other in [
             "",
             "# %bb.0:",

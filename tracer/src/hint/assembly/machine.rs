@@ -1,23 +1,35 @@
 //! A built program held against the hints: which of the loads that they mean have a prefetch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{
     callers::same_callers,
     choose::{Candidate, How, Load, Refusal, choose},
+    compared::{Compared, compared},
     instruction::{Kept, Processor},
     operand::Operand,
-    wanted::WantedLoads,
+    path::normal,
+    sources::{Built, Same},
+    wanted::{Place, WantedLoads},
+    writes::register,
 };
 use crate::{
-    decode::{Before, CodeRead},
-    hint::file::{CallPlace, HintFile},
+    decode::{Around, Before, CodeOperand, CodeRead, FunctionCode, Spot},
+    hint::{
+        file::{CallPlace, HintFile},
+        repeated::Repeated,
+    },
 };
 
-/// Source lines of hints, to ask about instructions.
+/// Source lines of hints, to ask about the instructions of one program.
 #[derive(Debug)]
 pub struct Lines {
     wanted: WantedLoads,
+    built: Vec<Built>,
+    /// Files of the program that are of the hints: their numbers there.
+    files: HashMap<String, Vec<(usize, Same)>>,
+    /// By hint.
+    repeated: Vec<Option<Repeated>>,
 }
 
 /// An instruction that reads memory, with its place in the source.
@@ -59,41 +71,107 @@ pub struct CheckedLoad {
     pub how: How,
     /// What stands right in front of it.
     pub before: Before,
+    /// Where it is in a loop that a prefetch would be repeated in.
+    pub repeated: Option<Standing>,
+}
+
+/// What became of the prefetch of a load that would be repeated right in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It stands before the loop.
+    BeforeLoop,
+    /// It belongs before the loop, and is not there.
+    NotBeforeLoop,
+    /// There is no place for it, and none is wanted.
+    LeftOut(Repeated),
+}
+
+/// A function of the program.
+#[derive(Debug)]
+pub struct MachineFunction {
+    /// Its code.
+    pub code: FunctionCode,
+    /// What each of its instructions prefetches for ownership.
+    pub fetches: Vec<Option<CodeOperand>>,
+}
+
+impl CheckedLoad {
+    /// It has its prefetch.
+    pub fn is_fetched(&self) -> bool {
+        self.before == Before::FetchesOwn || self.repeated == Some(Standing::BeforeLoop)
+    }
+
+    fn is_left_out(&self) -> bool {
+        matches!(self.repeated, Some(Standing::LeftOut(_)))
+    }
 }
 
 impl Checked {
-    /// All loads that the hint means have their prefetch, and there are some.
+    /// All loads that the hint means have their prefetch, or are better without, and some have it.
     pub fn is_placed(&self) -> bool {
-        let all =
-            |loads: &Vec<CheckedLoad>| loads.iter().all(|load| load.before == Before::FetchesOwn);
+        let done = |load: &CheckedLoad| load.is_fetched() || load.is_left_out();
         self.loads
             .as_ref()
-            .is_ok_and(|loads| !loads.is_empty() && all(loads))
+            .is_ok_and(|loads| loads.iter().all(done) && loads.iter().any(CheckedLoad::is_fetched))
+    }
+
+    /// It means loads, and all of them are better without a prefetch.
+    pub fn is_left_out(&self) -> bool {
+        let loads = self.loads.as_ref();
+        loads.is_ok_and(|loads| !loads.is_empty() && loads.iter().all(CheckedLoad::is_left_out))
     }
 }
 
 impl Lines {
-    /// Those of a hints file.
-    pub fn new(hints: &HintFile) -> Lines {
+    /// Those of a hints file in a program with these source files and their digests.
+    pub fn new(hints: &HintFile, files: &[(String, Option<String>)], place: &Place<'_>) -> Lines {
+        let wanted = WantedLoads::new(hints, Processor::X86, place.maps);
+        let built = |(path, md5): &(String, Option<String>)| Built {
+            path: normal(path),
+            md5: md5.clone(),
+            at: vec![normal(path)],
+        };
+        let built: Vec<Built> = files.iter().map(built).collect();
+        let named = files.iter().zip(&built);
+        let files = named.filter_map(|((path, _), file)| {
+            let of = wanted.sources.of(file, &built, place.tree);
+            (!of.is_empty()).then(|| (path.clone(), of))
+        });
+        let files = files.collect();
         Lines {
-            wanted: WantedLoads::new(hints, Processor::X86),
+            wanted,
+            built,
+            files,
+            repeated: (hints.hints.iter())
+                .map(|hint| Repeated::of(hint).filter(|_| !place.everywhere))
+                .collect(),
         }
+    }
+
+    /// How a file of the program is one of the hints'.
+    fn same(&self, file: &str, hinted: usize) -> Option<Same> {
+        let of = self.files.get(file)?.iter();
+        of.filter(|(number, _)| *number == hinted)
+            .map(|(_, same)| *same)
+            .next()
     }
 
     /// Whether a hint is of this line.
     pub fn holds(&self, file: &str, line: u32) -> bool {
-        let is = |wanted: &&super::wanted::Wanted| wanted.hint.is_some() && wanted.line == line;
-        self.wanted
-            .all
-            .iter()
-            .filter(is)
-            .any(|wanted| super::files::same_file(&wanted.file, file))
+        self.files.contains_key(file)
+            && self.wanted.all.iter().any(|wanted| {
+                wanted.hint.is_some()
+                    && wanted.line == line
+                    && self.same(file, wanted.file).is_some()
+            })
     }
 
     /// Hints whose source file is none of these: code of another module than the one with these files.
     pub fn elsewhere(&self, files: &BTreeSet<String>) -> BTreeSet<usize> {
         let is_here = |wanted: &super::wanted::Wanted| {
-            (files.iter()).any(|file| super::files::same_file(&wanted.file, file))
+            files
+                .iter()
+                .any(|file| self.same(file, wanted.file).is_some())
         };
         (self.wanted.all.iter())
             .filter(|wanted| !is_here(wanted))
@@ -101,8 +179,34 @@ impl Lines {
             .collect()
     }
 
-    /// Holds the reading instructions of a program at these lines against the hints, in the hints' order.
-    pub fn check(&self, reads: &[PlacedRead]) -> Vec<Checked> {
+    /// Files with hints that are none of the program's, beside the program's; those with namesakes there first.
+    pub fn not_here(&self) -> Vec<Compared> {
+        let found: HashSet<usize> = self
+            .files
+            .values()
+            .flatten()
+            .map(|(number, _)| *number)
+            .collect();
+        compared(&self.wanted.sources, &self.built, &found)
+    }
+
+    /// Source files of the program that may be others than the hints', and why; a line each.
+    pub fn doubts(&self) -> BTreeSet<String> {
+        let all = self
+            .files
+            .iter()
+            .flat_map(|(path, of)| of.iter().map(move |(_, same)| (path, same)));
+        all.filter_map(|(path, same)| Some(format!("{path}: {}", same.doubt()?)))
+            .collect()
+    }
+
+    /// Holds the reading instructions of a program at these lines against the hints, in the hints' order. `function` gives
+    /// the function at an address.
+    pub fn check(
+        &self,
+        reads: &[PlacedRead],
+        function: &dyn Fn(u64) -> Option<MachineFunction>,
+    ) -> Vec<Checked> {
         let candidates: Vec<Candidate> = reads.iter().map(candidate).collect();
         let hinted = self
             .wanted
@@ -112,23 +216,36 @@ impl Lines {
         hinted
             .map(|(hint, wanted)| {
                 let there = reads.iter().zip(&candidates).enumerate();
+                let mut sure = true;
                 let there: Vec<(usize, &Candidate)> = there
                     .filter(|(_, (read, _))| {
                         read.line == wanted.line
-                            && super::files::same_file(&wanted.file, &read.file)
-                            && same_callers(&wanted.file, &wanted.inlined_at, &read.inlined_at)
+                            && same_callers(&wanted.path, &wanted.inlined_at, &read.inlined_at)
                     })
-                    .map(|(index, (_, candidate))| (index, candidate))
+                    .filter_map(|(index, (read, candidate))| {
+                        sure &= self.same(&read.file, wanted.file)?.doubt().is_none();
+                        Some((index, candidate))
+                    })
                     .collect();
                 let mut left = self.wanted.left_beside(wanted);
                 left.retain(|left| {
-                    same_callers(&wanted.file, &wanted.inlined_at, &left.inlined_at)
+                    same_callers(&wanted.path, &wanted.inlined_at, &left.inlined_at)
                 });
-                let chosen = choose(wanted, &left, &there);
+                let chosen = choose(wanted, &left, &there, sure);
                 let loads = chosen.map(|chosen| {
                     chosen
                         .into_iter()
-                        .filter_map(|(index, how)| checked(reads.get(index)?, how))
+                        .filter_map(|(index, how)| {
+                            let read = reads.get(index)?;
+                            let mut load = checked(read, how)?;
+                            let repeated = self.repeated[hint].filter(|_| !load.is_fetched());
+                            let in_function = |repeated| {
+                                let function = function(load.address)?;
+                                standing(&function, &read.read, repeated)
+                            };
+                            load.repeated = repeated.and_then(in_function);
+                            Some(load)
+                        })
                         .collect()
                 });
                 Checked { hint, loads }
@@ -144,7 +261,38 @@ fn checked(read: &PlacedRead, how: How) -> Option<CheckedLoad> {
         operand: load.text,
         how,
         before: read.read.before.clone(),
+        repeated: None,
     })
+}
+
+/// What became of the prefetch of a load that has none in front; `None` where it should be there.
+fn standing(function: &MachineFunction, read: &CodeRead, repeated: Repeated) -> Option<Standing> {
+    let operand = &read.operand;
+    let registers = operand.base.iter().chain(&operand.index);
+    let registers = registers.fold(0, |all, name| all | register(name));
+    match function.code.around(read.address) {
+        Around::Straight => None,
+        Around::Loop {
+            writes,
+            before: Some(spots),
+        } if registers & writes == 0 => {
+            let is_there = |spot: &Spot| {
+                let behind = match *spot {
+                    Spot::Before(at) => at,
+                    Spot::Behind(at) => at + 1,
+                };
+                let before = function.fetches.get(..behind).unwrap_or_default().iter();
+                let mut before = before.rev().map_while(Option::as_ref);
+                before.any(|fetched| fetched == operand)
+            };
+            Some(if spots.iter().all(is_there) {
+                Standing::BeforeLoop
+            } else {
+                Standing::NotBeforeLoop
+            })
+        }
+        _ => (!repeated.pays).then_some(Standing::LeftOut(repeated)),
+    }
 }
 
 fn candidate(read: &PlacedRead) -> Candidate {

@@ -9,23 +9,32 @@
 mod a64;
 mod callers;
 mod choose;
+mod compared;
 mod files;
+mod functions;
 mod instruction;
 mod line;
 mod machine;
 mod operand;
+mod path;
 mod rewrite;
+mod sources;
 mod unit;
 mod wanted;
 mod words;
+mod writes;
 mod x86;
 
 #[cfg(test)]
 mod tests;
 
 pub use choose::{How, Refusal};
+pub use compared::Compared;
 pub use instruction::Kept;
-pub use machine::{Checked, CheckedLoad, Lines, PlacedRead};
+pub use machine::{Checked, CheckedLoad, Lines, MachineFunction, PlacedRead, Standing};
 pub use operand::Operand;
+pub use path::PathMap;
 pub use rewrite::{Placement, Rewritten, Unread, rewrite};
-pub use words::{Summary, UnitRecord, hinted_place, lines, names_unit, place, record, summary};
+pub use sources::{NoTree, Tree};
+pub use wanted::Place;
+pub use words::{Summary, UnitRecord, hinted_place, lines, place, record, summary};

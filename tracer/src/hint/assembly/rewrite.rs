@@ -1,12 +1,16 @@
 //! Assembly text and hints to text with prefetches.
 
+use std::collections::HashSet;
+
 use super::{
     choose::{Candidate, Choice, How, Refusal, choose},
+    compared::{Compared, compared},
+    functions::{Functions, Spots},
     instruction::Processor,
     unit::{self, Found, Unit},
-    wanted::{Wanted, WantedLoads},
+    wanted::{Place, Wanted, WantedLoads},
 };
-use crate::hint::file::HintFile;
+use crate::hint::{file::HintFile, repeated::Repeated};
 
 /// A prefetch that stands in front of a hinted load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Placement {
     pub how: How,
     /// It stood there before.
     pub already: bool,
+    /// Before the innermost loop that the load is in.
+    pub before_loop: bool,
 }
 
 /// Why a unit is left as it is, whatever the hints.
@@ -63,16 +69,28 @@ pub struct Rewritten {
     pub refused: Vec<(usize, Refusal)>,
     /// Why the unit was not looked at.
     pub unread: Option<Unread>,
+    /// Source files, as the unit writes them, that may be others than the hints', and why; a sentence each, without
+    /// its full stop.
+    pub doubts: Vec<String>,
+    /// A hint, or a load to leave alone, is of the very file that the unit was made of.
+    pub is_named: bool,
+    /// Where the hints have files of the base name of the unit's and none of them is it: those, beside it.
+    pub namesakes: Vec<Compared>,
 }
 
-/// Inserts a prefetch for ownership in front of each load that `hints` names. `directory` is where the compiler
-/// runs: it stands in front of the unit's relative paths, unless the unit says otherwise. Lines are only ever added.
-pub fn rewrite(text: &[u8], hints: &HintFile, directory: &str) -> Rewritten {
+/// Inserts a prefetch for ownership in front of each load that `hints` names. Lines are only ever added.
+pub fn rewrite(text: &[u8], hints: &HintFile, place: &Place<'_>) -> Rewritten {
     let processor = Processor::of(text);
-    let wanted = WantedLoads::new(hints, processor);
-    let unit = unit::read(text, &wanted, processor, directory);
+    let whole = String::from_utf8_lossy(text);
+    let wanted = WantedLoads::new(hints, processor, place.maps);
+    let unit = unit::read(text, &wanted, processor, place);
     let mut out = Rewritten {
         unit: unit.name.clone(),
+        doubts: unit.doubts.clone(),
+        is_named: !unit.of_main_file.is_empty(),
+        namesakes: unit.stranger.as_ref().map_or_else(Vec::new, |main| {
+            compared(&wanted.sources, std::slice::from_ref(main), &HashSet::new())
+        }),
         ..Rewritten::default()
     };
     if unit.other_syntax {
@@ -84,15 +102,46 @@ pub fn rewrite(text: &[u8], hints: &HintFile, directory: &str) -> Rewritten {
         return out;
     }
     let mut placed: Vec<(usize, Placement)> = Vec::new();
+    let mut functions = None;
     for (number, load) in wanted.all.iter().enumerate() {
         let Some(hint) = load.hint else { continue };
-        match choice(number, load, &wanted, &unit) {
-            Some(Ok(chosen)) => placed.extend(chosen.into_iter().filter_map(|(index, how)| {
-                let found = unit.found.get(index)?;
-                Some((found.at, placement(hint, found, how, processor)?))
-            })),
-            Some(Err(refusal)) => out.refused.push((hint, refusal)),
-            None => {}
+        let chosen = match choice(number, load, &wanted, &unit) {
+            Some(Ok(chosen)) => chosen,
+            Some(Err(refusal)) => {
+                out.refused.push((hint, refusal));
+                continue;
+            }
+            None => continue,
+        };
+        let repeated = Repeated::of(&hints.hints[hint]).filter(|_| !place.everywhere);
+        let before = placed.len();
+        for (index, how) in chosen {
+            let Some(found) = unit.found.get(index) else {
+                continue;
+            };
+            let Some(new) = placement(hint, found, how, processor) else {
+                continue;
+            };
+            let Some(repeated) = repeated else {
+                placed.push((found.at, new));
+                continue;
+            };
+            let functions = functions.get_or_insert_with(|| Functions::read(&whole, processor));
+            match spots(functions, found, repeated) {
+                Spots::Here => placed.push((found.at, new)),
+                Spots::Before(lines) => placed.extend(lines.into_iter().map(|(line, already)| {
+                    let new = Placement {
+                        before_loop: true,
+                        already,
+                        ..new.clone()
+                    };
+                    (line, new)
+                })),
+                Spots::Nowhere => {}
+            }
+        }
+        if let Some(repeated) = repeated.filter(|_| placed.len() == before) {
+            out.refused.push((hint, Refusal::Repeats(repeated)));
         }
     }
     placed.sort_by_key(|(at, placement)| (*at, placement.hint));
@@ -116,7 +165,18 @@ fn choice(number: usize, load: &Wanted, wanted: &WantedLoads, unit: &Unit) -> Op
         .iter()
         .filter_map(|index| Some((*index, &unit.found.get(*index)?.candidate)))
         .collect();
-    Some(choose(load, &wanted.left_beside(load), &candidates))
+    let sure = !unit.unsure.contains(&number);
+    Some(choose(load, &wanted.left_beside(load), &candidates, sure))
+}
+
+/// Where the prefetch of a load belongs that would be repeated in front of it.
+fn spots(functions: &Functions<'_>, found: &Found, repeated: Repeated) -> Spots {
+    let operand = found.candidate.load.as_ref().map(|load| &load.operand);
+    let spots = operand.map_or(Spots::Nowhere, |operand| functions.spots(found.at, operand));
+    match spots {
+        Spots::Nowhere if repeated.pays => Spots::Here,
+        spots => spots,
+    }
 }
 
 fn placement(hint: usize, found: &Found, how: How, processor: Processor) -> Option<Placement> {
@@ -130,6 +190,7 @@ fn placement(hint: usize, found: &Found, how: How, processor: Processor) -> Opti
         instruction: processor.prefetch(&load.text),
         how,
         already: found.fetched,
+        before_loop: false,
     })
 }
 
@@ -142,10 +203,11 @@ fn insert(text: &[u8], placed: &[(usize, Placement)]) -> Option<Vec<u8>> {
     new.peek()?;
     let mut out = Vec::with_capacity(text.len() + 32 * placed.len());
     for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let mut first = true;
+        let mut here: Vec<&str> = Vec::new();
         while let Some((_, placement)) = new.next_if(|(place, _)| *place == at) {
             // Two hints may mean one load.
-            if std::mem::take(&mut first) {
+            if !here.contains(&&*placement.instruction) {
+                here.push(&placement.instruction);
                 out.extend_from_slice(format!("\t{}\n", placement.instruction).as_bytes());
             }
         }

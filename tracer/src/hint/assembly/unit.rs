@@ -7,7 +7,8 @@ use super::{
     files::Files,
     instruction::{Does, Kept, Processor},
     line::{Line, Loc, Reader},
-    wanted::WantedLoads,
+    sources::Built,
+    wanted::{InFile, Place, WantedLoads},
 };
 
 /// An instruction that reads memory at a line that is looked for.
@@ -36,6 +37,12 @@ pub(super) struct Unit {
     pub(super) with_code: HashSet<usize>,
     /// What is wanted in the very file that the unit is made of.
     pub(super) of_main_file: HashSet<usize>,
+    /// What is wanted in files that may be others.
+    pub(super) unsure: HashSet<usize>,
+    /// Files that may be others than the hints', as the unit writes them, and why.
+    pub(super) doubts: Vec<String>,
+    /// The file that the unit is made of, where it has the base name of one with hints and is none of those.
+    pub(super) stranger: Option<Built>,
     /// `.file "name"`.
     pub(super) name: Option<String>,
     /// There is a `.loc`.
@@ -46,23 +53,24 @@ pub(super) struct Unit {
     pub(super) other_syntax: bool,
 }
 
-/// Reads a unit. `directory` is where the compiler runs.
+/// Reads a unit.
 pub(super) fn read(
     text: &[u8],
     wanted: &WantedLoads,
     processor: Processor,
-    directory: &str,
+    place: &Place<'_>,
 ) -> Unit {
     let mut unit = Unit::default();
-    let mut files = Files::new(directory);
-    let mut lines_of: HashMap<u32, HashMap<u32, Vec<usize>>> = HashMap::new();
+    let mut files = Files::new(place.directory);
+    let beside = all_files(text, processor, place.directory);
+    let mut lines_of: HashMap<u32, InFile> = HashMap::new();
     let mut reader = Reader::new(processor.marks());
     let mut now = Now::default();
     for (at, bytes) in text.split(|byte| *byte == b'\n').enumerate() {
         let line = String::from_utf8_lossy(bytes);
         match reader.read(&line) {
             Line::Other => {}
-            Line::Local => now.prefetched = None,
+            Line::Local(_) => now.prefetched = None,
             Line::File(operands) => {
                 // A number may be given again.
                 if let Some(number) = files.directive(operands) {
@@ -84,12 +92,18 @@ pub(super) fn read(
                     now.run += 1;
                     now.loc = Some(loc);
                     let of_file = lines_of.entry(loc.file).or_insert_with(|| {
-                        files
-                            .get(loc.file)
-                            .map(|(_, full)| wanted.of_file(full))
-                            .unwrap_or_default()
+                        let built = files.get(loc.file);
+                        let of_file = built.map(|built| wanted.of_file(built, &beside, place.tree));
+                        let of_file = of_file.unwrap_or_default();
+                        unit.learn(files.written(loc.file).unwrap_or_default(), &of_file);
+                        of_file
                     });
-                    now.wanted = of_file.get(&loc.line).cloned().unwrap_or_default();
+                    let of_line = of_file.get(&loc.line);
+                    now.wanted = of_line
+                        .into_iter()
+                        .flatten()
+                        .map(|(index, _)| *index)
+                        .collect();
                 }
             }
             Line::Instruction(statement) => {
@@ -121,9 +135,29 @@ pub(super) fn read(
     }
     unit.name.clone_from(&files.unit);
     if let Some(main) = files.main() {
-        unit.of_main_file = wanted.of_file(&main).into_values().flatten().collect();
+        let of_file = wanted.of_file(&main, &beside, place.tree);
+        unit.learn(files.unit.as_deref().unwrap_or_default(), &of_file);
+        let is_stranger = of_file.is_empty() && wanted.sources.names(&main.path);
+        let of_lines = of_file.into_values().flatten();
+        unit.of_main_file = of_lines.map(|(index, _)| index).collect();
+        unit.stranger = Some(main).filter(|_| is_stranger);
     }
     unit
+}
+
+/// The files that a unit names anywhere.
+fn all_files(text: &[u8], processor: Processor, directory: &str) -> Vec<Built> {
+    let mut files = Files::new(directory);
+    let mut reader = Reader::new(processor.marks());
+    for line in text.split(|byte| *byte == b'\n') {
+        let directive = line.trim_ascii_start();
+        if directive.starts_with(b".file")
+            && let Line::File(operands) = reader.read(&String::from_utf8_lossy(directive))
+        {
+            files.directive(operands);
+        }
+    }
+    files.all()
 }
 
 /// Whether inline assembly, or one of several statements, reads memory.
@@ -160,6 +194,19 @@ impl Now {
 }
 
 impl Unit {
+    /// Remembers what is wanted in a file that may be another one.
+    fn learn(&mut self, written: &str, of_file: &InFile) {
+        let all = of_file.values().flatten();
+        let unsure = all.clone().filter(|(_, same)| same.doubt().is_some());
+        self.unsure.extend(unsure.map(|(index, _)| *index));
+        let phrases = all.filter_map(|(_, same)| same.doubt());
+        for doubt in phrases.map(|phrase| format!("{written}: {phrase}")) {
+            if !self.doubts.contains(&doubt) {
+                self.doubts.push(doubt);
+            }
+        }
+    }
+
     fn note(
         &mut self,
         at: usize,
@@ -198,10 +245,7 @@ impl Unit {
         self.found.push(Found {
             at,
             line: loc.line,
-            file: files
-                .get(loc.file)
-                .map(|(written, _)| written.to_owned())
-                .unwrap_or_default(),
+            file: files.written(loc.file).unwrap_or_default().to_owned(),
             function: now.name.clone(),
             fetched,
             candidate: Candidate {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    choose::How,
-    files::{join, same_file},
+    choose::{How, Refusal},
+    compared::Compared,
     rewrite::{Placement, Rewritten},
 };
 use crate::hint::file::{HintFile, HintedCode, LoadHint};
@@ -26,6 +26,9 @@ pub struct UnitRecord {
     pub placed: Vec<(String, String)>,
     /// Hints that the unit should have had a load for: id, and why it has none.
     pub refused: Vec<(String, String)>,
+    /// Hints whose loads here are better without a prefetch: id, and why.
+    #[serde(default)]
+    pub left_out: Vec<(String, String)>,
 }
 
 /// `worker.c:31:9`, as far as it is known.
@@ -60,6 +63,11 @@ fn sentence(placement: &Placement) -> String {
         How::SameOperand => "",
         How::OtherRegisters => ", other registers",
         How::OnlyLoad => ", the only load there",
+    };
+    let how = if placement.before_loop {
+        ", before the loop"
+    } else {
+        how
     };
     let already = if placement.already {
         ", there already"
@@ -101,7 +109,28 @@ pub fn lines(rewritten: &Rewritten, hints: &HintFile) -> Vec<String> {
             hint.id
         ))
     });
-    placed.chain(refused).collect()
+    let mut lines: Vec<String> = placed.chain(refused).collect();
+    let unit = rewritten.unit.as_deref().unwrap_or("this unit");
+    if let Some(unread) = rewritten.unread
+        && rewritten.is_named
+    {
+        lines.push(format!("{unit}: no prefetch: {}", unread.phrase()));
+    }
+    lines.extend(rewritten.doubts.iter().cloned());
+    if rewritten.placed.is_empty() && lines.is_empty() {
+        let namesakes = rewritten.namesakes.iter();
+        let paths: Vec<String> = namesakes
+            .filter(|file| !file.built.is_empty())
+            .map(Compared::phrase)
+            .collect();
+        if !paths.is_empty() {
+            lines.push(format!(
+                "{unit}: no prefetch: the hints are of {}",
+                paths.join("; ")
+            ));
+        }
+    }
+    lines
 }
 
 /// A record of what was done with a unit.
@@ -110,15 +139,17 @@ pub fn record(rewritten: &Rewritten, hints: &HintFile) -> UnitRecord {
         .placed
         .iter()
         .map(|placement| (id(hints, placement.hint).to_owned(), sentence(placement)));
-    let refused = rewritten
-        .refused
-        .iter()
-        .map(|(hint, refusal)| (id(hints, *hint).to_owned(), refusal.phrase()));
+    let refused = |left_out: bool| {
+        let of_kind = (rewritten.refused.iter())
+            .filter(move |(_, refusal)| matches!(refusal, Refusal::Repeats(_)) == left_out);
+        of_kind.map(|(hint, refusal)| (id(hints, *hint).to_owned(), refusal.phrase()))
+    };
     UnitRecord {
         unit: rewritten.unit.clone(),
         unchanged: rewritten.unread.map(|unread| unread.phrase().to_owned()),
         placed: placed.collect(),
-        refused: refused.collect(),
+        refused: refused(false).collect(),
+        left_out: refused(true).collect(),
         ..UnitRecord::default()
     }
 }
@@ -168,13 +199,18 @@ pub fn summary(log: &str, hints: &HintFile) -> Summary {
             count(damaged, "line")
         ));
     }
-    let mut missing = 0;
+    let (mut missing, mut left_out) = (0, 0);
     for hint in &hints.hints {
-        let (text, placed) = of_hint(hint, units.values());
-        missing += usize::from(!placed);
+        let (text, fate) = of_hint(hint, units.values());
+        missing += usize::from(fate == Fate::Missing);
+        left_out += usize::from(fate == Fate::LeftOut);
         lines.push(text);
     }
     lines.push(match missing {
+        0 if left_out > 0 => format!(
+            "every hint was placed but {left_out} of {}, better left out",
+            count(hints.hints.len(), "hint")
+        ),
         0 => "every hint was placed".to_owned(),
         missing => format!(
             "{} of {} placed nowhere",
@@ -188,8 +224,17 @@ pub fn summary(log: &str, hints: &HintFile) -> Summary {
     }
 }
 
-fn of_hint<'u>(hint: &LoadHint, units: impl Iterator<Item = &'u UnitRecord>) -> (String, bool) {
+/// What became of a hint in a build.
+#[derive(PartialEq, Eq)]
+enum Fate {
+    Placed,
+    LeftOut,
+    Missing,
+}
+
+fn of_hint<'u>(hint: &LoadHint, units: impl Iterator<Item = &'u UnitRecord>) -> (String, Fate) {
     let (mut places, mut in_units) = (0, 0);
+    let mut left_out: Option<&str> = None;
     let mut reasons: Vec<&str> = Vec::new();
     for unit in units {
         let here = unit.placed.iter().filter(|(id, _)| *id == hint.id).count();
@@ -200,6 +245,8 @@ fn of_hint<'u>(hint: &LoadHint, units: impl Iterator<Item = &'u UnitRecord>) -> 
                 reasons.push(reason);
             }
         }
+        let left = unit.left_out.iter().find(|(id, _)| *id == hint.id);
+        left_out = left_out.or(left.map(|(_, reason)| reason.as_str()));
     }
     let at = format!("{} {}", hint.id, hinted_place(&hint.load));
     if places > 0 {
@@ -209,8 +256,11 @@ fn of_hint<'u>(hint: &LoadHint, units: impl Iterator<Item = &'u UnitRecord>) -> 
                 count(places, "prefetch"),
                 count(in_units, "unit")
             ),
-            true,
+            Fate::Placed,
         );
+    }
+    if let Some(reason) = left_out {
+        return (format!("{at}: left out: {reason}"), Fate::LeftOut);
     }
     let why = match (
         hint.load.file.is_some() && hint.load.line.is_some(),
@@ -222,7 +272,7 @@ fn of_hint<'u>(hint: &LoadHint, units: impl Iterator<Item = &'u UnitRecord>) -> 
         (true, true) => "no unit has code of that line".to_owned(),
         (true, false) => reasons.join("; "),
     };
-    (format!("{at}: placed nowhere: {why}"), false)
+    (format!("{at}: placed nowhere: {why}"), Fate::Missing)
 }
 
 fn count(number: usize, noun: &str) -> String {
@@ -232,16 +282,4 @@ fn count(number: usize, noun: &str) -> String {
         None => format!("{noun}s"),
     };
     format!("{number} {plural}")
-}
-
-/// Whether a hint is of the very file that a unit was made of.
-pub fn names_unit(hints: &HintFile, unit: Option<&str>, directory: &str) -> bool {
-    let Some(unit) = unit.map(|unit| join(directory, unit)) else {
-        return false;
-    };
-    let mut files = hints
-        .hints
-        .iter()
-        .filter_map(|hint| hint.load.file.as_deref());
-    files.any(|file| same_file(file, &unit))
 }

@@ -92,7 +92,7 @@ pub(super) fn does(statement: &str) -> Does<'_> {
 }
 
 /// Operands, at the commas that stand in no brackets.
-fn split(text: &str) -> Vec<&str> {
+pub(super) fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
     for (at, byte) in text.bytes().enumerate() {

@@ -5,6 +5,7 @@
 //! of what uses it. So the place narrows the choice, the names of the field and the variable do too, and what is left must be one
 //! expression; else nothing is proposed. Nothing is expanded: a line that is not literally there has no expression.
 
+mod loops;
 mod lvalue;
 mod statement;
 mod tokens;
@@ -14,6 +15,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+pub use loops::in_loop;
 use lvalue::{Lvalue, lvalues};
 use tokens::{Kind, Tokens};
 

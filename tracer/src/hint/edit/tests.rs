@@ -274,3 +274,25 @@ fn source_cut_anywhere_is_refused_or_edited_but_never_harms() {
         }
     }
 }
+
+#[test]
+fn a_place_is_in_a_loop_when_a_loop_of_its_function_repeats_it() {
+    let is = |text: &str| in_loop(text, text.find("x = ").expect("it is there"));
+    for looped in [
+        "void f(void) { for (;;) { x = 1; } }",
+        "void f(void) { while (y) { if (z) { x = 1; } } }",
+        "void f(void) { do { x = 1; } while (y); }",
+        "void f(void) { list_for_each(a, b) { x = 1; } }",
+    ] {
+        assert!(is(looped), "{looped}");
+    }
+    for once in [
+        "void f(void) { x = 1; }",
+        "void f(void) { for (;;) { y(); } x = 1; }",
+        "void f(void) { if (y) { x = 1; } }",
+        "void f(void) { while (y) ; { x = 1; } }",
+        "void for_each(void) { x = 1; }",
+    ] {
+        assert!(!is(once), "{once}");
+    }
+}

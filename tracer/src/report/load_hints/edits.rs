@@ -7,6 +7,7 @@ use crate::{
     hint::{
         edit::{self, Insertion, Wanted},
         file::{HintFile, LoadHint},
+        repeated::Repeated,
     },
     report::printable::printable,
 };
@@ -155,6 +156,14 @@ fn one<'a>(
         let memory = memory(hint).map_or(String::new(), |memory| format!(" ({memory} is read)"));
         format!("{refused}{memory}")
     })?;
+    if let Some(repeated) = Repeated::of(hint).filter(|repeated| !repeated.pays)
+        && edit::in_loop(&text, made.offset)
+    {
+        return Err(format!(
+            "{}; where its address stays the same, write it before the loop",
+            repeated.phrase()
+        ));
+    }
     Ok((name, made))
 }
 

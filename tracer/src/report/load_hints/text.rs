@@ -5,6 +5,7 @@ use crate::{
     hint::{
         file::{Evidence, Expected, HintFile, HintedCode, LoadHint},
         load,
+        repeated::Repeated,
         your_code::YourCode,
     },
     names::Language,
@@ -132,6 +133,12 @@ impl Text<'_> {
         }
         if let Some(made) = edits::of_hint(hint, self.sources) {
             return format!("write before it: {}", made.text.trim());
+        }
+        if let Some(repeated) = Repeated::of(hint).filter(|repeated| !repeated.pays) {
+            return format!(
+                "if {}; where its address stays the same, fetch it before the loop; cohtrace as does so, and leaves others alone",
+                repeated.phrase()
+            );
         }
         let language = Language::of_file(file);
         if !matches!(language, None | Some(Language::C | Language::Cpp)) {

@@ -2,9 +2,10 @@ mod a64;
 mod instructions;
 mod placing;
 mod properties;
+mod repeating;
 mod telling;
 
-use super::{Rewritten, rewrite};
+use super::{NoTree, Place, Rewritten, rewrite};
 use crate::hint::file::{Expected, HintFile, HintedCode, LeftLoad, LoadClass, LoadHint};
 
 /// A load at `/src/t.c` or another file, by line, column (0 for none) and instruction ("" for none).
@@ -51,8 +52,21 @@ pub(super) fn file(hints: Vec<HintedCode>, left: Vec<HintedCode>) -> HintFile {
 
 /// One hint on a text of `/src`.
 pub(super) fn with_one(text: &str, hint: HintedCode) -> Rewritten {
-    rewrite(text.as_bytes(), &file(vec![hint], Vec::new()), "/src")
+    rewritten_in_src(text.as_bytes(), &file(vec![hint], Vec::new()))
 }
+
+/// A text of `/src` with hints.
+pub(super) fn rewritten_in_src(text: &[u8], hints: &HintFile) -> Rewritten {
+    rewrite(text, hints, &PLACE)
+}
+
+/// `/src`, of which no file is known.
+pub(super) const PLACE: Place<'static> = Place {
+    directory: "/src",
+    maps: &[],
+    tree: &NoTree,
+    everywhere: false,
+};
 
 /// The prefetches of a rewritten text, each with the line that follows it.
 pub(super) fn prefetches(rewritten: &Rewritten) -> Vec<String> {

@@ -7,8 +7,8 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
-use super::{file, load};
-use crate::hint::assembly::{Rewritten, rewrite};
+use super::{file, load, rewritten_in_src};
+use crate::hint::assembly::Rewritten;
 
 /// The text without what was added.
 fn without_added(rewritten: &Rewritten) -> Option<Vec<u8>> {
@@ -67,7 +67,7 @@ const LINES: [&str; 24] = [
 proptest! {
     #[test]
     fn any_bytes_give_an_answer(bytes in vec(any::<u8>(), 0..300)) {
-        let rewritten = rewrite(&bytes, &hints(), "/src");
+        let rewritten = rewritten_in_src(&bytes, &hints());
         if let Some(back) = without_added(&rewritten) {
             prop_assert_eq!(back, bytes);
         }
@@ -84,7 +84,7 @@ proptest! {
         if last {
             text.pop();
         }
-        let rewritten = rewrite(text.as_bytes(), &hints(), "/src");
+        let rewritten = rewritten_in_src(text.as_bytes(), &hints());
         match without_added(&rewritten) {
             Some(back) => prop_assert_eq!(back, text.into_bytes()),
             None => prop_assert!(rewritten.placed.iter().all(|placed| placed.already)),
@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn any_text_of_the_signs_of_assembly_gives_an_answer(text in "[\\t\\n .:;#%$(),*{}\"\\\\/a-f0-9movqlcfie+-]{0,200}") {
-        let rewritten = rewrite(text.as_bytes(), &hints(), "/src");
+        let rewritten = rewritten_in_src(text.as_bytes(), &hints());
         if let Some(back) = without_added(&rewritten) {
             prop_assert_eq!(back, text.into_bytes());
         }
@@ -118,7 +118,7 @@ fn a_large_unit_takes_a_moment() {
         Vec::new(),
     );
     let start = Instant::now();
-    let rewritten = rewrite(text.as_bytes(), &hints, "/src");
+    let rewritten = rewritten_in_src(text.as_bytes(), &hints);
     assert_eq!(rewritten.placed.len(), 50_000);
     // A hundred times what it takes: only what grows faster than the text would be caught.
     assert!(

@@ -2,8 +2,8 @@
 
 use expect_test::expect;
 
-use super::{file, load, unit};
-use crate::hint::assembly::{UnitRecord, lines, names_unit, record, rewrite, summary};
+use super::{file, load, rewritten_in_src, unit, with_one};
+use crate::hint::assembly::{UnitRecord, lines, record, summary};
 
 fn hints() -> crate::hint::file::HintFile {
     let mut nowhere = load("/src/t.c", 1, 1, "");
@@ -24,7 +24,7 @@ fn rewritten() -> crate::hint::assembly::Rewritten {
         "\t.loc 1 7 3\n\tmovq 8(%rdi), %rax\n\t.loc 1 9 1\n\tnop\n\t.loc 1 7 3\n\tmovq 8(%rdi), %rax\n\tmovq 8(%rcx), %rax\n\
          \t.loc 1 8 3\n\tlock addq $1, 8(%rdi)\n",
     );
-    rewrite(text.as_bytes(), &hints(), "/src")
+    rewritten_in_src(text.as_bytes(), &hints())
 }
 
 #[test]
@@ -72,8 +72,28 @@ fn a_build_is_summed_up_by_hint() {
 }
 
 #[test]
-fn a_unit_is_named_by_a_hint_of_its_file() {
-    assert!(names_unit(&hints(), Some("u.c"), "/src"));
-    assert!(!names_unit(&hints(), Some("u.c"), "/other"));
-    assert!(!names_unit(&hints(), None, "/src"));
+fn what_keeps_a_unit_from_its_hints_is_said_once() {
+    let said = |text: &str, file: &str| {
+        let hint = load(file, 7, 3, "movq 8(%rdi), %rax");
+        let hints = super::file(vec![hint.clone(), hint], Vec::new());
+        lines(&rewritten_in_src(text.as_bytes(), &hints), &hints)
+    };
+    let no_lines = "\t.file \"t.c\"\nf:\n\tmovq 8(%rdi), %rax\n";
+    assert_eq!(
+        said(no_lines, "/src/t.c"),
+        ["t.c: no prefetch: it has no source lines: compile with -g"]
+    );
+    assert_eq!(said(no_lines, "/src/u.c"), [""; 0]);
+    let built = "\t.file \"t.c\"\n\t.file 1 \"t.c\"\nf:\n\t.loc 1 7 3\n\tmovq 8(%rdi), %rax\n";
+    assert_eq!(
+        said(built, "/old/t.c"),
+        [
+            "t.c: no prefetch: the hints are of /old/t.c, and here /src/t.c (the same file? --map /old=/src)"
+        ]
+    );
+    let mut hint = load("/src/t.c", 7, 3, "movq 8(%rdi), %rax");
+    hint.md5 = Some("0".repeat(32));
+    let changed = with_one(&built.replace("1 \"t.c\"", "1 \"t.c\" md5 0x1"), hint);
+    assert_eq!((changed.placed.len(), changed.doubts.len()), (1, 1));
+    assert!(changed.doubts[0].starts_with("t.c: its text is not the recorded one"));
 }
