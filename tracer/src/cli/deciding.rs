@@ -161,7 +161,7 @@ pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Resu
         let yours = your_hints(&chosen, &file, your_code);
         let counts = match yours.len() {
             all if all == chosen.hinted.len() => chosen.with,
-            _ => counts_with(&alone, yours.clone(), loads, &mut again)?,
+            _ => counts_with(&alone, yours.clone(), loads, again)?,
         };
         file.evidence.your_code = Some(YourHints {
             hints: yours.len() as u64,
@@ -169,7 +169,7 @@ pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Resu
             load_transactions: counts.load_transactions,
         });
     }
-    caveats.extend(names.iter().flat_map(|names| names.caveats()));
+    caveats.extend(names.iter().flat_map(Resolver::caveats));
     caveats.dedup();
     file.session = paths
         .first()
@@ -262,9 +262,7 @@ fn write(
     HintFile {
         evidence: Evidence {
             line_bytes: options.line_size.bytes(),
-            exclusive_on_first_read: options.protocol.exclusive_on_first_read,
-            migratory: options.protocol.migratory,
-            relinquish: options.protocol.relinquish,
+            protocol: options.protocol,
             transactions: chosen.without.transactions,
             load_transactions: chosen.without.load_transactions,
             hinted_transactions: Some(chosen.with.transactions),

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Transaction, Transactions};
 use crate::access::{Cpu, Op};
 
 /// Variants of the protocol. The default is the paper's, but that a recalled owner keeps a Shared copy as MESI caches do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Protocol {
     /// A read that finds the line in no cache gives an Exclusive copy, as MESI machines do, and not a Shared one.
     pub exclusive_on_first_read: bool,
@@ -14,6 +16,7 @@ pub struct Protocol {
     pub migratory: bool,
     /// A read that finds the line dirty elsewhere leaves the old owner without a copy; the reader's is Shared. Where
     /// [`migratory`](Self::migratory) is set too, the reader owns the line as that says.
+    #[serde(default)]
     pub relinquish: bool,
 }
 

@@ -11,6 +11,7 @@ use super::{
     load::{AARCH64, FETCH_FOR_OWNERSHIP, X86},
     your_code::{OneOffLoads, YourHints},
 };
+use crate::coherence::Protocol;
 
 /// Value of [`HintFile::format`]: tells our file from any other JSON.
 pub const FORMAT: &str = "cohtrace hints";
@@ -50,13 +51,9 @@ pub struct Evidence {
     pub complete_order: bool,
     /// Coherence granule, bytes.
     pub line_bytes: u64,
-    /// The protocol gave ownership on a read that found the line in no cache.
-    pub exclusive_on_first_read: bool,
-    /// The protocol handed a dirty line over with its ownership on a read.
-    pub migratory: bool,
-    /// The protocol left no copy with the owner of a dirty line that another read.
-    #[serde(default)]
-    pub relinquish: bool,
+    /// The protocol, a field for each of its variants.
+    #[serde(flatten)]
+    pub protocol: Protocol,
     /// Accesses count from here on: `--after`.
     #[serde(default)]
     pub after: Option<String>,

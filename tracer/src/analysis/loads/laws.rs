@@ -161,7 +161,7 @@ proptest! {
         let of = |shards| {
             let hinted = hinted.iter().copied().map(instruction).collect();
             let bounds = LoadBounds { streaks: 1000, ..LoadBounds::default() };
-            let options = LoadOptions { shards, bounds, ..options(protocol) };
+            let options = LoadOptions { bounds, shards, ..options(protocol) };
             let mut table = LoadTable::hinting(options, hinted);
             feed(&mut table, &accesses);
             let loads = table.finish();

@@ -143,7 +143,7 @@ pub fn choose<E>(
     let limits = &limits.of_order(alone.totals.transactions);
     let mut search = Search::new(limits, streaks, &alone.loads, &papers);
     let find = |search: &Search| match filter {
-        Filter::Swift => Best::of(search, search.run(&papers), papers.clone()),
+        Filter::Swift => Best::of(search, &search.run(&papers), papers.clone()),
         Filter::Ours => search.best(),
     };
     let (best, with_papers) = if streaks.one_in() == 1 {
@@ -229,7 +229,7 @@ struct Best {
 }
 
 impl Best {
-    fn of(search: &Search, run: StreakRun, set: HintSet) -> Best {
+    fn of(search: &Search, run: &StreakRun, set: HintSet) -> Best {
         let loads = search.streaks.loads().iter().zip(0..);
         Best {
             set,
@@ -335,7 +335,7 @@ impl<'a> Search<'a> {
     /// The best set of loads other than these.
     fn best_without(&self, costing: &HintSet) -> Best {
         let none = HintSet::new();
-        let mut best = Best::of(self, self.run(&none), none);
+        let mut best = Best::of(self, &self.run(&none), none);
         let possible = |load: &&Load| !costing.contains(&load.instruction);
         let deserving = self.alone.iter().filter(possible);
         let deserving = deserving.filter(|load| judge_load(load, self.limits).is_ok());
@@ -371,8 +371,7 @@ impl<'a> Search<'a> {
         let most = self.most_for_loads();
         let landscape = Landscape::new(self.streaks, candidates, most);
         let set = landscape.best(&[start, &best.set]);
-        let run = self.run(&set);
-        let found = Best::of(self, run, set);
+        let found = Best::of(self, &self.run(&set), set);
         if found.counts.load_transactions <= most
             && found.counts.transactions < best.counts.transactions
         {

@@ -343,13 +343,13 @@ fn evidence(evidence: &Evidence) -> String {
         "the accesses of watch windows only"
     };
     let mut protocol = Vec::new();
-    if evidence.exclusive_on_first_read {
+    if evidence.protocol.exclusive_on_first_read {
         protocol.push("the first reader owns the line");
     }
-    if evidence.migratory {
+    if evidence.protocol.migratory {
         protocol.push("a dirty line is handed over with its ownership");
     }
-    if evidence.relinquish {
+    if evidence.protocol.relinquish {
         protocol.push("who wrote a line keeps no copy of it when another reads it");
     }
     let protocol = if protocol.is_empty() {
