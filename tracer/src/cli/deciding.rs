@@ -119,7 +119,7 @@ fn write(
             line_bytes: options.line_size.bytes(),
             exclusive_on_first_read: options.protocol.exclusive_on_first_read,
             migratory: options.protocol.migratory,
-            relinquish: options.protocol.relinquish,
+            relinquish: Some(options.protocol.relinquish),
             transactions: chosen.without.transactions,
             load_transactions: chosen.without.load_transactions,
             hinted_transactions: Some(chosen.with.transactions),

@@ -48,9 +48,9 @@ pub struct Evidence {
     pub exclusive_on_first_read: bool,
     /// The protocol handed a dirty line over with its ownership on a read.
     pub migratory: bool,
-    /// The protocol left no copy with the owner of a dirty line that another read.
+    /// The protocol left no copy with the owner of a dirty line that another read; `None` in a file that does not say.
     #[serde(default)]
-    pub relinquish: bool,
+    pub relinquish: Option<bool>,
     /// Messages of the protocol that all accesses took.
     pub transactions: u64,
     /// Of those, messages that served loads.

@@ -291,7 +291,7 @@ fn evidence(evidence: &Evidence) -> String {
     if evidence.migratory {
         protocol.push("a dirty line is handed over with its ownership");
     }
-    if evidence.relinquish {
+    if evidence.relinquish == Some(true) {
         protocol.push("who wrote a line keeps no copy of it when another reads it");
     }
     let protocol = if protocol.is_empty() {
