@@ -168,6 +168,26 @@ impl Directory {
         (silent && address < USER_END).then_some((at, Entry(entry)))
     }
 
+    /// Knows nothing of any line from here on: a forked process has other memory at the same addresses, and memory that
+    /// several processes have is not decided upon here.
+    pub fn forget(&self) {
+        for slot in &self.0 {
+            if slot.load(Relaxed) != 0 {
+                slot.store(0, Relaxed);
+            }
+        }
+    }
+
+    /// The same for some memory.
+    pub fn forget_lines(&self, start: u64, bytes: u64) {
+        if bytes / LINE >= SLOTS as u64 {
+            return self.forget();
+        }
+        for line in start / LINE..=start.saturating_add(bytes) / LINE {
+            self.0[place(line * LINE).0 as usize % SLOTS].store(0, Relaxed);
+        }
+    }
+
     /// Whether an entry is as it was, that is, nobody has made any access to the line that was not silent.
     #[inline(always)]
     pub fn is_still(&self, slot: u32, entry: Entry) -> bool {

@@ -83,6 +83,9 @@ pub trait World {
     fn stamp_after(&self) -> u64;
     /// Waits a little for the tool to take a chunk, the `turn`th time; false when it never will.
     fn wait(&self, turn: u32) -> bool;
+    /// Whether memory is, or may be, that of other processes as well, whose accesses the directory does not know: there
+    /// each access is a record.
+    fn is_shared(&self, address: u64) -> bool;
     /// The tool wants no more.
     fn is_over(&self) -> bool;
     /// A chunk was sealed; `waiting` are in the ring.
@@ -209,18 +212,18 @@ fn way(record: u32) -> usize {
 pub struct Detached;
 
 impl Writer {
-    /// The thread of that number in order of appearance.
+    /// The thread of that number among those of the process, and among all.
     #[expect(
         clippy::large_stack_arrays,
         reason = "once a thread, on stacks of megabytes"
     )]
-    pub fn new(processor: u32) -> Writer {
+    pub fn new(number: u32, processor: u32) -> Writer {
         Writer {
             open: NONE_OPEN,
             left: ACCESSES_PER_CHUNK,
             next: 0,
             end: 0,
-            member: Member::new(processor),
+            member: Member::new(number),
             stamp: 0,
             processor,
             tid: 0,
@@ -272,7 +275,7 @@ impl Writer {
     ) -> bool {
         let kind = world.kind(word);
         let intent = Intent::of(kind.store, instruction.owning());
-        if self.open == NONE_OPEN || kind.crosses(address) {
+        if self.open == NONE_OPEN || kind.crosses(address) || world.is_shared(address) {
             return false;
         }
         let Some((slot, entry)) = directory.silent(self.member, address, intent) else {
@@ -342,6 +345,12 @@ impl Writer {
             id: instruction.id(),
         };
         let intent = Intent::of(kind.store, instruction.owning());
+        if world.is_shared(address) {
+            self.stamp = world.stamp();
+            self.write(lane, what);
+            self.count(lane, world);
+            return Ok(());
+        }
         let answer = directory.access(self.member, address, intent);
         let mut silent = answer.silent;
         let crosses = kind.crosses(address);

@@ -44,11 +44,17 @@ impl World for Still {
         self.waits.set(self.waits.get() + 1);
         self.waits.get() < 3
     }
+    fn is_shared(&self, address: u64) -> bool {
+        address >= SHARED
+    }
     fn is_over(&self) -> bool {
         false
     }
     fn sealed(&self, _waiting: u64) {}
 }
+
+/// Memory from here on is shared with other processes.
+const SHARED: u64 = 1 << 40;
 
 /// What [`Still`] takes for QEMU's word.
 fn word(size_log2: u32, store: bool) -> u32 {
@@ -168,7 +174,7 @@ fn recorded(run: &[(Access, bool)]) -> Vec<Row> {
     for (access, seal) in run {
         let (writer, lane) = threads
             .entry(access.processor)
-            .or_insert_with(|| (Writer::new(access.processor), lane()));
+            .or_insert_with(|| (Writer::new(access.processor, access.processor), lane()));
         let tagged = access.tagged();
         let word = word(access.bytes.trailing_zeros(), access.store);
         assert!(
@@ -413,6 +419,15 @@ fn a_thread_without_a_bit_of_its_own_repeats_nothing() {
 }
 
 #[test]
+fn each_access_to_memory_of_several_processes_is_a_row() {
+    let [own, of_all] = [0x1000, SHARED].map(|at| store(0, at));
+    assert_eq!(
+        short(&[own, own, of_all, of_all, own, of_all]),
+        [(own, 2), (of_all, 0), (of_all, 0), (of_all, 0)]
+    );
+}
+
+#[test]
 fn a_chunk_is_sealed_after_so_many_accesses_though_they_repeat_one_another() {
     let run = vec![store(0, 0x1000); ACCESSES_PER_CHUNK as usize + 10];
     assert_eq!(
@@ -428,7 +443,7 @@ fn a_chunk_is_sealed_after_so_many_accesses_though_they_repeat_one_another() {
 fn a_load_behind_a_prefetchw_takes_the_line_like_a_store() {
     let (directory, world) = (directory(), Still::default());
     let lanes = [lane(), lane()];
-    let mut writers = [0, 1].map(|processor| Box::new(Writer::new(processor)));
+    let mut writers = [0, 1].map(|processor| Box::new(Writer::new(processor, processor)));
     let mut read = |n: usize, owning, address| {
         let (lane, tagged) = (&lanes[n], Tagged::new(5, owning));
         let word = word(3, false);
@@ -451,7 +466,7 @@ fn a_load_behind_a_prefetchw_takes_the_line_like_a_store() {
 #[test]
 fn a_full_ring_makes_the_thread_wait_and_a_tool_that_is_gone_lets_it_go() {
     let (directory, world, lane) = (directory(), Still::default(), lane());
-    let mut writer = Writer::new(0);
+    let mut writer = Writer::new(0, 0);
     let mut write_next = |n: u64| {
         let (address, tagged) = (0x10_0000 + n * LINE, Tagged::new(1, false));
         let word = word(3, false);

@@ -4,11 +4,13 @@
 //! sides may look at any time; the order that matters is said where it does. All zeroes is the valid beginning.
 //! (This file is part of two programs; it may be used under MIT or Apache-2.0 as well as under the GPL.)
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// First word: both sides speak of the same layout. Counts up with each change.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu3");
-/// Threads that can be observed at the same time: one lane each.
+/// Processes that can be observed at the same time: one [`Shared`] each, side by side.
+pub const PROCESSES: usize = 32;
+/// Threads of a process that can be observed at the same time: one lane each.
 pub const LANES: usize = 256;
 /// Chunks in a lane's ring.
 pub const CHUNKS: usize = 32;
@@ -25,8 +27,8 @@ pub const ADDRESS_BITS: u32 = 48;
 /// Bit of [`Record::place`]: a store. The bytes accessed, at most 127, are between it and the address.
 pub const STORE: u64 = 1 << 56;
 
-/// Everything.
-#[repr(C)]
+/// Everything of one process.
+#[repr(C, align(4096))]
 pub struct Shared {
     /// What is said once.
     pub header: Header,
@@ -49,19 +51,27 @@ pub struct Header {
     pub translated: AtomicU32,
     /// What to add to an address of the program to find the memory in QEMU's process: 0, or nothing is as it seems.
     pub guest_base: AtomicU64,
+    /// Threads of all processes so far; of the first process's header alone.
+    pub threads: AtomicU32,
     /// Described instructions.
     pub instructions: AtomicU64,
     /// Lanes that have had a thread are below.
     pub lanes: AtomicU32,
     /// Accesses that were not written: by instructions or threads for which there was no room.
     pub unseen: AtomicU64,
-    /// Processes that the program forked; they run on without being observed.
+    /// Process, by its id; 0 where there was none yet. Claimed by compare-exchange, before all else.
+    pub pid: AtomicU32,
+    /// Process that forked it, or 0 of a program's first one, and of one that became another program.
+    pub parent: AtomicU32,
+    /// All fields of a process are there, and it runs.
+    pub running: AtomicU32,
+    /// Processes that it forked and that run on without being observed: there was no room.
     pub children: AtomicU32,
-    /// Programs that the process became (`execve`), while it does or did so.
+    /// Programs that the process became (`execve`) without the emulator, while it does or did so.
     pub execs: AtomicU32,
-    /// Tool: 1 while it sleeps on this word.
+    /// Tool, in the first process's header: 1 while it sleeps on this word.
     pub sleeping: AtomicU32,
-    /// Tool: it takes no more; the program shall run on without being observed.
+    /// Tool, in the first process's header: it takes no more; the program shall run on without being observed.
     pub stop: AtomicU32,
 }
 
@@ -106,6 +116,18 @@ pub struct Instruction {
     pub code: [AtomicU64; 2],
     /// The bytes of the instruction before it, when that is a `prefetchw` and control came from there.
     pub before: [AtomicU64; 2],
+}
+
+impl Instruction {
+    /// Describes what the other does. Nobody else writes either.
+    pub fn copy(&self, from: &Instruction) {
+        self.ip.store(from.ip.load(Relaxed), Relaxed);
+        for (to, from) in [(&self.code, &from.code), (&self.before, &from.before)] {
+            for (to, from) in to.iter().zip(from) {
+                to.store(from.load(Relaxed), Relaxed);
+            }
+        }
+    }
 }
 
 /// The ring of one virtual CPU.
@@ -203,5 +225,6 @@ mod tests {
         assert_eq!(std::mem::offset_of!(Lane, chunks) % 64, 0);
         assert_eq!(std::mem::offset_of!(Lane, records) % 64, 0);
         assert!(size_of::<Shared>() < 1 << 30);
+        assert_eq!(size_of::<Shared>() % 4096, 0);
     }
 }

@@ -5,8 +5,9 @@
 //! Each thread of the program is a virtual CPU with a lane of its own in the shared memory (`layout`). QEMU calls
 //! `accessed` after each access, in the thread that made it, and the threads truly run at the same time.
 //!
-//! Arguments: `memory=FD` (see `layout::Shared`), `plugin=FD` (this file, if it has no other name), `tool=PID`. Only
-//! to measure QEMU itself: `empty`, which has a callback for each access that does nothing.
+//! Arguments: `memory=FD` (see `layout::Shared`), `plugin=FD` (this file), `tool=PID`; `became` where the descriptors are
+//! the tool's own, because an emulated program became this one. Only to measure QEMU itself: `empty`, which has a callback
+//! for each access that does nothing.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![expect(
     unsafe_code,
@@ -26,6 +27,8 @@ mod layout;
 mod log;
 mod process;
 mod program;
+mod programs;
+mod shared_memory;
 mod system_calls;
 mod translation;
 
@@ -101,13 +104,22 @@ fn install(id: Id, arguments: &[String]) -> Result<(), String> {
         value.and_then(|value| value.parse::<c_int>().ok())
     };
     let memory = number("memory").ok_or("no shared memory was given")?;
+    let plugin = number("plugin").ok_or("no plugin was given")?;
     let tool = number("tool").ok_or("no tool was given")?;
-    let shared = process::map(memory).ok_or("the shared memory cannot be mapped")?;
-    process::close_fd(memory);
-    if let Some(plugin) = number("plugin") {
+    let became = arguments
+        .iter()
+        .any(|argument| argument.starts_with("became"));
+    let all = if became {
+        process::map_of(tool, memory)
+    } else {
+        let all = process::map(memory);
+        process::close_fd(memory);
         process::close_fd(plugin);
-    }
-    let program = Program::new(shared, api, tool as u32)?;
+        all
+    };
+    let all = all.ok_or("the shared memory cannot be mapped")?;
+    programs::remember(memory, plugin);
+    let program = Program::new(all, api, tool as u32)?;
     let Ok(()) = PROGRAM.set(program) else {
         return Err("it is loaded twice".to_owned());
     };

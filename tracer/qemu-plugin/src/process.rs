@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
-use crate::layout::Shared;
+use crate::layout::{PROCESSES, Shared};
 
 unsafe extern "C" {
     fn mmap(
@@ -27,15 +27,15 @@ const SYS_GETTID: c_long = 186;
 const SYS_FUTEX: c_long = 202;
 const FUTEX_WAKE: c_int = 1;
 
-/// Maps the tool's memory. It stays for the life of the process.
-pub fn map(fd: c_int) -> Option<&'static Shared> {
+/// Maps the tool's memory. It stays for the life of the process, and of those that it forks.
+pub fn map(fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
     let protection = PROT_READ_WRITE;
     let flags = MAP_SHARED | MAP_NORESERVE;
     // SAFETY: a new mapping, wherever there is room; nothing of ours is replaced.
     let at = unsafe {
         mmap(
             std::ptr::null_mut(),
-            size_of::<Shared>(),
+            size_of::<[Shared; PROCESSES]>(),
             protection,
             flags,
             fd,
@@ -46,7 +46,18 @@ pub fn map(fd: c_int) -> Option<&'static Shared> {
         return None;
     }
     // SAFETY: page-aligned, as long as the type, never unmapped, and any bytes are valid: the type is all atomics.
-    Some(unsafe { &*at.cast::<Shared>() })
+    Some(unsafe { &*at.cast::<[Shared; PROCESSES]>() })
+}
+
+/// Maps the memory that is the tool's descriptor of that number.
+pub fn map_of(tool: c_int, fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
+    let path = format!("/proc/{tool}/fd/{fd}");
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .ok()?;
+    map(std::os::fd::AsRawFd::as_raw_fd(&file))
 }
 
 /// Closes a descriptor, so that the program finds its own numbers free.
@@ -55,10 +66,19 @@ pub fn close_fd(fd: c_int) {
     unsafe { close(fd) };
 }
 
-/// The process that started this one, or 1 when it is gone.
-pub fn parent() -> u32 {
+/// Whether a process is there and has not ended.
+pub fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind the name, which may have parentheses itself, comes the state.
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    !stat.is_empty() && !state.starts_with(['Z', 'X'])
+}
+
+/// This process and the one that started it.
+pub fn ids() -> (u32, u32) {
     // SAFETY: no preconditions.
-    unsafe { getppid() as u32 }
+    let parent = unsafe { getppid() };
+    (std::process::id(), parent as u32)
 }
 
 /// The calling thread.
@@ -96,4 +116,15 @@ pub fn name(tid: u32) -> Vec<u8> {
 /// What is mapped now.
 pub fn maps() -> Vec<u8> {
     std::fs::read("/proc/self/maps").unwrap_or_default()
+}
+
+/// Bytes from `start` to the end of the mapping that begins there.
+pub fn mapped_bytes(start: u64) -> u64 {
+    let maps = maps();
+    let text = String::from_utf8_lossy(&maps);
+    let begins = format!("{start:x}-");
+    let line = text.lines().find_map(|line| line.strip_prefix(&begins));
+    let end = line.and_then(|rest| rest.split(' ').next());
+    let end = end.and_then(|end| u64::from_str_radix(end, 16).ok());
+    end.map_or(1, |end| end.saturating_sub(start))
 }

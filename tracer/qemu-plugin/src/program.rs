@@ -3,7 +3,7 @@
 use std::sync::{
     OnceLock,
     atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
         Ordering::{Acquire, Relaxed, SeqCst},
         fence,
     },
@@ -13,9 +13,9 @@ use crate::{
     api::Api,
     directory::{Directory, SLOTS},
     lane::{Detached, Kind, Tagged, World, Writer},
-    layout::{LANES, Lane, MAGIC, Shared, entry},
+    layout::{LANES, Lane, MAGIC, PROCESSES, Shared, entry},
     log::LogWriter,
-    process, program,
+    process, program, shared_memory,
 };
 
 /// Who has which line.
@@ -39,24 +39,33 @@ const TURNS_PER_LOOK: u32 = 64;
 
 /// What is the same for all threads.
 pub struct Program {
-    pub shared: &'static Shared,
+    all: &'static [Shared; PROCESSES],
+    /// Which of them is this process's.
+    at: AtomicUsize,
     pub api: Api,
     pub log: LogWriter,
-    tool: u32,
-    /// This process is not observed any more: it is a child of the program, or the tool is gone.
+    pub tool: u32,
+    /// This process is not observed any more: there was no room for it, or the tool is gone.
     off: AtomicBool,
-    /// Threads so far.
+    /// Threads of this process so far.
     threads: AtomicU32,
     baseline: OnceLock<Vec<u8>>,
 }
 
 impl Program {
-    pub fn new(shared: &'static Shared, api: Api, tool: u32) -> Result<Program, String> {
-        if shared.header.magic.load(Acquire) != MAGIC {
+    /// The first process of a program: `all` is the memory of all, and the first place the program's that the tool
+    /// started.
+    pub fn new(all: &'static [Shared; PROCESSES], api: Api, tool: u32) -> Result<Program, String> {
+        if all[0].header.magic.load(Acquire) != MAGIC {
             return Err("the tool is of another version".to_owned());
         }
+        let (pid, _) = process::ids();
+        let Some(at) = claim(all, pid) else {
+            return Err(format!("more than {PROCESSES} processes"));
+        };
         let program = Program {
-            shared,
+            all,
+            at: AtomicUsize::new(at),
             api,
             log: LogWriter::new(),
             tool,
@@ -66,8 +75,60 @@ impl Program {
         };
         let maps = program.baseline.get_or_init(process::maps);
         program.tell(entry::BASELINE, [0; 3], maps);
-        shared.header.installed.store(1, SeqCst);
+        let header = &program.shared().header;
+        header.installed.store(1, SeqCst);
+        header.running.store(1, SeqCst);
         Ok(program)
+    }
+
+    /// This process's memory.
+    pub fn shared(&self) -> &'static Shared {
+        &self.all[self.at.load(Relaxed) % PROCESSES]
+    }
+
+    /// The calling thread is the only one of a process that was forked just now.
+    pub fn became_child(&self, vcpu: u32, thread_pointer: u64) {
+        let parents = self.shared();
+        let (pid, parent) = process::ids();
+        let Some(at) = claim(self.all, pid) else {
+            parents.header.children.fetch_add(1, Relaxed);
+            return self.detach();
+        };
+        self.at.store(at, SeqCst);
+        let shared = self.shared();
+        // The code that was translated for the parent runs on here, with the numbers that it has.
+        let described = parents.header.instructions.load(Acquire);
+        for (to, from) in (shared.instructions.iter())
+            .zip(&parents.instructions)
+            .take(described as usize)
+        {
+            to.copy(from);
+        }
+        let header = &shared.header;
+        header.instructions.store(described, SeqCst);
+        header
+            .guest_base
+            .store(parents.header.guest_base.load(Relaxed), Relaxed);
+        header.parent.store(parent, Relaxed);
+        for flag in [&header.installed, &header.translated] {
+            flag.store(1, SeqCst);
+        }
+        DIRECTORY.forget();
+        for writer in &WRITERS {
+            writer.store(std::ptr::null_mut(), SeqCst);
+        }
+        self.threads.store(0, Relaxed);
+        self.new_thread(vcpu);
+        self.tell(entry::BASELINE, [0; 3], self.baseline.get_or_init(Vec::new));
+        self.tell_maps();
+        if let Some((writer, _)) = writer(vcpu) {
+            self.introduce(writer);
+            let pointer = [writer.tid.into(), thread_pointer, 0];
+            if thread_pointer != 0 {
+                self.tell(entry::POINTER, pointer, &[]);
+            }
+        }
+        header.running.store(1, SeqCst);
     }
 
     pub fn is_off(&self) -> bool {
@@ -86,7 +147,7 @@ impl Program {
     /// Writes a log entry.
     pub fn tell(&self, kind: u32, numbers: [u64; 3], text: &[u8]) {
         if !self.is_off() {
-            let log = &self.shared.log;
+            let log = &self.shared().log;
             (self.log).append(
                 log,
                 kind,
@@ -105,16 +166,18 @@ impl Program {
 
     /// A virtual CPU has a new thread, which makes no access yet.
     pub fn new_thread(&self, vcpu: u32) {
-        let processor = self.threads.fetch_add(1, Relaxed);
+        let number = self.threads.fetch_add(1, Relaxed);
+        let processor = self.all[0].header.threads.fetch_add(1, Relaxed);
         if let Some(place) = WRITERS.get(vcpu as usize)
             && !self.is_off()
         {
-            self.shared.header.lanes.fetch_max(vcpu + 1, SeqCst);
+            let shared = self.shared();
+            shared.header.lanes.fetch_max(vcpu + 1, SeqCst);
             // The last thread of this number has ended; nobody holds its writer, which lives on for the next one.
             let old = place.load(Relaxed);
             let new = Observed {
-                writer: Writer::new(processor),
-                lane: &self.shared.lanes[vcpu as usize],
+                writer: Writer::new(number, processor),
+                lane: &shared.lanes[vcpu as usize],
             };
             if old.is_null() {
                 place.store(Box::into_raw(Box::new(new)), SeqCst);
@@ -159,7 +222,7 @@ impl Program {
     #[cold]
     fn accessed_unobserved(&self) {
         if !self.is_off() {
-            self.shared.header.unseen.fetch_add(1, Relaxed);
+            self.shared().header.unseen.fetch_add(1, Relaxed);
         }
     }
 
@@ -169,6 +232,21 @@ impl Program {
         let numbers = [writer.tid, writer.processor, 0].map(u64::from);
         self.tell(entry::THREAD, numbers, &process::name(writer.tid));
     }
+}
+
+/// From here on each access to memory that other processes may have is a record.
+pub fn share(start: u64, bytes: u64) {
+    shared_memory::add(start, bytes);
+    DIRECTORY.forget_lines(start, bytes);
+}
+
+/// A place for a process; the first is the program's that the tool started.
+fn claim(all: &[Shared; PROCESSES], pid: u32) -> Option<usize> {
+    let free = |shared: &Shared| {
+        let pid = shared.header.pid.compare_exchange(0, pid, SeqCst, Relaxed);
+        pid.is_ok()
+    };
+    all.iter().position(free)
 }
 
 /// The program accessed memory.
@@ -240,11 +318,16 @@ impl World for Program {
         }
         self.ring();
         process::pause(turn);
-        turn % TURNS_PER_LOOK != TURNS_PER_LOOK - 1 || process::parent() == self.tool
+        turn % TURNS_PER_LOOK != TURNS_PER_LOOK - 1 || process::lives(self.tool)
+    }
+
+    #[inline(always)]
+    fn is_shared(&self, address: u64) -> bool {
+        shared_memory::has(address)
     }
 
     fn is_over(&self) -> bool {
-        self.shared.header.stop.load(Relaxed) != 0 || self.is_off()
+        self.all[0].header.stop.load(Relaxed) != 0 || self.is_off()
     }
 
     fn sealed(&self, waiting: u64) {
@@ -258,7 +341,7 @@ impl Program {
     /// Wakes the tool if it sleeps.
     fn ring(&self) {
         fence(SeqCst);
-        let sleeping = &self.shared.header.sleeping;
+        let sleeping = &self.all[0].header.sleeping;
         if sleeping.load(Relaxed) != 0 && sleeping.swap(0, SeqCst) != 0 {
             process::wake(sleeping);
         }

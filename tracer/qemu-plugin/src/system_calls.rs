@@ -1,8 +1,8 @@
 //! What system calls say: threads that come and go, mappings that change, processes that are not observed.
 
 use std::{
-    cell::Cell,
-    sync::{Mutex, PoisonError, atomic::Ordering::Relaxed},
+    cell::{Cell, RefCell},
+    sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard, atomic::Ordering::Relaxed},
 };
 
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     layout::entry,
     process, program,
     program::Program,
+    programs, shared_memory,
 };
 
 // Numbers of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
@@ -27,10 +28,11 @@ const SHMDT: i64 = 67;
 const PRCTL: i64 = 157;
 const ARCH_PRCTL: i64 = 158;
 const EXECVEAT: i64 = 322;
-const CLONE3: i64 = 435;
 
 const MAP_SHARED: u64 = 1;
 const MAP_ANONYMOUS: u64 = 0x20;
+const CLONE_VM: u64 = 0x0000_0100;
+const CLONE_VFORK: u64 = 0x0000_4000;
 const CLONE_THREAD: u64 = 0x0001_0000;
 const CLONE_SETTLS: u64 = 0x0008_0000;
 const PR_SET_NAME: u64 = 15;
@@ -39,7 +41,15 @@ const ARCH_SET_FS: u64 = 0x1002;
 thread_local! {
     /// Arguments of the call that the thread is in.
     static ARGUMENTS: Cell<[u64; 6]> = const { Cell::new([0; 6]) };
+    /// The thread's pointer to its local storage, if it was told.
+    static POINTER: Cell<u64> = const { Cell::new(0) };
+    /// While the thread forks.
+    static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
+
+/// Who forks has it alone, and all others are outside of what is here: a child finds no lock taken by a thread that it does
+/// not have.
+static GATE: RwLock<()> = RwLock::new(());
 
 /// Ranges that the program mapped with a file or to share, as long as it has not unmapped them.
 static NOTED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
@@ -76,31 +86,50 @@ extern "C" fn begins(
         tid = writer.tid;
     }
     ARGUMENTS.set([a1, a2, a3, a4, a5, a6]);
+    if forks(number, a1) {
+        share_anonymous();
+        let alone = GATE.write().unwrap_or_else(PoisonError::into_inner);
+        FORKING.set(Some(alone));
+        return;
+    }
+    let _inside = GATE.read().unwrap_or_else(PoisonError::into_inner);
     match number {
         EXIT if tid != 0 => {
             program.tell(entry::EXIT, [u64::from(tid), 0, 0], &process::name(tid));
         }
         EXECVE | EXECVEAT => {
-            program.shared.header.execs.fetch_add(1, Relaxed);
+            if number == EXECVE {
+                programs::follow(program, a1, a2, a3);
+            }
+            program.shared().header.execs.fetch_add(1, Relaxed);
         }
         ARCH_PRCTL if a1 == ARCH_SET_FS => {
+            POINTER.set(a2);
             program.tell(entry::POINTER, [u64::from(process::tid()), a2, 0], &[]);
         }
         _ => {}
     }
 }
 
-extern "C" fn returns(_id: Id, _vcpu: u32, number: i64, result: i64) {
+extern "C" fn returns(_id: Id, vcpu: u32, number: i64, result: i64) {
     let program = program();
+    if let Some(alone) = FORKING.take() {
+        drop(alone);
+        if result == 0 && !program.is_off() {
+            program.became_child(vcpu, POINTER.get());
+        }
+        return;
+    }
     if program.is_off() {
         return;
     }
+    let _inside = GATE.read().unwrap_or_else(PoisonError::into_inner);
     let arguments = ARGUMENTS.get();
     match number {
-        CLONE | CLONE3 | FORK | VFORK => forked(program, number, arguments, result),
+        CLONE => new_thread(program, arguments, result),
         EXECVE | EXECVEAT => {
             // It only returns when it failed.
-            program.shared.header.execs.fetch_sub(1, Relaxed);
+            program.shared().header.execs.fetch_sub(1, Relaxed);
         }
         BRK => program.tell(entry::BREAK, [result as u64, 0, 0], &[]),
         PRCTL if arguments[0] == PR_SET_NAME => {
@@ -112,14 +141,27 @@ extern "C" fn returns(_id: Id, _vcpu: u32, number: i64, result: i64) {
         MREMAP if covers_noted(arguments[0], arguments[1]) => {
             note(result as u64, arguments[2]);
             program.tell_maps();
+            if shared_memory::has(arguments[0]) {
+                unshare(arguments[0], arguments[1]);
+                crate::program::share(result as u64, arguments[2]);
+            }
         }
         SHMAT => {
-            // Its length is the segment's: the page is enough to know that something is there.
-            note(result as u64, 1);
+            let bytes = process::mapped_bytes(result as u64);
+            note(result as u64, bytes);
+            crate::program::share(result as u64, bytes);
             program.tell_maps();
         }
-        MUNMAP => forget(arguments[0], arguments[1]),
-        SHMDT => forget(arguments[0], 1),
+        MUNMAP => {
+            unshare(arguments[0], arguments[1]);
+            forget(arguments[0], arguments[1]);
+        }
+        SHMDT => {
+            let start = arguments[0];
+            let end = noted_end(start);
+            unshare(start, end.saturating_sub(start));
+            forget(start, 1);
+        }
         _ => {}
     }
 }
@@ -128,26 +170,45 @@ fn is_error(result: i64) -> bool {
     (-4095..0).contains(&result)
 }
 
-/// A child process comes back with 0, and is not observed: it shares the lanes with its parent.
-fn forked(program: &Program, number: i64, arguments: [u64; 6], result: i64) {
-    let thread = number == CLONE && arguments[0] & CLONE_THREAD != 0;
-    if result == 0 {
-        program.detach();
-    } else if result > 0 && number == CLONE3 {
-        // Nothing says here whether it is a thread; no QEMU that we know has the call.
-    } else if result > 0 && !thread {
-        program.shared.header.children.fetch_add(1, Relaxed);
-    } else if result > 0 {
-        let [flags, _, _, _, pointer, _] = arguments;
-        if flags & CLONE_SETTLS != 0 {
-            program.tell(entry::POINTER, [result as u64, pointer, 0], &[]);
-        }
+/// Whether a call makes a process. (QEMU makes one where a thread shares less than all, too; it has no `clone3`.)
+fn forks(number: i64, flags: u64) -> bool {
+    match number {
+        FORK | VFORK => true,
+        CLONE => flags & CLONE_VM == 0 || flags & CLONE_VFORK != 0,
+        _ => false,
+    }
+}
+
+fn new_thread(program: &Program, arguments: [u64; 6], result: i64) {
+    let [flags, _, _, _, pointer, _] = arguments;
+    if result > 0 && flags & CLONE_THREAD != 0 && flags & CLONE_SETTLS != 0 {
+        program.tell(entry::POINTER, [result as u64, pointer, 0], &[]);
+    }
+}
+
+/// What has no file and is not private is shared as soon as there is a child.
+static ANONYMOUS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+fn share_anonymous() {
+    let mut ranges = ANONYMOUS.lock().unwrap_or_else(PoisonError::into_inner);
+    for (start, end) in ranges.drain(..) {
+        crate::program::share(start, end - start);
     }
 }
 
 /// Anonymous private memory has no name, so only its place over something else is worth telling.
 fn mapped(program: &Program, start: u64, [_, len, _, flags, _, _]: [u64; 6]) {
     let named = flags & MAP_ANONYMOUS == 0 || flags & MAP_SHARED != 0;
+    // What was there is gone, whatever it was.
+    unshare(start, len);
+    if flags & MAP_SHARED != 0 && flags & MAP_ANONYMOUS == 0 {
+        crate::program::share(start, len);
+    } else if flags & MAP_SHARED != 0 {
+        with(&ANONYMOUS, |anonymous| {
+            anonymous.push((start, start.saturating_add(len)));
+            true
+        });
+    }
     if named {
         note(start, len);
         program.tell_maps();
@@ -168,11 +229,28 @@ fn overlap(start: u64, len: u64) -> impl Fn(&(u64, u64)) -> bool {
     move |range| range.0 < end && start < range.1
 }
 
+/// Memory that is mapped no more.
+fn unshare(start: u64, len: u64) {
+    shared_memory::remove(start, len);
+    with(&ANONYMOUS, |anonymous| {
+        let end = start.saturating_add(len);
+        anonymous.retain(|range| range.0 < start || end < range.1);
+        true
+    });
+}
+
 fn note(start: u64, len: u64) {
     with(&NOTED, |noted| {
         noted.push((start, start.saturating_add(len)));
         true
     });
+}
+
+/// Where a range ends that begins here; its beginning, if there is none.
+fn noted_end(start: u64) -> u64 {
+    let noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let range = noted.iter().find(|range| range.0 == start);
+    range.map_or(start, |range| range.1)
 }
 
 fn covers_noted(start: u64, len: u64) -> bool {

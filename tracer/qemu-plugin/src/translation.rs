@@ -37,7 +37,7 @@ extern "C" fn accessed(vcpu: u32, word: u32, address: u64, instruction: *mut c_v
 
 /// The same for instructions beyond what can be described.
 extern "C" fn accessed_undescribed(_vcpu: u32, _word: u32, _address: u64, _: *mut c_void) {
-    program().shared.header.unseen.fetch_add(1, Relaxed);
+    program().shared().header.unseen.fetch_add(1, Relaxed);
 }
 
 /// Where instructions were put lately, so that code that is translated again is not described again.
@@ -66,7 +66,7 @@ extern "C" fn translated(_id: Id, block: *mut c_void) {
         let bytes = unsafe { std::slice::from_raw_parts(at, bytes_len) };
         // SAFETY: an instruction of the block.
         let ip = unsafe { (api.instruction_address)(instruction) };
-        if n == 0 && program.shared.header.translated.load(Relaxed) == 0 {
+        if n == 0 && program.shared().header.translated.load(Relaxed) == 0 {
             // SAFETY: an instruction of the block.
             let host = unsafe { (api.instruction_host_address)(instruction) };
             begin(ip, host);
@@ -94,8 +94,8 @@ extern "C" fn translated(_id: Id, block: *mut c_void) {
 fn begin(ip: u64, host: u64) {
     let program = program();
     let base = host.wrapping_sub(ip);
-    program.shared.header.guest_base.store(base, Relaxed);
-    if program.shared.header.translated.swap(1, SeqCst) == 0 {
+    program.shared().header.guest_base.store(base, Relaxed);
+    if program.shared().header.translated.swap(1, SeqCst) == 0 {
         if base != 0 {
             say("cohtrace: QEMU moved the program's memory\n");
         }
@@ -105,7 +105,7 @@ fn begin(ip: u64, host: u64) {
 
 /// The instruction's number; `None` when there is no room.
 fn describe(ip: u64, bytes: &[u8], before: &[u8]) -> Option<u32> {
-    let shared = program().shared;
+    let shared = program().shared();
     let (code, before) = (pack_code(bytes), pack_code(before));
     let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
     if recent.0.is_empty() {

@@ -41,7 +41,7 @@ pub enum SourceName {
     /// A timer and the code around each sample. Needs no PMU.
     Timer,
     /// Runs the COMMAND in the emulator QEMU, and sees every access of its threads, in order. Needs no rights; the
-    /// program takes some 10 to 50 times as long, and its children run outside of the emulator.
+    /// program takes 25 to 450 times the CPU time, its children too, and what they become (`execve`).
     Emulate,
 }
 

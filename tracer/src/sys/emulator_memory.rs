@@ -11,14 +11,17 @@ use std::{
     time::Duration,
 };
 
-use super::emulator_layout::Shared;
+use super::emulator_layout::{PROCESSES, Shared};
 
 /// The shared memory, mapped.
 #[derive(Debug)]
 pub struct EmulatorMemory {
     fd: OwnedFd,
-    shared: NonNull<Shared>,
+    all: NonNull<[Shared; PROCESSES]>,
 }
+
+/// Bytes of all processes' memory.
+const ALL_BYTES: usize = size_of::<[Shared; PROCESSES]>();
 
 // SAFETY: the memory is all atomics, and stays mapped as long as this value.
 unsafe impl Send for EmulatorMemory {}
@@ -29,7 +32,7 @@ impl EmulatorMemory {
     /// All zeroes; pages are taken as they are written.
     pub fn new() -> io::Result<EmulatorMemory> {
         let fd = memory_file(c"cohtrace-accesses")?;
-        let len = size_of::<Shared>();
+        let len = ALL_BYTES;
         // SAFETY: the descriptor is ours; no memory is passed.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), len as i64) } != 0 {
             return Err(io::Error::last_os_error());
@@ -42,8 +45,23 @@ impl EmulatorMemory {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let shared = NonNull::new(at.cast()).ok_or_else(io::Error::last_os_error)?;
-        Ok(EmulatorMemory { fd, shared })
+        let all = NonNull::new(at.cast()).ok_or_else(io::Error::last_os_error)?;
+        Ok(EmulatorMemory { fd, all })
+    }
+
+    /// Makes the memory of a process that is gone all zeroes again, and gives its pages back.
+    pub fn clear(&self, process: usize) -> io::Result<()> {
+        let bytes = size_of::<Shared>();
+        if process >= PROCESSES {
+            return Ok(());
+        }
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let start = (process * bytes) as i64;
+        // SAFETY: the descriptor is ours; the memory is all atomics, for which zeroes are valid.
+        if unsafe { libc::fallocate(self.fd(), mode, start, bytes as i64) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// The number under which a child inherits it.
@@ -53,18 +71,18 @@ impl EmulatorMemory {
 }
 
 impl Deref for EmulatorMemory {
-    type Target = Shared;
+    type Target = [Shared; PROCESSES];
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &[Shared; PROCESSES] {
         // SAFETY: page-aligned, as long as the type, and mapped; any bytes are valid, for the type is all atomics.
-        unsafe { self.shared.as_ref() }
+        unsafe { self.all.as_ref() }
     }
 }
 
 impl Drop for EmulatorMemory {
     fn drop(&mut self) {
         // SAFETY: our own mapping of exactly this length, and no reference outlives `self`.
-        unsafe { libc::munmap(self.shared.as_ptr().cast(), size_of::<Shared>()) };
+        unsafe { libc::munmap(self.all.as_ptr().cast(), ALL_BYTES) };
     }
 }
 

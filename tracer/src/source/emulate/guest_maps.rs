@@ -8,7 +8,7 @@ use crate::{event::Mapping, source::proc_snapshot::parse_mapping};
 const PAGE: u64 = 4096;
 
 /// The program's mappings as they were last told.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GuestMaps {
     /// The emulator's own, from before the program was loaded.
     own: Vec<Mapping>,

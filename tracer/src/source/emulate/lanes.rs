@@ -1,6 +1,7 @@
-//! Takes sealed chunks out of the shared memory, and says up to which time all is known.
+//! Takes sealed chunks out of the processes' shared memory, and says up to which time all is known.
 
 use std::{
+    ops::Range,
     sync::atomic::{
         Ordering::{Acquire, Relaxed, Release, SeqCst},
         fence,
@@ -8,10 +9,13 @@ use std::{
     time::Duration,
 };
 
-use super::merge::{Merge, Row, Sealed};
+use super::{
+    merge::{Merge, Row, Sealed},
+    processes::Process,
+};
 use crate::sys::{
-    emulator_layout::{ACTIVE, CHUNKS, LANES, Lane, RECORDS, Shared},
-    emulator_memory::{sleep_on, time_stamp},
+    emulator_layout::{ACTIVE, CHUNKS, LANES, Lane, PROCESSES, RECORDS, Shared},
+    emulator_memory::sleep_on,
 };
 
 /// Sealed that wait before the program has to: some 250 MiB.
@@ -41,21 +45,28 @@ impl Lanes {
         self.overtaken
     }
 
-    /// Takes what is sealed, and returns the time up to which no lane can bring anything more.
-    pub fn collect(&mut self, shared: &Shared, merge: &mut Merge, stuck: bool) -> u64 {
-        let now = time_stamp();
-        // Whoever opens a chunk says so before it reads its first stamp: if we do not see that, it is after ours.
+    /// Takes what is sealed, and returns the time up to which no lane can bring anything more. `now` is a time stamp from
+    /// before the processes were looked for: whoever opens a chunk says so before it reads its first stamp, so if we do
+    /// not see that, it is after ours.
+    pub fn collect(
+        &mut self,
+        all: &[Shared; PROCESSES],
+        processes: &[Process],
+        merge: &mut Merge,
+        now: u64,
+        stuck: bool,
+    ) -> u64 {
         fence(SeqCst);
         let most = if stuck { MOST_WAITING } else { ENOUGH_WAITING };
         let mut limit = now;
         let mut without = now;
-        for (n, lane) in in_use(shared).iter().enumerate() {
+        for (whose, lane) in lanes(all, processes, 0..processes.len()) {
             let active = lane.state.load(Acquire) == ACTIVE;
             let opened = lane.opened.load(Acquire);
             let head = lane.head.load(Acquire);
             let mut taken = lane.tail.0.load(Relaxed);
             while taken < head && merge.waiting() < most {
-                take(lane, taken, merge, n);
+                take(lane, taken, merge, whose);
                 taken += 1;
                 lane.tail.0.store(taken, Release);
             }
@@ -66,7 +77,7 @@ impl Lanes {
                 without = without.min(next);
             } else if active {
                 limit = limit.min(opened);
-                if merge.has(n) || now.saturating_sub(opened) < self.patience {
+                if merge.has(whose.lane) || now.saturating_sub(opened) < self.patience {
                     without = without.min(opened);
                 }
             }
@@ -78,20 +89,25 @@ impl Lanes {
         limit
     }
 
-    /// Takes everything that was written, sealed or not. The program is gone, or is not to write any more.
-    pub fn collect_rest(shared: &Shared, merge: &mut Merge) {
-        for (n, lane) in in_use(shared).iter().enumerate() {
+    /// Takes everything that some processes wrote, sealed or not. They are gone, or are not to write any more.
+    pub fn collect_rest(
+        all: &[Shared; PROCESSES],
+        processes: &[Process],
+        which: Range<usize>,
+        merge: &mut Merge,
+    ) {
+        for (whose, lane) in lanes(all, processes, which) {
             let mut taken = lane.tail.0.load(Relaxed);
             loop {
                 let head = lane.head.load(Acquire);
                 for number in taken..head {
-                    take(lane, number, merge, n);
+                    take(lane, number, merge, whose);
                 }
                 taken = head;
                 let open = &lane.chunks[head as usize % CHUNKS];
                 let is_open = lane.state.load(Acquire) == ACTIVE;
                 if is_open && open.number.load(Acquire) == head + 1 {
-                    take(lane, head, merge, n);
+                    take(lane, head, merge, whose);
                     break;
                 }
                 // Where it was sealed just now, it is all there.
@@ -104,24 +120,50 @@ impl Lanes {
     }
 
     /// Sleeps until a ring fills, at most so long.
-    pub fn sleep(shared: &Shared, most: Duration) {
-        let sleeping = &shared.header.sleeping;
+    pub fn sleep(all: &[Shared; PROCESSES], processes: &[Process], most: Duration) {
+        let sleeping = &all[0].header.sleeping;
         sleeping.store(1, SeqCst);
         fence(SeqCst);
-        let filling = in_use(shared)
-            .iter()
-            .any(|lane| lane.head.load(Acquire) - lane.tail.0.load(Relaxed) >= CHUNKS as u64 / 2);
-        if !filling {
+        let fills =
+            |lane: &Lane| lane.head.load(Acquire) - lane.tail.0.load(Relaxed) >= CHUNKS as u64 / 2;
+        if !lanes(all, processes, 0..processes.len()).any(|(_, lane)| fills(lane)) {
             sleep_on(sleeping, 1, most);
         }
         sleeping.store(0, SeqCst);
     }
 }
 
-/// Lanes that have had a thread.
-fn in_use(shared: &Shared) -> &[Lane] {
-    let used = shared.header.lanes.load(Acquire) as usize;
-    &shared.lanes[..used.min(LANES)]
+/// Whose a chunk is.
+#[derive(Clone, Copy)]
+struct Whose {
+    /// In the order in which processes were found.
+    process: usize,
+    /// In the merge.
+    lane: usize,
+}
+
+/// Lanes that have had a thread, of some processes, as far as these are observed.
+fn lanes<'a>(
+    all: &'a [Shared; PROCESSES],
+    processes: &'a [Process],
+    which: Range<usize>,
+) -> impl Iterator<Item = (Whose, &'a Lane)> {
+    let observed = which.filter_map(|process| Some((process, processes[process].writes_at()?)));
+    observed.flat_map(move |(process, place)| {
+        let shared = &all[place];
+        let used = shared.header.lanes.load(Acquire) as usize;
+        let lanes = shared.lanes[..used.min(LANES)].iter().enumerate();
+        lanes.map(move |(n, lane)| {
+            let lane_of_all = place + n * PROCESSES;
+            (
+                Whose {
+                    process,
+                    lane: lane_of_all,
+                },
+                lane,
+            )
+        })
+    })
 }
 
 fn oldest(lane: &Lane, number: u64) -> u64 {
@@ -129,7 +171,7 @@ fn oldest(lane: &Lane, number: u64) -> u64 {
     first.tsc.load(Relaxed)
 }
 
-fn take(lane: &Lane, number: u64, merge: &mut Merge, n: usize) {
+fn take(lane: &Lane, number: u64, merge: &mut Merge, whose: Whose) {
     let at = number as usize % CHUNKS;
     let chunk = &lane.chunks[at];
     let count = (chunk.count.load(Acquire) as usize).min(RECORDS);
@@ -141,9 +183,10 @@ fn take(lane: &Lane, number: u64, merge: &mut Merge, n: usize) {
         repeats: record.repeats.load(Relaxed),
     }));
     let sealed = Sealed {
+        process: whose.process,
         tid: chunk.tid.load(Relaxed),
         processor: chunk.processor.load(Relaxed),
         rows,
     };
-    merge.add(n, sealed);
+    merge.add(whose.lane, sealed);
 }

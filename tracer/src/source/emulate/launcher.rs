@@ -56,7 +56,7 @@ impl Emulator {
         };
         program::check(&found)?;
         let memory = EmulatorMemory::new().map_err(EmulationError::Memory)?;
-        memory
+        memory[0]
             .header
             .magic
             .store(MAGIC, std::sync::atomic::Ordering::Release);

@@ -12,6 +12,8 @@
 
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
+
 /// One access with its repeats, as it was in the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -28,6 +30,8 @@ pub struct Row {
 /// The rows of a chunk.
 #[derive(Debug, Default)]
 pub struct Sealed {
+    /// Whose, in the order in which processes were found.
+    pub process: usize,
     /// Thread.
     pub tid: u32,
     /// Its number in order of appearance.
@@ -54,6 +58,8 @@ impl Queue {
 #[derive(Debug, Default)]
 pub struct Merge {
     lanes: Vec<Queue>,
+    /// Where in `lanes` each lane is that had a chunk.
+    places: FxHashMap<usize, usize>,
     waiting: usize,
     /// The newest row that has left, or the limit up to which all have.
     newest: u64,
@@ -72,11 +78,13 @@ impl Merge {
         if chunk.rows.is_empty() {
             return;
         }
-        if self.lanes.len() <= lane {
-            self.lanes.resize_with(lane + 1, Queue::default);
+        let next = self.lanes.len();
+        let place = *self.places.entry(lane).or_insert(next);
+        if place == next {
+            self.lanes.push(Queue::default());
         }
         self.waiting += chunk.rows.len();
-        self.lanes[lane].chunks.push_back(chunk);
+        self.lanes[place].chunks.push_back(chunk);
     }
 
     /// Room for a chunk's rows.
@@ -91,9 +99,14 @@ impl Merge {
 
     /// Whether rows of the lane wait.
     pub fn has(&self, lane: usize) -> bool {
-        self.lanes
-            .get(lane)
-            .is_some_and(|queue| queue.first().is_some())
+        let queue = self.places.get(&lane).and_then(|at| self.lanes.get(*at));
+        queue.is_some_and(|queue| queue.first().is_some())
+    }
+
+    /// Whether rows of the process wait.
+    pub fn holds(&self, process: usize) -> bool {
+        let mut chunks = self.lanes.iter().flat_map(|queue| &queue.chunks);
+        chunks.any(|chunk| chunk.process == process)
     }
 
     /// Nothing that leaves from here on is older: time of the newest row that has left, or the limit up to which all have.
@@ -188,6 +201,7 @@ mod tests {
             repeats: 0,
         };
         Sealed {
+            process: 0,
             tid: processor,
             processor,
             rows: times.iter().map(row).collect(),

@@ -17,7 +17,7 @@ use crate::{
     event::{Batch, Context},
     machine::Machine,
     module::ModuleStore,
-    sys::clock::monotonic_ns,
+    sys::{clock::monotonic_ns, emulator_layout::PROCESSES, emulator_memory::time_stamp},
 };
 
 mod clock;
@@ -26,16 +26,17 @@ mod instructions;
 mod lanes;
 mod launcher;
 mod merge;
+mod processes;
 mod program;
 mod side_band;
 
 pub use launcher::{Emulator, QEMU, QEMU_VARIABLE, is_installed, plugin};
 
 use clock::StampClock;
-use instructions::{Instructions, Whose, accesses};
+use instructions::{Whose, accesses};
 use lanes::Lanes;
 use merge::Merge;
-use side_band::SideBand;
+use processes::Processes;
 
 /// The registered kind.
 pub static KIND: Kind = Kind;
@@ -161,14 +162,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// A program that runs in the emulator.
 struct Emulated {
     emulator: Arc<Emulator>,
-    pid: Pid,
     cpus: u32,
     clock: StampClock,
     started_ns: u64,
     lanes: Lanes,
     merge: Merge,
-    instructions: Instructions,
-    side_band: SideBand,
+    processes: Processes,
     /// Nothing is written any more, and all that was is in `merge`.
     stopped: bool,
     unseen: u64,
@@ -183,17 +182,15 @@ impl Emulated {
             let name = path.file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()
         };
-        let side_band = SideBand::new(pid, &name(emulator.qemu()), &name(emulator.program()));
+        let (qemu, program) = (name(emulator.qemu()), name(emulator.program()));
         Emulated {
             emulator,
-            pid,
             cpus,
             clock,
             started_ns: monotonic_ns(),
             lanes: Lanes::new(clock.ticks(PATIENCE)),
             merge: Merge::default(),
-            instructions: Instructions::default(),
-            side_band,
+            processes: Processes::new(pid, &qemu, &program),
             stopped: false,
             unseen: 0,
             stuck: false,
@@ -202,24 +199,31 @@ impl Emulated {
 
     /// Moves what is known into the batch; returns whether that was all that may leave.
     fn turn(&mut self, batch: &mut Batch) -> bool {
-        let shared = &*self.emulator.memory;
+        let all = &*self.emulator.memory;
+        let now = time_stamp();
         let limit = if self.stopped {
             u64::MAX
         } else {
-            self.lanes.collect(shared, &mut self.merge, self.stuck)
+            self.processes.find(all);
+            (self.processes).settle(&self.emulator, &mut self.merge, now);
+            let found = &self.processes.found;
+            (self.lanes).collect(all, found, &mut self.merge, now, self.stuck)
         };
-        // After the chunks: whatever they speak of was described before they were sealed.
-        self.side_band.read(shared);
         let clock = self.clock;
         let mut contexts = Vec::new();
-        for ip in self.instructions.read(shared) {
-            if let Some(kind) = self.side_band.executed(ip) {
-                // Code is translated before it makes its first access.
-                contexts.push((0, kind));
+        for process in &mut self.processes.found {
+            let Some(place) = process.place else { continue };
+            // After the chunks: whatever they speak of was described before they were sealed.
+            process.side_band.read(&all[place]);
+            for ip in process.instructions.read(&all[place]) {
+                if let Some(kind) = process.side_band.executed(ip) {
+                    // Code is translated before it makes its first access.
+                    contexts.push((0, kind));
+                }
             }
         }
         let first = self.merge.newest();
-        let (side_band, instructions, pid) = (&mut self.side_band, &self.instructions, self.pid);
+        let processes = &mut self.processes.found;
         let Batch {
             accesses: out,
             context,
@@ -228,10 +232,11 @@ impl Emulated {
         } = batch;
         let mut executions = 0;
         let done = self.merge.pass(limit, BATCH, |chunk, row| {
-            let known = instructions.get(row.instruction);
+            let process = &mut processes[chunk.process];
+            let known = process.instructions.get(row.instruction);
             let tid = Tid(chunk.tid);
             let whose = Whose {
-                pid,
+                pid: process.pid,
                 tid,
                 cpu: Cpu(chunk.processor),
                 time_ns: clock.ns(row.tsc),
@@ -241,14 +246,15 @@ impl Emulated {
             let Some(access) = access else { return };
             executions += 1 + u64::from(row.repeats);
             out.push(access);
-            if known.is.by_stack && side_band.lacks_stack(chunk.processor) {
-                let told = side_band.has_stack(chunk.processor, chunk.tid, access.addr);
+            if known.is.by_stack && process.side_band.lacks_stack(chunk.processor) {
+                let told = (process.side_band).has_stack(chunk.processor, chunk.tid, access.addr);
                 contexts.extend(told.into_iter().map(|kind| (row.tsc, kind)));
             }
         });
         let bound = if done { limit } else { self.merge.newest() };
-        self.side_band
-            .pass(bound, |tsc, kind| contexts.push((tsc, kind)));
+        for process in processes {
+            (process.side_band).pass(bound, |tsc, kind| contexts.push((tsc, kind)));
+        }
         context.extend(contexts.into_iter().map(|(tsc, kind)| Context {
             time_ns: clock.ns(tsc.max(first)),
             kind,
@@ -257,7 +263,7 @@ impl Emulated {
         tally.produced += executions;
         tally.samples += executions;
         tally.attributed += executions;
-        let unseen = shared.header.unseen.load(Relaxed);
+        let unseen = self.processes.counts(all).unseen;
         let more = unseen - self.unseen;
         if more > 0 {
             self.unseen = unseen;
@@ -270,7 +276,7 @@ impl Emulated {
 
     /// Why there is nothing to see, if so.
     fn failure(&self) -> Option<EmulationError> {
-        let header = &self.emulator.memory.header;
+        let header = &self.emulator.memory[0].header;
         let qemu = self.emulator.qemu().to_owned();
         if header.installed.load(Relaxed) == 0 {
             return Some(EmulationError::PluginNotLoaded(qemu));
@@ -283,7 +289,7 @@ impl Emulated {
     }
 
     fn moved(&self) -> Option<EmulationError> {
-        let base = self.emulator.memory.header.guest_base.load(Relaxed);
+        let base = self.emulator.memory[0].header.guest_base.load(Relaxed);
         (base != 0).then_some(EmulationError::Moved(base))
     }
 }
@@ -311,7 +317,7 @@ impl Source for Emulated {
                 return Ok(Progress::Running);
             }
             if done {
-                Lanes::sleep(&self.emulator.memory, left.min(NAP));
+                Lanes::sleep(&self.emulator.memory, &self.processes.found, left.min(NAP));
             }
         }
     }
@@ -320,9 +326,11 @@ impl Source for Emulated {
         if self.stopped {
             return;
         }
-        let shared = &*self.emulator.memory;
-        shared.header.stop.store(1, Relaxed);
-        Lanes::collect_rest(shared, &mut self.merge);
+        let all = &*self.emulator.memory;
+        all[0].header.stop.store(1, Relaxed);
+        self.processes.find(all);
+        let found = &self.processes.found;
+        Lanes::collect_rest(all, found, 0..found.len(), &mut self.merge);
         self.stopped = true;
     }
 
@@ -335,25 +343,28 @@ impl Source for Emulated {
     }
 
     fn caveats(&self) -> Vec<String> {
-        let header = &self.emulator.memory.header;
+        let counts = self.processes.counts(&self.emulator.memory);
         let mut caveats = Vec::new();
         let mut tell = |applies: bool, text: String| caveats.extend(applies.then_some(text));
         tell(
             program::gains_rights(self.emulator.program()),
             "the program's file is set-user-ID or set-group-ID: emulated, it ran with the caller's rights".into(),
         );
-        let children = header.children.load(Relaxed);
+        let (children, execs, unseen) = (counts.children, counts.execs, counts.unseen);
         tell(
             children > 0,
             format!(
-                "{children} child processes of the program were not observed: only its own threads are emulated"
+                "{children} child processes were not observed: only {PROCESSES} at a time are, and none that they start"
             ),
         );
         tell(
-            header.execs.load(Relaxed) > 0,
-            "the program became another one (execve), which ran without the emulator and was not observed".into(),
+            execs > 0,
+            format!(
+                "{execs} times a process became a program (execve) that ran without the emulator and was not observed: \
+                 one that is not for x86-64, that cannot be read, or that is named by a descriptor; or this tool may not \
+                 be looked into (it has capabilities of its own)"
+            ),
         );
-        let unseen = header.unseen.load(Relaxed);
         tell(
             unseen > 0,
             format!(

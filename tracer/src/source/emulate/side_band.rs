@@ -28,6 +28,8 @@ pub struct SideBand {
     threads: Vec<Pointers>,
     /// The process's first thread was seen.
     begun: bool,
+    /// How the process came to be, until its time is known.
+    origin: Option<ContextKind>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -48,7 +50,53 @@ impl SideBand {
             waiting: VecDeque::new(),
             threads: Vec::new(),
             begun: false,
+            origin: None,
         }
+    }
+
+    /// Of a process that this one forked.
+    pub fn forked(&self, child: Pid) -> SideBand {
+        SideBand {
+            pid: child,
+            emulator: self.emulator.clone(),
+            program: self.program.clone(),
+            maps: self.maps.clone(),
+            waiting: VecDeque::new(),
+            threads: Vec::new(),
+            begun: false,
+            origin: Some(ContextKind::Fork {
+                pid: child,
+                tid: Tid(child.0),
+                parent_pid: self.pid,
+            }),
+        }
+    }
+
+    /// Of the same process, which became another program.
+    pub fn became(&self, program: &str) -> SideBand {
+        let pid = self.pid;
+        let program = cut(program);
+        SideBand {
+            origin: Some(ContextKind::Comm {
+                pid,
+                tid: Tid(pid.0),
+                comm: program.clone(),
+                exec: true,
+            }),
+            ..SideBand::new(pid, &self.emulator, &program)
+        }
+    }
+
+    /// Whether all was passed on.
+    pub fn is_through(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The process has ended.
+    pub fn ended(&mut self, tsc: u64) {
+        let (pid, tid) = (self.pid, Tid(self.pid.0));
+        self.waiting
+            .push_back((tsc, ContextKind::Exit { pid, tid }));
     }
 
     /// Takes what the log has.
@@ -141,7 +189,7 @@ impl SideBand {
         match entry.kind {
             entry::BASELINE => {
                 self.maps.baseline(&entry.text);
-                Vec::new()
+                self.origin.take().into_iter().collect()
             }
             entry::MAPS => self.mapped(&entry.text),
             entry::BREAK => {
