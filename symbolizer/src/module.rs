@@ -216,7 +216,7 @@ impl Module {
 
     /// The source files of the module's line tables, each once; empty without debug info.
     pub fn source_files(&self) -> Vec<SourceFile> {
-        (self.debug_info()).map_or_else(|_| Vec::new(), |info| info.source_files())
+        (self.debug_info()).map_or_else(|_| Vec::new(), DebugInfo::source_files)
     }
 
     /// The source language of the code at an address: from debug info, else from the symbol's mangling.
