@@ -12,7 +12,10 @@ use std::{
 use symbolizer::{Module, NoDebugFiles};
 
 use crate::{
-    hint::{digest::md5, file::HintedCode},
+    hint::{
+        digest::{is_same, md5},
+        file::HintedCode,
+    },
     module::hex,
     report::load_hints::Sources,
     sys::map_file::map_file,
@@ -54,6 +57,11 @@ impl SourceFiles {
         Some(md5(&read(Path::new(file)).ok()?))
     }
 
+    /// The digest of a file as it is now.
+    pub fn md5_now(&self, file: &str) -> Option<String> {
+        Some(md5(&read(&self.path(file)).ok()?))
+    }
+
     fn path(&self, file: &str) -> PathBuf {
         normal(&self.directory.join(file))
     }
@@ -72,7 +80,7 @@ impl Sources for SourceFiles {
         }
         let file = code.file.as_deref()?;
         if let (Some(compiled), Ok(bytes)) = (&code.md5, read(&self.path(file))) {
-            let differs = md5(&bytes) != *compiled;
+            let differs = !is_same(&md5(&bytes), compiled);
             return differs.then(|| "the source has changed since the recording".to_owned());
         }
         let (Some(module), Some(build_id)) = (&code.module, &code.build_id) else {

@@ -71,11 +71,16 @@ pub fn reads(code: &[u8], address: u64) -> Vec<CodeRead> {
     found
 }
 
-/// What each instruction of a function prefetches for ownership.
+/// What each instruction of a function prefetches for ownership; of padding, what the instruction before it does.
 pub fn fetches(code: &[u8], address: u64) -> Vec<Option<CodeOperand>> {
     let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut last = None;
     let fetched = |instruction: Instruction| {
-        (instruction.mnemonic() == Mnemonic::Prefetchw).then(|| operand(&instruction))
+        if instruction.mnemonic() != Mnemonic::Nop {
+            let fetches = instruction.mnemonic() == Mnemonic::Prefetchw;
+            last = fetches.then(|| operand(&instruction));
+        }
+        last.clone()
     };
     decoder.into_iter().map(fetched).collect()
 }

@@ -91,9 +91,10 @@ fn script_text(
     };
     let everywhere = if args.everywhere { " --everywhere" } else { "" };
     let maps = args.map.iter();
-    let maps: String = maps
+    let maps: Vec<String> = maps
         .map(|map| format!(" --map {}", word(&format!("{}={}", map.from, map.to))))
         .collect();
+    let maps = maps.concat();
     Ok(format!(
         "#!/bin/sh\n{}\n\
          if [ -x {tool} ]; then\n  \

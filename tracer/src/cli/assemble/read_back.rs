@@ -109,30 +109,33 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
         here => here - placed - left_out,
     };
     let mut text = said(&hints, &checked, &elsewhere, missing);
-    lines
-        .doubts()
-        .iter()
-        .for_each(|doubt| text += &format!("{doubt}\n"));
     let nothing = placed == 0 && missing > 0;
-    text += &paths(&lines.not_here(), nothing);
+    let more = lines
+        .doubts()
+        .into_iter()
+        .chain(paths(&lines.not_here(), nothing));
+    for line in more {
+        text += &line;
+        text.push('\n');
+    }
     output::write_stdout(&text)?;
     // A build that no hint has reached is no success, whether somebody checks or not.
     Ok(code(nothing || args.check && missing > 0))
 }
 
 /// The hints' paths beside the program's where they may be the same, and where nothing is placed, all of them.
-fn paths(not_here: &[Compared], nothing: bool) -> String {
+fn paths(not_here: &[Compared], nothing: bool) -> Vec<String> {
     let shown = (not_here.iter()).filter(|file| nothing || !file.built.is_empty());
-    let lines: Vec<String> = shown.map(|file| format!("  {}\n", file.phrase())).collect();
-    let mut text = String::new();
-    if !lines.is_empty() {
-        text += "files of the hints that are not known to be the program's:\n";
-        text.extend(lines.iter().take(MOST_PATHS).cloned());
+    let all: Vec<String> = shown.map(|file| format!("  {}", file.phrase())).collect();
+    let mut lines = Vec::new();
+    if !all.is_empty() {
+        lines.push("files of the hints that are not known to be the program's:".to_owned());
+        lines.extend(all.iter().take(MOST_PATHS).cloned());
     }
-    if lines.len() > MOST_PATHS {
-        text += &format!("  and {} more\n", lines.len() - MOST_PATHS);
+    if all.len() > MOST_PATHS {
+        lines.push(format!("  and {} more", all.len() - MOST_PATHS));
     }
-    text
+    lines
 }
 
 /// Whether any instruction has a line; asked of some places only.

@@ -4,7 +4,10 @@ use std::{cell::RefCell, collections::HashMap};
 
 use crate::{
     cli::{session_code::InFile, source_files::SourceFiles},
-    hint::{digest::digits, file::HintedCode},
+    hint::{
+        digest::{digits, is_same},
+        file::HintedCode,
+    },
 };
 
 /// Digests of the files of one module, by their paths.
@@ -40,7 +43,9 @@ impl Digests {
                 .collect()
         });
         if let Some(Some(md5)) = of_module.get(path) {
-            return Some(md5.clone());
+            // In the usual order of its bytes, where the file tells.
+            let now = self.files.as_ref().and_then(|files| files.md5_now(path));
+            return now.filter(|now| is_same(now, md5)).or(Some(md5.clone()));
         }
         let mut files = self.in_files.borrow_mut();
         let key = (found.file(), path.to_owned());

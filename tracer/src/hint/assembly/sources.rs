@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use super::path::{PathMap, common, mapped, name, normal, parts};
 use crate::hint::{
-    digest::is_digest,
+    digest::{is_digest, is_same},
     file::{HintFile, HintedCode},
 };
 
@@ -83,7 +83,7 @@ struct Hinted {
     mapped: String,
     md5: Option<String>,
     /// A hint is of it.
-    hinted: bool,
+    wanted: bool,
 }
 
 /// The files that the hints name, those of stores too.
@@ -112,7 +112,7 @@ impl Sources {
         sources
     }
 
-    fn add(&mut self, code: &HintedCode, hinted: bool, maps: &[PathMap]) {
+    fn add(&mut self, code: &HintedCode, wanted: bool, maps: &[PathMap]) {
         let Some(path) = code.file.as_deref().map(normal) else {
             return;
         };
@@ -125,12 +125,12 @@ impl Sources {
                 path,
                 mapped,
                 md5: None,
-                hinted: false,
+                wanted: false,
             });
             self.files.len() - 1
         });
         let file = &mut self.files[number];
-        file.hinted |= hinted;
+        file.wanted |= wanted;
         file.md5 = file.md5.take().or(md5);
     }
 
@@ -142,14 +142,14 @@ impl Sources {
     /// Files with hints: their numbers, and their paths where a map puts them.
     pub(super) fn looked_for(&self) -> impl Iterator<Item = (usize, &str)> {
         let files = self.files.iter().enumerate();
-        let hinted = files.filter(|(_, file)| file.hinted);
+        let hinted = files.filter(|(_, file)| file.wanted);
         hinted.map(|(number, file)| (number, file.mapped.as_str()))
     }
 
     /// Whether a file with a hint has this base name.
     pub(super) fn names(&self, path: &str) -> bool {
         let of_name = self.by_name.get(name(path));
-        of_name.is_some_and(|of_name| of_name.iter().any(|&number| self.files[number].hinted))
+        of_name.is_some_and(|of_name| of_name.iter().any(|&number| self.files[number].wanted))
     }
 
     /// The files of the hints that a file of the build is. `beside` are all files of the build that are known.
@@ -166,7 +166,10 @@ impl Sources {
         let here = built.md5.clone().or_else(here);
         let end = |number: usize| common(&self.files[number].mapped, &built.path);
         let with_digest = |of: &dyn Fn(&Hinted) -> Option<String>| -> Vec<(usize, Same)> {
-            let same = |&&number: &&usize| here.is_some() && of(&self.files[number]) == here;
+            let same = |&&number: &&usize| match (of(&self.files[number]), &here) {
+                (Some(one), Some(other)) => is_same(&one, other),
+                _ => false,
+            };
             let same: Vec<usize> = candidates.iter().filter(same).copied().collect();
             let nearest = same.iter().map(|&number| end(number)).max();
             let same = same
@@ -179,7 +182,7 @@ impl Sources {
             return by_digest;
         }
         let differs = |md5: Option<&String>| match (md5, &here) {
-            (Some(one), Some(other)) => one != other,
+            (Some(one), Some(other)) => !is_same(one, other),
             _ => false,
         };
         let changed = |number: usize| differs(self.files[number].md5.as_ref());
