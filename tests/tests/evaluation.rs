@@ -21,8 +21,7 @@ const LINE_SIZES: [&str; 2] = ["64", "128"];
 /// Recordings that may be made of a kernel: one is enough where it shows everything that is claimed. Threads of each run
 /// meet at other times, and after one that misses, the medians of three count.
 const RUNS: usize = 3;
-/// By so much of the messages, percent, the paper's filter may save more than ours, which leaves one-off loads alone and those
-/// that a store seldom follows.
+/// By so much of the messages, percent, the paper's filter may save more than ours, which leaves one-off loads alone.
 const SAME: f64 = 0.3;
 
 /// What hints that were found on train change on ref, percent.
@@ -80,8 +79,10 @@ fn record(kernel: &Kernel, directory: &Path, input: Input) -> PathBuf {
     session
 }
 
+/// As the paper's filter takes them, loads that a store followed once may have a hint.
 fn change(train: &Path, session: &Path, filter: &str, line_size: &str) -> Change {
     let mut command = cohtrace(["simulate", "--quiet", "--json", "--filter", filter]);
+    command.args(["--min-stored", "0"]);
     command.args(["--line-size", line_size, "--train"]);
     command.arg(train).arg(session);
     let ended = run(&mut command, LIMIT).expect_code(0);

@@ -130,10 +130,11 @@ impl Access {
 /// Each size of lines with each variant of the protocol.
 fn all_ways() -> impl Iterator<Item = (u64, Protocol)> {
     [LINE, 2 * LINE].into_iter().flat_map(|bytes| {
-        [(false, false), (true, false), (false, true), (true, true)].map(|(first, migratory)| {
+        (0..8).map(move |variants| {
             let protocol = Protocol {
-                exclusive_on_first_read: first,
-                migratory,
+                exclusive_on_first_read: variants & 1 != 0,
+                migratory: variants & 2 != 0,
+                relinquish: variants & 4 != 0,
             };
             (bytes, protocol)
         })

@@ -16,8 +16,7 @@ mod values;
 pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
 pub use hinting::{
-    AfterArgs, GrowthArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LeastRequestsArgs,
-    ProtocolArgs,
+    AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs,
 };
 pub use observing::{
     AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,

@@ -50,16 +50,35 @@ pub struct DecideOptions {
     pub protocol: Protocol,
     /// What counts where there are several sessions.
     pub policy: Policy,
-    /// Most growth of the messages that serve loads, 0..=1; `None` for the usual limit.
-    pub load_growth: Option<f64>,
-    /// Least requests of a load that is no one-off, whatever it saves; `None` for the limits as they are.
-    pub least_requests: Option<u64>,
+    /// Limits that were asked for.
+    pub limits: OwnLimits,
     /// From where on accesses count.
     pub after: Option<After>,
     /// Whose code a rebuild reaches, whose hints are then counted apart.
     pub your_code: Option<YourCode>,
     /// No progress on the terminal.
     pub quiet: bool,
+}
+
+/// Limits in place of those that fit what the sessions can prove; `None` for these.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnLimits {
+    /// Most growth of the messages that serve loads, as a part of them.
+    pub load_growth: Option<f64>,
+    /// Least requests of a load that is no one-off, whatever it saves.
+    pub requests: Option<u64>,
+    /// Least share of the requests that a store follows, 0..=1.
+    pub stored: Option<f64>,
+}
+
+impl OwnLimits {
+    fn apply(self, limits: &mut LoadThresholds) {
+        limits.load_growth = self.load_growth.unwrap_or(limits.load_growth);
+        limits.stored = self.stored.unwrap_or(limits.stored);
+        if let Some(least) = self.requests {
+            (limits.one_off_requests, limits.one_off_share) = (least, 1.0);
+        }
+    }
 }
 
 impl Default for DecideOptions {
@@ -70,8 +89,7 @@ impl Default for DecideOptions {
             line_size: LineSize::B64,
             protocol: Protocol::default(),
             policy: Policy::default(),
-            load_growth: None,
-            least_requests: None,
+            limits: OwnLimits::default(),
             after: None,
             your_code: None,
             quiet: false,
@@ -123,10 +141,7 @@ pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Resu
         LoadThresholds::windows()
     };
     limits.policy = options.policy;
-    limits.load_growth = options.load_growth.unwrap_or(limits.load_growth);
-    if let Some(least) = options.least_requests {
-        (limits.one_off_requests, limits.one_off_share) = (least, 1.0);
-    }
+    options.limits.apply(&mut limits);
     let [table] = table;
     let alone = table.finish();
     let mut again = |tables: &mut [LoadTable]| pass::feed(stretch, tables).map(drop);

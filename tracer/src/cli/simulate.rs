@@ -146,11 +146,10 @@ impl Replays<'_> {
                 let options = DecideOptions {
                     line_size: model.line,
                     protocol: model.protocol,
-                    least_requests: self.args.least_requests.requests,
                     after: self.args.after.after.clone(),
                     quiet: self.args.quiet,
                     policy: self.args.policy.policy(),
-                    load_growth: self.args.growth.load_growth(),
+                    limits: self.args.limits.limits(),
                     ..DecideOptions::default()
                 };
                 Ok(self.of_file(&deciding::of_sessions(sessions, &options)?))

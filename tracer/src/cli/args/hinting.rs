@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{AnalysisArgs, Color, PairArgs, ReadingArgs};
 use crate::{
-    cli::counting::After,
+    cli::{counting::After, deciding::OwnLimits},
     coherence::Protocol,
     finding::{Filter, Policy},
     hint::file::StoreKind,
@@ -53,11 +53,9 @@ pub struct HintsArgs {
     #[arg(long, value_enum, default_value_t = HintPolicy::Each)]
     pub policy: HintPolicy,
     #[command(flatten)]
-    pub growth: GrowthArgs,
+    pub limits: LimitArgs,
     #[command(flatten)]
     pub after: AfterArgs,
-    #[command(flatten)]
-    pub least_requests: LeastRequestsArgs,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
     #[command(flatten)]
@@ -87,20 +85,32 @@ impl HintPolicy {
     }
 }
 
-/// How far the messages that loads wait for may grow.
+/// Which hints are too dear, or too rare.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct GrowthArgs {
+pub struct LimitArgs {
     /// Most percent by which all hints together may raise the messages that loads wait for. A hint moves messages from
-    /// stores, which wait in a buffer, to loads, which are waited for: 1 keeps that small; more lets hints pass that save
-    /// many messages in all.
+    /// stores, which wait in a buffer, to loads, which are waited for: 1, the default, keeps that small; more lets hints pass
+    /// that save many messages in all.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub load_growth: Option<f64>,
+    /// Leave loads alone, as one-off, that ask for their line fewer times than this [default: 8, and none that saves 1 %
+    /// of all messages; 1 leaves none alone].
+    #[arg(long, value_name = "N")]
+    pub min_requests: Option<u64>,
+    /// Leave loads alone, as seldom-stored, of whose misses a store follows fewer than these, as the line's next request
+    /// [default: 50]. Of others most prefetches take a line that is not written next; they may save messages all the same.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub min_stored: Option<f64>,
 }
 
-impl GrowthArgs {
-    /// As a part of 1.
-    pub fn load_growth(self) -> Option<f64> {
-        self.load_growth.map(|percent| percent / 100.0)
+impl LimitArgs {
+    /// As the decision takes them.
+    pub fn limits(self) -> OwnLimits {
+        OwnLimits {
+            load_growth: self.load_growth.map(|percent| percent / 100.0),
+            requests: self.min_requests,
+            stored: self.min_stored.map(|percent| percent / 100.0),
+        }
     }
 }
 
@@ -119,15 +129,6 @@ pub struct AfterArgs {
     /// second-thread, from the first access of a second thread on. What was before changes only where lines are.
     #[arg(long, value_name = "FUNCTION")]
     pub after: Option<After>,
-}
-
-/// Which loads are too rare.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct LeastRequestsArgs {
-    /// Leave loads alone, as one-off, that ask for their line fewer times than this [default: 8, and none that saves 1 %
-    /// of all messages; 1 leaves none alone].
-    #[arg(long = "min-requests", value_name = "N")]
-    pub requests: Option<u64>,
 }
 
 /// How to decide which loads to hint.

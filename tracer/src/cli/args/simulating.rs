@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    AfterArgs, Color, GrowthArgs, HintFilter, HintPolicy, LeastRequestsArgs, ProtocolArgs,
+    AfterArgs, Color, HintFilter, HintPolicy, LimitArgs, ProtocolArgs,
     values::{cache_bytes, line_size, log_buffer},
 };
 use crate::{
@@ -33,15 +33,13 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = HintPolicy::Each)]
     pub policy: HintPolicy,
     #[command(flatten)]
-    pub growth: GrowthArgs,
+    pub limits: LimitArgs,
     /// The code that you build is that of modules with this file name [default: all with source lines, but for the
     /// system's libraries]. Repeat for more.
     #[arg(long, value_name = "NAME")]
     pub module: Vec<String>,
     #[command(flatten)]
     pub after: AfterArgs,
-    #[command(flatten)]
-    pub least_requests: LeastRequestsArgs,
     #[command(flatten)]
     pub machine: MachineArgs,
     /// Instructions and lines to list, those with most messages first.

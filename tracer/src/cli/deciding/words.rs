@@ -28,9 +28,8 @@ pub(super) fn left(left: &LeftAlone) -> String {
             load.net()
         ),
         LeftBecause::SeldomStored => format!(
-            "the store follows {} of {} requests: most prefetches would take a line that is not written next, and add {} \
-             messages",
-            load.followed_by_store, load.requests, load.lost
+            "the store follows {} of {} requests: most prefetches would take a line that is not written next",
+            load.followed_by_store, load.requests
         ),
         LeftBecause::TooFewRequests => {
             format!("only {} requests of it were seen", load.requests)

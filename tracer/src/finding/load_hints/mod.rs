@@ -47,9 +47,6 @@ pub struct LoadThresholds {
     /// Least share of the requests that the store must follow, as the line's next request for ownership, 0..=1. Of others
     /// most misses would take a line that is not written next.
     pub stored: f64,
-    /// The order shows who else wants the lines: where the hint adds no message at all, nobody does, and `stored` is no
-    /// limit.
-    pub shows_costs: bool,
     /// Least messages saved, net, per request. A pair saves two or four.
     pub saved_per_request: f64,
     /// Most readers hurt per request. A reader that loses its copy waits for it, and nothing hides that; the upgrade that
@@ -89,7 +86,6 @@ impl LoadThresholds {
             one_off_share: 0.01,
             one_off_saves: 0,
             stored: 0.5,
-            shows_costs: true,
             saved_per_request: 0.0,
             readers: 0.5,
             load_growth: 0.01,
@@ -106,7 +102,6 @@ impl LoadThresholds {
         LoadThresholds {
             requests: 16,
             one_off_requests: 0,
-            shows_costs: false,
             saved_per_request: 1.0,
             readers: 0.1,
             at_least_papers: false,
@@ -135,7 +130,7 @@ pub enum LeftBecause {
     SameInstruction,
     /// Fewer requests than [`LoadThresholds::one_off_requests`], which save next to nothing.
     OneOff,
-    /// The store follows fewer of its requests than [`LoadThresholds::stored`], and others lose by the hint.
+    /// The store follows fewer of its requests than [`LoadThresholds::stored`].
     SeldomStored,
     /// Fewer requests than [`LoadThresholds::requests`].
     TooFewRequests,
@@ -177,12 +172,11 @@ impl LeftBecause {
 /// Why no set of hints may have a load, the paper's corrected one neither.
 fn never_hinted(load: &Load, limits: &LoadThresholds) -> Option<LeftBecause> {
     let stored = load.followed_by_store as f64;
-    let is_harmless = limits.shows_costs && load.lost == 0;
     if load.stores_itself() {
         Some(LeftBecause::SameInstruction)
     } else if load.requests < limits.one_off_requests && load.net() < limits.one_off_saves as i64 {
         Some(LeftBecause::OneOff)
-    } else if stored < limits.stored * load.requests as f64 && !is_harmless {
+    } else if stored < limits.stored * load.requests as f64 {
         Some(LeftBecause::SeldomStored)
     } else {
         None
