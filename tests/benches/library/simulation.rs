@@ -143,7 +143,7 @@ fn machine(stream: &[Access]) -> anyhow::Result<(f64, u64)> {
 
 /// The fold that `simulate` uses.
 fn fold(stream: &[Access], scenarios: usize) -> anyhow::Result<f64> {
-    let pass = || -> Result<()> {
+    let pass = || -> anyhow::Result<()> {
         let mut simulation = Simulation::new(&SystemModel::default(), scenarios)?;
         for access in stream {
             simulation.observe(access, SpaceId(0), place(access), Hinted::default);

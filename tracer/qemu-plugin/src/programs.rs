@@ -170,7 +170,7 @@ mod tests {
             let found = interpreter(line);
             let found = found
                 .as_ref()
-                .map(|words| words.iter().map(|word| word.as_c_str()).collect::<Vec<_>>());
+                .map(|words| words.iter().map(CString::as_c_str).collect::<Vec<_>>());
             assert_eq!(found.as_deref(), words);
         };
         check(b"/bin/sh\necho", Some(&[c"/bin/sh"]));
