@@ -238,12 +238,17 @@ impl Lines {
                         .filter_map(|(index, how)| {
                             let read = reads.get(index)?;
                             let mut load = checked(read, how)?;
-                            let repeated = self.repeated[hint].filter(|_| !load.is_fetched());
                             let in_function = |repeated| {
                                 let function = function(load.address)?;
                                 standing(&function, &read.read, repeated)
                             };
-                            load.repeated = repeated.and_then(in_function);
+                            let found = self.repeated[hint].and_then(in_function);
+                            let is_before_loop = found == Some(Standing::BeforeLoop);
+                            if is_before_loop {
+                                // Straight in front of the loop, it looks as if it were in front of the load.
+                                load.before = Before::Nothing;
+                            }
+                            load.repeated = found.filter(|_| is_before_loop || !load.is_fetched());
                             Some(load)
                         })
                         .collect()
