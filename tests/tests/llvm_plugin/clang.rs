@@ -55,7 +55,7 @@ fn every_inlined_copy_has_its_prefetch_and_without_the_plugin_none_has() {
         let prefetches = bench.prefetches("hinted");
         assert_eq!(prefetches.len(), 3, "{level}: {prefetches:?}");
         assert!(
-            prefetches.iter().all(|one| one.is_of_next()),
+            prefetches.iter().all(Prefetched::is_of_next),
             "{prefetches:?}"
         );
         let (code, said) = bench.verify("hinted");

@@ -1,6 +1,7 @@
 //! Loads in loops, and loads that are one instruction with a store.
 
 use cohtrace::hint::file::{FollowingStore, HintedCode, LoadHint, StoreKind};
+use cohtrace_tests::disassembly::Prefetched;
 
 use super::bench::{Bench, clang_plugin, hint, position};
 
@@ -110,7 +111,7 @@ fn an_address_that_stays_is_fetched_before_the_loop() {
         bench
             .prefetches("hinted")
             .iter()
-            .all(|one| one.is_of_next())
+            .all(Prefetched::is_of_next)
     );
     // A load that rounds may do without asks for nothing before them.
     let Some((bench, said)) = built("*word;", 50, StoreKind::Plain) else {

@@ -63,11 +63,12 @@ fn bench() -> Option<Bench> {
 
 /// Builds as docs/hints.md says, in a directory of its own for what is built; gives the program's path here.
 fn cargo(bench: &Bench, name: &str, with_plugin: bool) -> String {
-    let mut flags = "-Clinker-plugin-lto".to_owned();
-    if with_plugin {
-        let plugin = bench.plugin().display();
-        flags += &format!(" -Clink-arg=-Wl,--load-pass-plugin={plugin}");
-    }
+    let plugin = bench.plugin().display();
+    let flags = if with_plugin {
+        format!("-Clinker-plugin-lto -Clink-arg=-Wl,--load-pass-plugin={plugin}")
+    } else {
+        "-Clinker-plugin-lto".to_owned()
+    };
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .args(["build", "--release", "--offline", "--target-dir", name])
