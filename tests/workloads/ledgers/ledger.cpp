@@ -3,6 +3,7 @@
 // For load hints that a compiler places by its plugin. Expected candidates: the load in `Lock::take`, which is the standard
 // library's line, inlined into `Account::change`; and the balance. Not the fees, which all threads read and one changes now
 // and then. Prints one line with a checksum that does not depend on the order, and returns 0 exactly when it is right.
+#include <pthread.h>
 #include <sched.h>
 
 #include <array>
@@ -15,7 +16,7 @@
 
 namespace {
 
-constexpr int THREADS = 4, ACCOUNTS = 64, KINDS = 8;
+constexpr int THREADS = 4, OWN = 16, ACCOUNTS = THREADS * OWN, KINDS = 8;
 
 class Lock {
   public:
@@ -50,6 +51,7 @@ template <class Amount> class Account {
 
 alignas(128) std::array<Account<int64_t>, ACCOUNTS> accounts;
 alignas(128) std::array<std::atomic<int64_t>, KINDS> fees;
+alignas(128) pthread_barrier_t all;
 
 uint64_t next(uint64_t &state) {
     // Steele, Lea, Flood 2014: SplitMix64.
@@ -59,31 +61,36 @@ uint64_t next(uint64_t &state) {
     return z ^ z >> 31;
 }
 
-void work(int thread, int transfers) {
+// In each round a thread has a quarter of the accounts to itself, in the next one that of its neighbour: how often a line
+// changes hands does not depend on who is fast.
+void work(int thread, int rounds) {
     uint64_t state = 17 + thread;
-    for (int n = 0; n < transfers; n++) {
-        uint64_t random = next(state);
-        int64_t fee = fees[random % KINDS].load(std::memory_order_relaxed);
-        if (thread == 0 && n % 256 == 255)
-            fees[n / 256 % KINDS].store(fee, std::memory_order_relaxed);
-        int64_t amount = static_cast<int64_t>(random >> 8 & 255) + fee;
-        accounts[random >> 16 & (ACCOUNTS - 1)].change(-amount);
-        accounts[random >> 24 & (ACCOUNTS - 1)].change(amount);
-        // Four threads on fewer processors take turns by it, about as four processors would.
-        sched_yield();
+    for (int round = 0; round < rounds; round++) {
+        auto *own = &accounts[(thread + round) % THREADS * OWN];
+        int64_t fee = fees[round % KINDS].load(std::memory_order_relaxed);
+        if (thread == 0 && round % 16 == 15)
+            fees[round / 16 % KINDS].store(fee, std::memory_order_relaxed);
+        for (int n = 0; n < OWN; n++) {
+            uint64_t random = next(state);
+            int64_t amount = static_cast<int64_t>(random >> 8 & 255) + fee;
+            own[n].change(-amount);
+            own[random >> 16 & (OWN - 1)].change(amount);
+        }
+        pthread_barrier_wait(&all);
     }
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    int transfers = argc > 1 && !std::strcmp(argv[1], "ref") ? 3000 : 1000;
+    int rounds = argc > 1 && !std::strcmp(argv[1], "ref") ? 240 : 80;
+    pthread_barrier_init(&all, nullptr, THREADS);
     for (auto &fee : fees)
         fee = 1;
     std::vector<std::thread> others;
     for (int thread = 1; thread < THREADS; thread++)
-        others.emplace_back(work, thread, transfers);
-    work(0, transfers);
+        others.emplace_back(work, thread, rounds);
+    work(0, rounds);
     for (auto &other : others)
         other.join();
     int64_t sum = 0;
@@ -94,7 +101,7 @@ int main(int argc, char **argv) {
         checksum ^= static_cast<uint64_t>(account.has());
         checksum = next(checksum);
     }
-    bool right = sum == 1000 * ACCOUNTS && changes == 2ull * THREADS * transfers;
+    bool right = sum == 1000 * ACCOUNTS && changes == 2ull * ACCOUNTS * rounds;
     std::printf("ledger: %s %016llx\n", right ? "right" : "WRONG", static_cast<unsigned long long>(checksum));
     return !right;
 }

@@ -7,12 +7,16 @@
 use std::{
     cell::UnsafeCell,
     process::ExitCode,
-    sync::atomic::{AtomicI64, AtomicU32, Ordering},
+    sync::{
+        Barrier,
+        atomic::{AtomicI64, AtomicU32, Ordering},
+    },
     thread,
 };
 
-const THREADS: u64 = 4;
-const ACCOUNTS: usize = 64;
+const THREADS: usize = 4;
+const OWN: usize = 16;
+const ACCOUNTS: usize = THREADS * OWN;
 const KINDS: usize = 8;
 
 #[repr(align(128))]
@@ -77,30 +81,35 @@ fn next(state: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-fn work(thread: u64, transfers: usize) {
-    let mut state = 17 + thread;
-    for n in 0..transfers {
-        let random = next(&mut state);
-        let fee = FEES.0[random as usize % KINDS].load(Ordering::Relaxed);
-        if thread == 0 && n % 256 == 255 {
-            FEES.0[n / 256 % KINDS].store(fee, Ordering::Relaxed);
+/// In each round a thread has a quarter of the accounts to itself, in the next one that of its neighbour: how often a line
+/// changes hands does not depend on who is fast.
+fn work(thread: usize, rounds: usize, all: &Barrier) {
+    let mut state = 17 + thread as u64;
+    for round in 0..rounds {
+        let own = &ACCOUNT[(thread + round) % THREADS * OWN..][..OWN];
+        let fee = FEES.0[round % KINDS].load(Ordering::Relaxed);
+        if thread == 0 && round % 16 == 15 {
+            FEES.0[round / 16 % KINDS].store(fee, Ordering::Relaxed);
         }
-        let amount = (random >> 8 & 255) as i64 + fee;
-        ACCOUNT[(random >> 16) as usize & (ACCOUNTS - 1)].change(-amount);
-        ACCOUNT[(random >> 24) as usize & (ACCOUNTS - 1)].change(amount);
-        // Four threads on fewer processors take turns by it, about as four processors would.
-        thread::yield_now();
+        for account in own {
+            let random = next(&mut state);
+            let amount = (random >> 8 & 255) as i64 + fee;
+            account.change(-amount);
+            own[(random >> 16) as usize & (OWN - 1)].change(amount);
+        }
+        all.wait();
     }
 }
 
 fn main() -> ExitCode {
     let is_ref = std::env::args().nth(1).is_some_and(|input| input == "ref");
-    let transfers = if is_ref { 3000 } else { 1000 };
+    let rounds = if is_ref { 240 } else { 80 };
+    let all = &Barrier::new(THREADS);
     thread::scope(|scope| {
         for thread in 1..THREADS {
-            scope.spawn(move || work(thread, transfers));
+            scope.spawn(move || work(thread, rounds, all));
         }
-        work(0, transfers);
+        work(0, rounds, all);
     });
     let (mut sum, mut changes, mut checksum) = (0, 0, 0);
     for account in &ACCOUNT {
@@ -111,7 +120,7 @@ fn main() -> ExitCode {
         checksum ^= money.balance as u64;
         checksum = next(&mut checksum);
     }
-    let right = sum == 1000 * ACCOUNTS as i64 && changes == 2 * THREADS * transfers as u64;
+    let right = sum == 1000 * ACCOUNTS as i64 && changes == 2 * (ACCOUNTS * rounds) as u64;
     println!("ledger: {} {checksum:016x}", if right { "right" } else { "WRONG" });
     ExitCode::from(u8::from(!right))
 }
