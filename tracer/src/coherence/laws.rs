@@ -56,7 +56,7 @@ impl Caches {
 }
 
 /// Every variant.
-pub(crate) fn protocols() -> impl Strategy<Value = Protocol> {
+pub fn protocols() -> impl Strategy<Value = Protocol> {
     any::<(bool, bool, bool)>().prop_map(|(exclusive_on_first_read, migratory, relinquish)| {
         Protocol {
             exclusive_on_first_read,

@@ -88,7 +88,7 @@ mod request_log;
 mod transactions;
 
 #[cfg(test)]
-pub(crate) mod laws;
+pub mod laws;
 
 pub use cache::CacheGeometry;
 pub use directory::Directory;

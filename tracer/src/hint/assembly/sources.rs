@@ -179,7 +179,21 @@ impl Sources {
         };
         let by_digest = with_digest(&|file| file.md5.clone());
         if !by_digest.is_empty() {
-            return by_digest;
+            // A file that was copied within its tree is not the copy.
+            let is_twin = |md5: Option<String>| match (&md5, &here) {
+                (Some(one), Some(other)) => is_same(one, other),
+                _ => false,
+            };
+            let has_nearer_twin = |(number, _): &(usize, Same)| {
+                let (file, most) = (&self.files[*number], end(*number));
+                let beside = beside.iter().filter(|other| is_twin(other.md5.clone()));
+                let mut ends = beside.map(|other| common(&file.mapped, &other.path));
+                ends.any(|end| end > most)
+                    || nearer(&built.path, file, most)
+                        .any(|(above, path)| !above.is_empty() && is_twin(tree.md5(&path)))
+            };
+            let kept = by_digest.into_iter();
+            return kept.filter(|same| !has_nearer_twin(same)).collect();
         }
         let differs = |md5: Option<&String>| match (md5, &here) {
             (Some(one), Some(other)) => !is_same(one, other),
@@ -247,20 +261,31 @@ impl Sources {
 
 /// Whether the tree around a file of the build has another one that has more of the hinted file's path.
 fn has_nearer(built: &str, hinted: &Hinted, most: usize, tree: &dyn Tree) -> bool {
-    if !built.starts_with('/') {
-        return false;
-    }
-    let wanted: Vec<&str> = parts(&hinted.mapped).collect();
-    let folders: Vec<&str> = parts(built).collect();
-    let (ends, folders) = (&wanted, &folders[..folders.len().saturating_sub(1)]);
-    (0..=folders.len()).any(|up| {
-        let above = &folders[..folders.len() - up];
-        (most + 1..=ends.len()).any(|length| {
+    nearer(built, hinted, most).any(|(_, path)| path != hinted.path && tree.exists(&path))
+}
+
+/// Where in the tree around a file of the build another one would have more of the hinted file's path: a directory above
+/// it, and the path.
+fn nearer<'a>(
+    built: &'a str,
+    hinted: &'a Hinted,
+    most: usize,
+) -> impl Iterator<Item = (Vec<&'a str>, String)> {
+    let ends: Vec<&str> = parts(&hinted.mapped).collect();
+    let mut folders: Vec<&str> = parts(built).collect();
+    folders.pop();
+    let absolute = built.starts_with('/');
+    let ups = (0..=folders.len()).filter(move |_| absolute);
+    ups.flat_map(move |up| {
+        let above = folders[..folders.len() - up].to_vec();
+        let ends = ends.clone();
+        (most + 1..=ends.len()).map(move |length| {
             let all = above.iter().chain(&ends[ends.len() - length..]).copied();
             let path = format!("/{}", all.collect::<Vec<_>>().join("/"));
-            path != hinted.path && path != built && tree.exists(&path)
+            (above.clone(), path)
         })
     })
+    .filter(move |(_, path)| path != built)
 }
 
 #[cfg(test)]
@@ -320,6 +345,25 @@ mod tests {
 
     fn is(path: &str, same: Same) -> Vec<(String, Same)> {
         vec![(path.to_owned(), same)]
+    }
+
+    #[test]
+    fn of_two_files_of_one_text_and_name_the_hinted_one_is_meant() {
+        let text = Some("same");
+        let hinted = sources(&[("/old/src/other/slots.rs", text)], &[]);
+        let here = built("/new/src/slots.rs", text);
+        let other = built("/new/src/other/slots.rs", text);
+        let none = Machine(BTreeMap::new());
+        let beside = [here.clone(), other.clone()];
+        assert_eq!(hinted.of(&here, &beside, &none), []);
+        assert_eq!(hinted.of(&other, &beside, &none), [(0, Same::Surely)]);
+        // One unit knows no other, but there is the tree.
+        let tree = Machine([("/new/src/other/slots.rs", "same")].into());
+        assert_eq!(hinted.of(&here, &[], &tree), []);
+        assert_eq!(hinted.of(&other, &[], &tree), [(0, Same::Surely)]);
+        // A namesake of another text is no rival.
+        let changed = Machine([("/new/src/other/slots.rs", "changed")].into());
+        assert_eq!(hinted.of(&here, &[], &changed), [(0, Same::Surely)]);
     }
 
     #[test]
