@@ -95,7 +95,7 @@ fn one_prefetch_is_before_the_loop_or_in_front_of_each_new_line_or_nowhere() {
         let (code, said) = bench.tool(&["--verify", "hinted", "--check"]);
         assert_eq!(code, 0, "{compiler:?}\n{said}");
         assert!(
-            said.contains("has it before its loop") && said.contains("1 hint is left out"),
+            said.contains("t.c:3: 1 of 1 loads") && said.contains("1 hint is left out"),
             "{said}"
         );
         let (code, said) = bench.tool(&["--verify", "plain"]);
