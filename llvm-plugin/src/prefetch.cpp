@@ -12,7 +12,7 @@ namespace {
 // words has eight for each line. `cohtrace as` has the same two limits.
 constexpr uint64_t REPEATED = 6;
 // Up to which the prefetches cost less than a CPU gains that would wait for the store.
-constexpr uint64_t PAID = 160;
+constexpr uint64_t PAID = 100;
 
 struct Assembly {
     const char *mnemonic;

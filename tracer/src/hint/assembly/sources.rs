@@ -177,23 +177,27 @@ impl Sources {
                 .filter(|&number| Some(end(number)) == nearest);
             same.map(|number| (number, Same::Surely)).collect()
         };
-        let by_digest = with_digest(&|file| file.md5.clone());
-        if !by_digest.is_empty() {
-            // A file that was copied within its tree is not the copy.
+        // A file that was copied within its tree is not the copy.
+        let has_nearer_twin = |(number, _): &(usize, Same)| {
             let is_twin = |md5: Option<String>| match (&md5, &here) {
                 (Some(one), Some(other)) => is_same(one, other),
                 _ => false,
             };
-            let has_nearer_twin = |(number, _): &(usize, Same)| {
-                let (file, most) = (&self.files[*number], end(*number));
-                let beside = beside.iter().filter(|other| is_twin(other.md5.clone()));
-                let mut ends = beside.map(|other| common(&file.mapped, &other.path));
-                ends.any(|end| end > most)
-                    || nearer(&built.path, file, most)
-                        .any(|(above, path)| !above.is_empty() && is_twin(tree.md5(&path)))
+            let (file, most) = (&self.files[*number], end(*number));
+            let known = |other: &Built| {
+                let text = || other.at.iter().find_map(|path| tree.md5(path));
+                other.md5.clone().or_else(text)
             };
-            let kept = by_digest.into_iter();
-            return kept.filter(|same| !has_nearer_twin(same)).collect();
+            let nearer_ones = beside
+                .iter()
+                .filter(|other| common(&file.mapped, &other.path) > most);
+            nearer_ones.map(known).any(is_twin)
+                || nearer(&built.path, file, most).any(|path| is_twin(tree.md5(&path)))
+        };
+        let by_digest = with_digest(&|file| file.md5.clone());
+        if !by_digest.is_empty() {
+            let same = by_digest.into_iter();
+            return same.filter(|same| !has_nearer_twin(same)).collect();
         }
         let differs = |md5: Option<&String>| match (md5, &here) {
             (Some(one), Some(other)) => !is_same(one, other),
@@ -216,7 +220,8 @@ impl Sources {
         };
         let as_it_is = with_digest(&now);
         if !as_it_is.is_empty() {
-            return as_it_is;
+            let same = as_it_is.into_iter();
+            return same.filter(|same| !has_nearer_twin(same)).collect();
         }
         self.by_end(built, candidates, beside, tree, &|file| {
             differs(file.md5.clone().or_else(|| now(file)).as_ref())
@@ -261,31 +266,25 @@ impl Sources {
 
 /// Whether the tree around a file of the build has another one that has more of the hinted file's path.
 fn has_nearer(built: &str, hinted: &Hinted, most: usize, tree: &dyn Tree) -> bool {
-    nearer(built, hinted, most).any(|(_, path)| path != hinted.path && tree.exists(&path))
+    nearer(built, hinted, most).any(|path| tree.exists(&path))
 }
 
-/// Where in the tree around a file of the build another one would have more of the hinted file's path: a directory above
-/// it, and the path.
-fn nearer<'a>(
-    built: &'a str,
-    hinted: &'a Hinted,
-    most: usize,
-) -> impl Iterator<Item = (Vec<&'a str>, String)> {
+/// Where in the tree around a file of the build another one would have more of the hinted file's path. That one itself may
+/// be in the same tree, or be what was copied.
+fn nearer(built: &str, hinted: &Hinted, most: usize) -> impl Iterator<Item = String> {
     let ends: Vec<&str> = parts(&hinted.mapped).collect();
     let mut folders: Vec<&str> = parts(built).collect();
     folders.pop();
-    let absolute = built.starts_with('/');
-    let ups = (0..=folders.len()).filter(move |_| absolute);
+    let ups = (0..=folders.len()).filter(move |_| built.starts_with('/'));
     ups.flat_map(move |up| {
         let above = folders[..folders.len() - up].to_vec();
         let ends = ends.clone();
         (most + 1..=ends.len()).map(move |length| {
             let all = above.iter().chain(&ends[ends.len() - length..]).copied();
-            let path = format!("/{}", all.collect::<Vec<_>>().join("/"));
-            (above.clone(), path)
+            format!("/{}", all.collect::<Vec<_>>().join("/"))
         })
     })
-    .filter(move |(_, path)| path != built)
+    .filter(move |path| path != built && *path != hinted.path)
 }
 
 #[cfg(test)]
