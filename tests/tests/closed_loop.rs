@@ -164,7 +164,14 @@ impl Bench {
     /// Simulates sessions with `hints.json`; the medians.
     fn simulate(&self, sessions: &[PathBuf]) -> Messages {
         let paths: Vec<&Path> = sessions.iter().map(PathBuf::as_path).collect();
-        let options = ["simulate", "--quiet", "--json", "--hints", "hints.json"];
+        let options = [
+            "simulate",
+            "--quiet",
+            "--json",
+            "--everywhere",
+            "--hints",
+            "hints.json",
+        ];
         let ended = self.tool(&options, &paths).expect_code(0);
         let json: Value = serde_json::from_str(&ended.stdout).expect("it prints JSON");
         let median = |pointer: &str| {

@@ -23,6 +23,8 @@ const LINE_SIZES: [&str; 2] = ["64", "128"];
 const RUNS: usize = 3;
 /// By so much of the messages, percent, the paper's filter may save more than ours, which leaves one-off loads alone.
 const SAME: f64 = 0.3;
+/// And by such a share of what it saves: which loads a small input shows to cost something is a matter of who met whom.
+const MOST_BEHIND: f64 = 0.05;
 
 /// What hints that were found on train change on ref, percent.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +56,9 @@ impl Compared {
         if ours.load_rise > PUBLISHED_LOAD_RISE {
             misses.push(format!("{:.2} % more messages of loads", ours.load_rise));
         }
-        if ours.reduction < papers.reduction - SAME {
+        // It may save more at the price of more messages for loads, of which ours has a limit.
+        let is_dearer = papers.load_rise > ours.load_rise + SAME;
+        if ours.reduction < papers.reduction * (1.0 - MOST_BEHIND) - SAME && !is_dearer {
             misses.push(format!(
                 "{:.2} % fewer messages, and {:.2} % by the paper's filter",
                 ours.reduction, papers.reduction
@@ -79,10 +83,11 @@ fn record(kernel: &Kernel, directory: &Path, input: Input) -> PathBuf {
     session
 }
 
-/// As the paper's filter takes them, loads that a store followed once may have a hint.
+/// As the paper's filter takes them, loads that missed or that a store followed once may have a hint, also those that walk
+/// over words.
 fn change(train: &Path, session: &Path, filter: &str, line_size: &str) -> Change {
     let mut command = cohtrace(["simulate", "--quiet", "--json", "--filter", filter]);
-    command.args(["--min-stored", "0"]);
+    command.args(["--min-stored", "0", "--min-requests", "1", "--everywhere"]);
     command.args(["--line-size", line_size, "--train"]);
     command.arg(train).arg(session);
     let ended = run(&mut command, LIMIT).expect_code(0);
@@ -208,9 +213,12 @@ fn what_falls_short_of_the_paper_is_told() {
         },
     };
     assert!(row(7.0, 1.2, 7.1).misses(&kernel).is_empty());
-    for short in [row(6.9, 0.0, 0.0), row(9.0, 1.3, 0.0), row(9.0, 0.0, 9.4)] {
+    for short in [row(6.9, 0.0, 0.0), row(9.0, 1.3, 0.0), row(9.0, 0.0, 10.0)] {
         assert_eq!(short.misses(&kernel).len(), 1, "{short:?}");
     }
+    let mut dearer = row(9.0, 0.5, 10.0);
+    dearer.papers.load_rise = 0.9;
+    assert!(dearer.misses(&kernel).is_empty());
     let runs = [row(6.0, 0.0, 0.0), row(8.0, 2.0, 0.0), row(7.5, 0.1, 0.0)];
     assert!(medians(&runs).misses(&kernel).is_empty());
 }

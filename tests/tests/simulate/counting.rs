@@ -55,7 +55,7 @@ fn hints_in_a_c_library_are_counted_apart_unless_it_is_named() {
     let text = simulate(&[], &[&session]).expect_code(0).stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "in code that you build: 0 messages fewer of 632 (0.0 %). With 2 hints elsewhere too, which `cohtrace as` cannot place: 316",
+        "in code that you build: 0 messages fewer of 632 (0.0 %). With 2 hints too that `cohtrace as` does not place, elsewhere or in loops: 316",
         "c your code 632 632 0.0 % 632 0.0 %",
         "c all code 632 474 25.0 % 316 50.0 %",
     ] {

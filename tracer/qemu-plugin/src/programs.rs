@@ -36,6 +36,7 @@ struct Stretch {
 }
 
 const O_CLOEXEC: c_int = 0o2_000_000;
+const O_NONBLOCK: c_int = 0o4000;
 const X_OK: c_int = 1;
 /// Arguments of a program that is followed.
 const MOST_ARGUMENTS: usize = 1 << 16;
@@ -127,7 +128,7 @@ fn words(at: u64) -> Option<Vec<*const c_char>> {
 
 fn first_bytes(path: *const c_char) -> Option<Vec<u8>> {
     // SAFETY: the kernel reads the path, and refuses one that is not there.
-    let fd = unsafe { open(path, O_CLOEXEC) };
+    let fd = unsafe { open(path, O_CLOEXEC | O_NONBLOCK) };
     if fd < 0 {
         return None;
     }

@@ -16,7 +16,7 @@ mod values;
 pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
 pub use hinting::{
-    AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs,
+    AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs, YourCodeArgs,
 };
 pub use observing::{
     AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,

@@ -30,6 +30,7 @@ use crate::{
     hint::{
         file::{Evidence, Expected, FollowingStore, HintFile, LeftLoad, LoadHint},
         load,
+        repeated::Repeated,
         your_code::{OneOffLoads, YourCode, YourHints},
     },
     names::{Names as _, Resolver},
@@ -197,7 +198,7 @@ pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Resu
 fn your_hints(chosen: &Chosen, file: &HintFile, your_code: &YourCode) -> BTreeSet<Instruction> {
     // The file has the hints in the order of the choice.
     let hinted = chosen.hinted.iter().zip(&file.hints);
-    let yours = hinted.filter(|(_, hint)| your_code.has(&hint.load));
+    let yours = hinted.filter(|(_, hint)| your_code.has_hint(hint));
     yours.map(|(hinted, _)| hinted.load.instruction).collect()
 }
 
@@ -307,7 +308,7 @@ fn hint(id: String, hinted: &HintedLoad, codes: &Codes<'_>) -> LoadHint {
     let expected = expected(load);
     let text = load::advice(&named, stores.first(), &expected);
     let (object, field) = codes.object(load);
-    LoadHint {
+    let hint = LoadHint {
         class: code.class(load.instruction),
         stores,
         object,
@@ -315,7 +316,9 @@ fn hint(id: String, hinted: &HintedLoad, codes: &Codes<'_>) -> LoadHint {
         expected,
         text,
         ..LoadHint::new(id, named)
-    }
+    };
+    let prefetch = code.prefetch(load.instruction, Repeated::of(&hint));
+    LoadHint { prefetch, ..hint }
 }
 
 fn left_alone(left: &LeftAlone, codes: &Codes<'_>) -> LeftLoad {

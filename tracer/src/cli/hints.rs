@@ -11,7 +11,7 @@ use super::{
     source_files::SourceFiles,
 };
 use crate::{
-    hint::{file::HintFile, your_code::YourCode},
+    hint::file::HintFile,
     report::load_hints::{
         self, Edits, Sources, render_clang_tidy, render_diff, render_sarif, render_text, store_kind,
     },
@@ -36,7 +36,7 @@ pub fn run(args: &HintsArgs) -> Result<ExitCode> {
         HintFormat::Json => file.render(),
         HintFormat::Text => {
             let options = output::text_options(args.color, args.output.as_deref());
-            let yours = YourCode::new(&args.module);
+            let yours = args.your_code.your_code();
             render_text(&file, &sources, &yours, options, args.verbose)
         }
         HintFormat::Sarif => {
@@ -66,7 +66,7 @@ fn options(args: &HintsArgs) -> DecideOptions {
         policy: args.policy.policy(),
         limits: args.limits.limits(),
         after: args.after.after.clone(),
-        your_code: Some(YourCode::new(&args.module)),
+        your_code: Some(args.your_code.your_code()),
         quiet: args.reading.quiet,
     }
 }
@@ -92,7 +92,7 @@ fn select(file: &mut HintFile, args: &HintsArgs) {
     if let Some(least) = args.min_saved {
         file.hints.retain(|hint| hint.expected.net() >= least);
     }
-    let yours = YourCode::new(&args.module);
+    let yours = args.your_code.your_code();
     file.hints.retain(|hint| yours.is_named(&hint.load));
     if !args.kind.is_empty() {
         let asked: Vec<_> = args.kind.iter().map(|kind| kind.kind()).collect();
@@ -102,7 +102,7 @@ fn select(file: &mut HintFile, args: &HintsArgs) {
         // Sums are of the hints that the file has, or of none.
         let evidence = &mut file.evidence;
         let here = (evidence.your_code).filter(|counted| {
-            let all = file.hints.iter().all(|hint| yours.has(&hint.load));
+            let all = file.hints.iter().all(|hint| yours.has_hint(hint));
             all && counted.hints == file.hints.len() as u64
         });
         evidence.your_code = here;

@@ -59,7 +59,8 @@ impl LoadHints {
                 (Some(file), Some(line)) => format!("{file}:{line}"),
                 _ => code.module.clone().unwrap_or_else(|| code.ip.clone()),
             };
-            let number = all.add(hint.class, code, format!("{} ({place})", hint.id));
+            let yours = all.your_code.has_hint(hint);
+            let number = all.add(hint.class, yours, format!("{} ({place})", hint.id));
             let file = code.build_id.as_ref().or(code.module.as_ref());
             let address = code.offset.as_deref().and_then(hexadecimal);
             if let (Some(file), Some(address)) = (file, address) {
@@ -74,6 +75,7 @@ impl LoadHints {
         let found = code.at(spaces, load.space, load.ip);
         let class = (found.as_ref()).map_or(LoadClass::Unknown, InFile::load_class);
         let named = (found.as_ref()).map_or_else(HintedCode::default, InFile::source);
+        let yours = self.your_code.has(&named);
         // The same code in several processes is one load.
         let key = found.map(|found| (found.file(), found.svma));
         let name = match &key {
@@ -81,17 +83,17 @@ impl LoadHints {
             None => format!("{:#x}", load.ip),
         };
         let known = key.as_ref().and_then(|key| self.by_code.get(key)).copied();
-        let number = known.unwrap_or_else(|| self.add(class, &named, name));
+        let number = known.unwrap_or_else(|| self.add(class, yours, name));
         self.by_address.insert((load.space, load.ip), number);
         if let Some(key) = key {
             self.by_code.insert(key, number);
         }
     }
 
-    fn add(&mut self, class: LoadClass, code: &HintedCode, name: String) -> usize {
+    fn add(&mut self, class: LoadClass, yours: bool, name: String) -> usize {
         self.hints.push(Hint {
             class,
-            yours: self.your_code.has(code),
+            yours,
             name,
             matched: false,
         });

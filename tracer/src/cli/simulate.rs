@@ -22,10 +22,7 @@ use crate::{
     access::{Basis, SpaceId},
     analysis::{Hinted, MOST_PROCESSORS, Simulated, Simulation},
     event::Batch,
-    hint::{
-        file::{HintFile, LoadClass},
-        your_code::YourCode,
-    },
+    hint::file::{HintFile, LoadClass},
     names::Resolver,
     report::{
         number::{count, grouped, list},
@@ -132,7 +129,7 @@ impl Replays<'_> {
     fn decide(&self, sessions: &[PathBuf]) -> Result<LoadHints> {
         match self.args.filter {
             HintFilter::Swift => {
-                let mut hints = LoadHints::new(YourCode::new(&self.args.module));
+                let mut hints = LoadHints::new(self.args.your_code.your_code());
                 for (number, session) in sessions.iter().enumerate() {
                     if number > 0 {
                         hints = hints.elsewhere();
@@ -158,7 +155,7 @@ impl Replays<'_> {
     }
 
     fn of_file(&self, file: &HintFile) -> LoadHints {
-        LoadHints::of_file(file, YourCode::new(&self.args.module))
+        LoadHints::of_file(file, self.args.your_code.your_code())
     }
 
     /// Adds the loads that the filter of the paper finds in a session.

@@ -94,12 +94,28 @@ pub struct LoadHint {
     pub field: Option<String>,
     /// What the session showed of it, and what the hint changes.
     pub expected: Expected,
+    /// Where `cohtrace as` puts the prefetch, by the code of the program that was recorded.
+    #[serde(default)]
+    pub prefetch: Prefetch,
     /// Instruction for x86-64.
     pub x86: String,
     /// Instruction for aarch64.
     pub aarch64: String,
     /// What to do, for people.
     pub text: String,
+}
+
+/// Where the prefetch of a load goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prefetch {
+    /// Right in front of the load.
+    #[default]
+    InFront,
+    /// Before the loop, in which the load's address stays the same.
+    BeforeLoop,
+    /// Nowhere: in its loop it would be repeated for one line.
+    LeftOut,
 }
 
 /// A load that is left as it is.
@@ -272,6 +288,7 @@ impl LoadHint {
             object: None,
             field: None,
             expected: Expected::default(),
+            prefetch: Prefetch::default(),
             x86: X86.to_owned(),
             aarch64: AARCH64.to_owned(),
             text: String::new(),

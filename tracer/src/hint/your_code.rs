@@ -4,12 +4,13 @@
 //! loads by their lines, so that it places nothing in PLT stubs, in code that was compiled without `-g`, and in code that no
 //! module holds. Whose a module is, debug info does not tell: distributions have it for their libraries too. So modules in
 //! the system's directories of libraries, and a C library or dynamic linker anywhere, are not yours, unless you name them.
+//! Nor does it place a prefetch in a loop that would repeat it for one line.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::HintedCode;
+use super::file::{HintedCode, LoadHint, Prefetch};
 
 /// Where systems have their libraries (Filesystem Hierarchy Standard 3.0, sections 3.9, 3.10, 4.6 and 4.7). `/usr/local`
 /// and `/opt` are left out: there people put what they build.
@@ -45,6 +46,8 @@ const RUNTIME: [&str; 11] = [
 pub struct YourCode {
     /// File names; with none, those that are not the system's.
     modules: Vec<String>,
+    /// Prefetches that would be repeated for one line count too.
+    everywhere: bool,
 }
 
 /// Hints in code that you build, and what they change without the others.
@@ -72,7 +75,19 @@ impl YourCode {
     pub fn new(modules: &[String]) -> YourCode {
         YourCode {
             modules: modules.to_vec(),
+            everywhere: false,
         }
+    }
+
+    /// The same, with prefetches that are left out because they would be repeated for one line.
+    #[must_use]
+    pub fn everywhere(self, everywhere: bool) -> YourCode {
+        YourCode { everywhere, ..self }
+    }
+
+    /// Whether a rebuild has the prefetch of a hint.
+    pub fn has_hint(&self, hint: &LoadHint) -> bool {
+        self.has(&hint.load) && (self.everywhere || hint.prefetch != Prefetch::LeftOut)
     }
 
     /// Whether a load is in it.

@@ -167,7 +167,7 @@ fn headline(session: &SimulatedSession) -> String {
     if all > yours {
         let others = count(all - yours, "hint", "hints");
         text += &format!(
-            " With {others} elsewhere too, which `cohtrace as` cannot place: {}.",
+            " With {others} too that `cohtrace as` does not place, elsewhere or in loops: {}.",
             saved(false)
         );
     }

@@ -9,7 +9,7 @@ use crate::{
     cli::{counting::After, deciding::OwnLimits},
     coherence::Protocol,
     finding::{Filter, Policy},
-    hint::file::StoreKind,
+    hint::{file::StoreKind, your_code::YourCode},
 };
 
 /// `hints`.
@@ -28,9 +28,8 @@ pub struct HintsArgs {
     /// Only hints that save at least so many messages more than they add.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub min_saved: Option<i64>,
-    /// Only hints for code of the module with this file name, which then is code that you build. Repeat for more.
-    #[arg(long, value_name = "NAME")]
-    pub module: Vec<String>,
+    #[command(flatten)]
+    pub your_code: YourCodeArgs,
     /// Only hints whose load is followed by this kind of store most often. Repeat, or separate by commas, for more.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub kind: Vec<FollowedBy>,
@@ -64,6 +63,26 @@ pub struct HintsArgs {
     pub reading: ReadingArgs,
     #[command(flatten)]
     pub pairs: PairArgs,
+}
+
+/// What a rebuild reaches.
+#[derive(Debug, Clone, Args)]
+pub struct YourCodeArgs {
+    /// The code that you build is that of modules with this file name [default: all with source lines, but for the
+    /// system's libraries]; hints leaves out the other hints. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub module: Vec<String>,
+    /// Count in it also what `cohtrace as` leaves out, since its prefetch would be repeated for one line in a loop: as
+    /// `cohtrace as --everywhere` builds.
+    #[arg(long)]
+    pub everywhere: bool,
+}
+
+impl YourCodeArgs {
+    /// As the decision takes it.
+    pub fn your_code(&self) -> YourCode {
+        YourCode::new(&self.module).everywhere(self.everywhere)
+    }
 }
 
 /// How several sessions decide.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    AfterArgs, Color, HintFilter, HintPolicy, LimitArgs, ProtocolArgs,
+    AfterArgs, Color, HintFilter, HintPolicy, LimitArgs, ProtocolArgs, YourCodeArgs,
     values::{cache_bytes, line_size, log_buffer},
 };
 use crate::{
@@ -34,10 +34,8 @@ pub struct SimulateArgs {
     pub policy: HintPolicy,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// The code that you build is that of modules with this file name [default: all with source lines, but for the
-    /// system's libraries]. Repeat for more.
-    #[arg(long, value_name = "NAME")]
-    pub module: Vec<String>,
+    #[command(flatten)]
+    pub your_code: YourCodeArgs,
     #[command(flatten)]
     pub after: AfterArgs,
     #[command(flatten)]

@@ -8,7 +8,11 @@ use crate::{
     analysis::{Following, Instruction, Load},
     cli::session_code::{InFile, SessionCode},
     decode::{self, LONGEST_INSTRUCTION, Reference, Symbol, assembly, store_kind},
-    hint::file::{CallPlace, HintedCode, LoadClass, StoreKind},
+    hint::{
+        assembly::prefetch_of,
+        file::{CallPlace, HintedCode, LoadClass, Prefetch, StoreKind},
+        repeated::Repeated,
+    },
     module::LoadedModule,
     names::{AccessedBy, Names as _, Resolver},
     space::AddressSpaces,
@@ -104,6 +108,19 @@ impl<'a> CodeReader<'a> {
             named.operand = Some(assembly.operand);
         }
         named
+    }
+
+    /// Where the prefetch of a load goes.
+    pub(super) fn prefetch(&self, at: Instruction, repeated: Option<Repeated>) -> Prefetch {
+        let of_function = |found: InFile| {
+            found.text(LONGEST_INSTRUCTION as u64)?;
+            let elf = &found.module.elf;
+            let function = elf.function(found.svma)?;
+            let code = elf.code(function.start, function.end)?;
+            Some(prefetch_of(code, function.start, found.svma, repeated))
+        };
+        let found = repeated.and_then(|_| self.in_file(at));
+        found.and_then(of_function).unwrap_or_default()
     }
 
     /// What a load loads into.

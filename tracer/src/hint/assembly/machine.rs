@@ -14,9 +14,9 @@ use super::{
     writes::register,
 };
 use crate::{
-    decode::{Around, Before, CodeOperand, CodeRead, FunctionCode, Spot},
+    decode::{Around, Before, CodeOperand, CodeRead, FunctionCode, Spot, reads},
     hint::{
-        file::{CallPlace, HintFile},
+        file::{CallPlace, HintFile, Prefetch},
         repeated::Repeated,
     },
 };
@@ -270,17 +270,12 @@ fn checked(read: &PlacedRead, how: How) -> Option<CheckedLoad> {
     })
 }
 
-/// What became of the prefetch of a load that has none in front; `None` where it should be there.
+/// What became of the prefetch of a load that would be repeated; `None` where it should be in front.
 fn standing(function: &MachineFunction, read: &CodeRead, repeated: Repeated) -> Option<Standing> {
-    let operand = &read.operand;
-    let registers = operand.base.iter().chain(&operand.index);
-    let registers = registers.fold(0, |all, name| all | register(name));
-    match function.code.around(read.address) {
-        Around::Straight => None,
-        Around::Loop {
-            writes,
-            before: Some(spots),
-        } if registers & writes == 0 => {
+    match placing(&function.code, read, repeated) {
+        Placing::InFront => None,
+        Placing::LeftOut => Some(Standing::LeftOut(repeated)),
+        Placing::BeforeLoop(spots) => {
             let is_there = |spot: &Spot| {
                 let behind = match *spot {
                     Spot::Before(at) => at,
@@ -288,7 +283,7 @@ fn standing(function: &MachineFunction, read: &CodeRead, repeated: Repeated) -> 
                 };
                 let before = function.fetches.get(..behind).unwrap_or_default().iter();
                 let mut before = before.rev().map_while(Option::as_ref);
-                before.any(|fetched| fetched == operand)
+                before.any(|fetched| *fetched == read.operand)
             };
             Some(if spots.iter().all(is_there) {
                 Standing::BeforeLoop
@@ -296,7 +291,44 @@ fn standing(function: &MachineFunction, read: &CodeRead, repeated: Repeated) -> 
                 Standing::NotBeforeLoop
             })
         }
-        _ => (!repeated.pays).then_some(Standing::LeftOut(repeated)),
+    }
+}
+
+/// Where the prefetch of a load belongs that would be repeated in front of it.
+enum Placing {
+    InFront,
+    BeforeLoop(Vec<Spot>),
+    LeftOut,
+}
+
+fn placing(code: &FunctionCode, read: &CodeRead, repeated: Repeated) -> Placing {
+    let registers = read.operand.base.iter().chain(&read.operand.index);
+    let registers = registers.fold(0, |all, name| all | register(name));
+    match code.around(read.address) {
+        Around::Straight => Placing::InFront,
+        Around::Loop {
+            writes,
+            before: Some(spots),
+        } if registers & writes == 0 => Placing::BeforeLoop(spots),
+        _ if repeated.pays => Placing::InFront,
+        _ => Placing::LeftOut,
+    }
+}
+
+/// Where the prefetch of a load goes when its program is built again, by the machine code of its function, which begins at
+/// `start`.
+pub fn prefetch_of(code: &[u8], start: u64, address: u64, repeated: Option<Repeated>) -> Prefetch {
+    let Some(repeated) = repeated else {
+        return Prefetch::InFront;
+    };
+    let reads = reads(code, start);
+    let Some(read) = reads.iter().find(|read| read.address == address) else {
+        return Prefetch::InFront;
+    };
+    match placing(&FunctionCode::decode(start, code), read, repeated) {
+        Placing::InFront => Prefetch::InFront,
+        Placing::BeforeLoop(_) => Prefetch::BeforeLoop,
+        Placing::LeftOut => Prefetch::LeftOut,
     }
 }
 

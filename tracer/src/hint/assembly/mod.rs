@@ -31,7 +31,9 @@ mod tests;
 pub use choose::{How, Refusal};
 pub use compared::Compared;
 pub use instruction::Kept;
-pub use machine::{Checked, CheckedLoad, Lines, MachineFunction, PlacedRead, Standing};
+pub use machine::{
+    Checked, CheckedLoad, Lines, MachineFunction, PlacedRead, Standing, prefetch_of,
+};
 pub use operand::Operand;
 pub use path::PathMap;
 pub use rewrite::{Placement, Rewritten, Unread, rewrite};

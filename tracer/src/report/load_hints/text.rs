@@ -30,7 +30,7 @@ pub fn render(
         options,
     };
     let (yours, elsewhere): (Vec<&LoadHint>, Vec<_>) =
-        (file.hints.iter()).partition(|hint| your_code.has(&hint.load));
+        (file.hints.iter()).partition(|hint| your_code.has_hint(hint));
     let (waiting, hidden): (Vec<&LoadHint>, Vec<_>) =
         (yours.iter()).partition(|hint| waits(store_kind(hint)));
     for hint in &hidden {
@@ -45,7 +45,7 @@ pub fn render(
     }
     if !elsewhere.is_empty() {
         out.line("");
-        out.line("Loads that `cohtrace as` cannot place, in libraries of the system or in code without source lines:");
+        out.line("Loads that `cohtrace as` does not place: in libraries of the system, in code without source lines, or in loops that would repeat the prefetch:");
         for hint in &elsewhere {
             out.hint(hint, &file.evidence);
         }

@@ -80,8 +80,8 @@ fn the_tables_say_what_each_set_of_hints_changes() {
         A rebuild with the hints in code that you build: 3,998 messages fewer of 7,996 (50.0 %).
         ref: 4 threads, 1,000 loads, 1,000 stores, 1 line. Hinted, from train.coh: 0 integer loads and 1
         floating-point load, 0 of them in code that you build.
-        A rebuild with the hints in code that you build: 0 messages fewer of 7,996 (0.0 %). With 1 hint
-        elsewhere too, which `cohtrace as` cannot place: 3,998 messages fewer of 7,996 (50.0 %).
+        A rebuild with the hints in code that you build: 0 messages fewer of 7,996 (0.0 %). With 1 hint too
+        that `cohtrace as` does not place, elsewhere or in loops: 3,998 messages fewer of 7,996 (50.0 %).
 
         Application transactions: messages that serve requests (SWIFT table 4)
         session        hints in   unmodified  integer hinted  improvement  int+fp hinted  improvement

@@ -2,8 +2,9 @@
 
 use super::{PLACE, file, load, rewritten_in_src, unit};
 use crate::hint::{
-    assembly::{Place, Refusal, Rewritten, rewrite},
-    file::{FollowingStore, HintFile, HintedCode, StoreKind},
+    assembly::{Place, Refusal, Rewritten, prefetch_of, rewrite},
+    file::{FollowingStore, HintFile, HintedCode, Prefetch, StoreKind},
+    repeated::Repeated,
 };
 
 /// A hint for line 7 of `t.c` whose load misses once in `executions` times.
@@ -136,4 +137,31 @@ fn what_is_in_no_loop_keeps_its_prefetch_and_what_may_be_is_refused() {
     assert!(by_hand("rep; nop").placed[0].before_loop);
     assert!(is_refused(&by_hand("cpuid")));
     assert!(is_refused(&by_hand("1: decq %rcx; jne 1b")));
+}
+
+#[test]
+fn a_rebuild_has_the_prefetch_before_a_loop_that_keeps_the_address_and_none_in_one_that_walks() {
+    // xor %eax,%eax; 1: mov (%rdi),%rax; ..
+    const START: u64 = 0x1000;
+    const LOAD: u64 = START + 2;
+    let repeated = |executions: u64, pays| Repeated {
+        executions,
+        requests: 1,
+        pays,
+    };
+    let place = |code: &[u8], repeated| prefetch_of(code, START, LOAD, repeated);
+    // add $8,%rdi; cmp %rsi,%rdi; jne 1b; ret
+    let walk = [
+        0x31, 0xc0, 0x48, 0x8b, 0x07, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x75, 0xf4, 0xc3,
+    ];
+    // dec %esi; jne 1b; ret
+    let poll = [0x31, 0xc0, 0x48, 0x8b, 0x07, 0xff, 0xce, 0x75, 0xf9, 0xc3];
+    let straight = [0x31, 0xc0, 0x48, 0x8b, 0x07, 0xc3];
+    let hits = Some(repeated(8, false));
+    assert_eq!(place(&walk, hits), Prefetch::LeftOut);
+    assert_eq!(place(&poll, hits), Prefetch::BeforeLoop);
+    assert_eq!(place(&straight, hits), Prefetch::InFront);
+    // Where the CPU waits for the store, or each execution has a line of its own, it stays.
+    assert_eq!(place(&walk, Some(repeated(8, true))), Prefetch::InFront);
+    assert_eq!(place(&walk, None), Prefetch::InFront);
 }
