@@ -209,7 +209,7 @@ fn counts_with(
     loads: LoadOptions,
     pass: impl FnOnce(&mut [LoadTable]) -> Result<()>,
 ) -> Result<Counts> {
-    if let Some(streaks) = (alone.streaks.as_ref()).filter(|streaks| streaks.one_in() == 1) {
+    if let Some(streaks) = (alone.streaks.as_ref()).filter(|streaks| streaks.is_whole()) {
         let known: Vec<bool> = (streaks.loads().iter())
             .map(|load| hinted.contains(load))
             .collect();

@@ -193,6 +193,23 @@ proptest! {
     }
 
     #[test]
+    fn of_a_line_with_too_many_streaks_the_first_are_kept(accesses in orders(), most in 1..20usize) {
+        let bounds = LoadBounds { streaks: 1000, streaks_per_line: most, ..LoadBounds::default() };
+        let mut table = LoadTable::new(LoadOptions { bounds, ..LoadOptions::default() });
+        feed(&mut table, &accesses);
+        let cut = table.finish().streaks.expect("kept");
+        let all = kept(Protocol::default(), &accesses, 1000, 1);
+        let longest = all.all_lines().map(|line| all.length(line)).max().unwrap_or(0);
+        prop_assert_eq!(cut.is_whole(), longest <= most);
+        for line in cut.all_lines() {
+            prop_assert!(cut.length(line) <= most);
+            let counts = cut.count(line, |_| false).0 / cut.times(line);
+            let whole = all.all_lines().map(|line| all.count(line, |_| false).0 / all.times(line)).max();
+            prop_assert!(counts <= whole.unwrap_or(0));
+        }
+    }
+
+    #[test]
     fn where_there_is_no_room_some_lines_are_kept_whole(accesses in orders(), room in 1..30usize) {
         let protocol = Protocol::default();
         let all = kept(protocol, &accesses, 1000, 1);
@@ -201,7 +218,7 @@ proptest! {
             let sizes = streaks.all_lines().map(|line| streaks.length(line) as u64 * streaks.times(line));
             sizes.sum()
         };
-        prop_assert_eq!(some.one_in() == 1, size(&all) <= room as u64);
+        prop_assert_eq!(some.is_whole(), size(&all) <= room as u64);
         prop_assert!(size(&some) <= room as u64);
         let kinds = |streaks: &LineStreaks| -> Vec<(u64, u64)> {
             streaks.all_lines().map(|line| streaks.count(line, |_| false)).collect()
@@ -319,7 +336,7 @@ proptest! {
         accesses in vec((0..3u32, any::<u64>(), 0..6usize, any::<u16>(), any::<u32>()), 0..30),
     ) {
         let mut table = LoadTable::new(LoadOptions {
-            bounds: LoadBounds { lines: 50, loads: 5, shadows_per_line: 2, streaks: 20 },
+            bounds: LoadBounds { lines: 50, loads: 5, shadows_per_line: 2, streaks: 20, streaks_per_line: 3 },
             line_size: LineSize::B128,
             ..LoadOptions::default()
         });

@@ -60,6 +60,8 @@ pub struct LoadBounds {
     /// Streaks that a table keeps, for [`LineStreaks`], 8 bytes each; of an order with more, those of one line in two, in four,
     /// ... With 0, none are.
     pub streaks: usize,
+    /// Of those, streaks of one line: what comes then is left out.
+    pub streaks_per_line: usize,
 }
 
 impl Default for LoadBounds {
@@ -71,6 +73,7 @@ impl Default for LoadBounds {
             loads: 1 << 16,
             shadows_per_line: 8,
             streaks: 0,
+            streaks_per_line: usize::MAX,
         }
     }
 }

@@ -44,6 +44,8 @@ struct Keeping {
     kept: usize,
     /// Lines of this rank or a higher one are kept: one in 2^level.
     level: u32,
+    /// Streaks were left out of lines that have too many.
+    cut: bool,
 }
 
 /// Lines that accesses are given to.
@@ -83,6 +85,7 @@ pub(super) struct ShardLoads {
     pub(super) totals: LoadTotals,
     orders: Vec<Vec<(u32, Vec<Streak>)>>,
     pub(super) level: u32,
+    pub(super) cut: bool,
 }
 
 /// A number of a line by which its streaks are kept or not, or of a stretch of memory by which it goes to its shard.
@@ -115,6 +118,7 @@ impl Shard {
                 room: part(options.bounds.streaks),
                 kept: 0,
                 level: 0,
+                cut: false,
             }),
             ended: Vec::new(),
             orders: Vec::new(),
@@ -132,11 +136,13 @@ impl Shard {
             self.states.push(LineState::new(self.options));
             self.latest.push(Streak::NONE);
         }
-        let mut latest = self.latest[at];
+        let before = self.latest[at];
+        let mut latest = before;
         match self.go_on(&mut latest, step) {
             Change::Nothing => return,
             Change::Stores => {
-                if let Some(last) = self.states[at].streaks.last_mut() {
+                let last = self.states[at].streaks.last_mut();
+                if let Some(last) = last.filter(|last| **last == before) {
                     *last = latest;
                 }
             }
@@ -220,11 +226,17 @@ impl Shard {
     }
 
     fn keep(&mut self, at: usize, key: LineKey, streak: Streak) {
-        let Some(keeping) = &self.keeping else { return };
+        let Some(keeping) = &mut self.keeping else {
+            return;
+        };
         if keeping.level > 0 && rank(key) < keeping.level {
             return;
         }
         let streaks = &mut self.states[at].streaks;
+        if streaks.len() >= self.options.bounds.streaks_per_line {
+            keeping.cut = true;
+            return;
+        }
         if streaks.is_empty() {
             // Most lines are one processor's.
             streaks.reserve_exact(1);
@@ -295,7 +307,8 @@ impl Shard {
             effects: self.effects,
             totals: self.totals,
             orders: self.orders,
-            level: self.keeping.map_or(0, |keeping| keeping.level),
+            level: (self.keeping.as_ref()).map_or(0, |keeping| keeping.level),
+            cut: self.keeping.is_some_and(|keeping| keeping.cut),
         }
     }
 }

@@ -193,8 +193,7 @@ pub struct LineStreaks {
     loads: Vec<Instruction>,
     protocol: Protocol,
     shadows_per_line: usize,
-    /// One line in so many is kept.
-    one_in: u64,
+    whole: bool,
 }
 
 /// Messages of a set of hints, and what each load's hint changes beside the others.
@@ -271,7 +270,7 @@ impl LineStreaks {
         loads: Vec<Instruction>,
         protocol: Protocol,
         shadows_per_line: usize,
-        level: u32,
+        whole: bool,
     ) -> LineStreaks {
         let mut lines = Vec::new();
         let mut ends = Vec::new();
@@ -285,7 +284,7 @@ impl LineStreaks {
             loads,
             protocol,
             shadows_per_line,
-            one_in: 1 << level.min(63),
+            whole,
         }
     }
 
@@ -320,9 +319,9 @@ impl LineStreaks {
         self.lines[line].1
     }
 
-    /// One line in so many is kept, since there was no room for more. Counts are of the kept ones.
-    pub fn one_in(&self) -> u64 {
-        self.one_in
+    /// Everything is kept; else counts are of a part of the lines, or of the beginning of some.
+    pub fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Loads by the numbers that [`LineStreaks::loads_of`] gives.

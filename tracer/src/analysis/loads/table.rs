@@ -202,6 +202,7 @@ impl LoadTable {
             }
         }
         let level = shards.iter().map(|shard| shard.level).max().unwrap_or(0);
+        let cut = shards.iter().any(|shard| shard.cut);
         let streaks = (self.options.bounds.streaks > 0).then(|| {
             let orders = (0..self.orders).map(|order| {
                 let mut gathering = Gathering::default();
@@ -217,7 +218,7 @@ impl LoadTable {
                 loads,
                 self.options.protocol,
                 shadows,
-                level,
+                level == 0 && !cut,
             )
         });
         let of = |(known, (counted, effect)): (Known, (Counted, Effect))| {

@@ -104,12 +104,12 @@ pub(super) fn caveats(chosen: &Chosen, limits: &LoadThresholds, filter: Filter) 
             without.load_transactions, chosen.with.load_transactions
         ));
     }
-    if chosen.one_in > 1 {
-        caveats.push(format!(
-            "The order has more hand-offs than there is memory for: hints were searched for on one line in {}, and then run on \
-             all.",
-            chosen.one_in
-        ));
+    if chosen.from_a_part {
+        caveats.push(
+            "The order has more hand-offs than there is memory for: hints were searched for on a part of them, and then run on \
+             all."
+                .to_owned(),
+        );
     }
     if without.beyond > 0 {
         caveats.push(format!(

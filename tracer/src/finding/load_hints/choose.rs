@@ -6,8 +6,8 @@
 //! beside the others join the candidates, and the search goes on from there. Where the paper's own set is better, its
 //! loads are candidates too.
 //!
-//! Of an order with more hand-offs than there is room for, the lines of a random part are kept and searched. What is found
-//! there is then run on the whole order, and taken only if it keeps the limits there.
+//! Of an order with more hand-offs than there is room for, a random part of the lines is kept and searched, and of a line
+//! with very many only the first. What is found there is then run on the whole order, and taken only if it keeps the limits there.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -24,6 +24,8 @@ use crate::analysis::{
 
 /// Streaks of an order that are kept: 512 MiB.
 const STREAKS: usize = 1 << 26;
+/// Of those, of one line: more tell no more of which hints are good for it.
+const STREAKS_PER_LINE: usize = 1 << 20;
 /// Parts of the limit on load messages that are tried where only some lines were searched.
 const PARTS_OF_LIMIT: [f64; 4] = [1.0, 0.9, 0.6, 0.3];
 
@@ -111,14 +113,15 @@ pub struct Chosen {
     pub from_papers: bool,
     /// Requests of which nobody knows what a hint would have changed.
     pub unknown: u64,
-    /// The search saw one line in so many; what was found was then run on all.
-    pub one_in: u64,
+    /// The search saw a part of the orders; what was found was then run on all.
+    pub from_a_part: bool,
 }
 
 /// How to look at orders for [`choose`].
 pub fn keeping(options: LoadOptions) -> LoadOptions {
     let bounds = LoadBounds {
         streaks: STREAKS,
+        streaks_per_line: STREAKS_PER_LINE,
         ..options.bounds
     };
     LoadOptions { bounds, ..options }
@@ -146,7 +149,7 @@ pub fn choose<E>(
         Filter::Swift => Best::of(search, &search.run(&papers), papers.clone()),
         Filter::Ours => search.best(),
     };
-    let (best, with_papers) = if streaks.one_in() == 1 {
+    let (best, with_papers) = if streaks.is_whole() {
         (find(&search), Counts::from(search.run(&papers).messages))
     } else {
         let mut run = |best: &Best| run_on_all(options, best, &papers, &mut pass);
@@ -175,7 +178,7 @@ pub fn choose<E>(
         papers: papers.len(),
         from_papers: best.from_papers,
         unknown: alone.loads.iter().map(|load| load.unknown).sum(),
-        one_in: streaks.one_in(),
+        from_a_part: !streaks.is_whole(),
         ..Chosen::default()
     };
     sort_out(&mut chosen, &search, filter, &best);
@@ -371,11 +374,13 @@ impl<'a> Search<'a> {
         let most = self.most_for_loads();
         let landscape = Landscape::new(self.streaks, candidates, most);
         let set = landscape.best(&[start, &best.set]);
-        let found = Best::of(self, &self.run(&set), set);
+        let run = self.run(&set);
+        let found = Best::of(self, &run, set);
         if found.counts.load_transactions <= most
             && found.counts.transactions < best.counts.transactions
         {
             *best = found;
+            return run;
         }
         self.run(&best.set)
     }

@@ -28,6 +28,8 @@ const LEAVING: usize = 32;
 const MOST_KNOWN: usize = 1 << 12;
 /// Streaks that are counted in a search, after which only single candidates decide otherwise: some 10 seconds.
 const MOST_COUNTED: u64 = 1 << 30;
+/// The same, after which the best set so far must do.
+const ALL_COUNTED: u64 = 4 * MOST_COUNTED;
 
 /// A set of candidates, by their numbers.
 type Set = Vec<bool>;
@@ -189,6 +191,9 @@ impl<'a> Landscape<'a> {
             MOST_STEPS
         };
         for _ in 0..steps {
+            if self.counted.get() > ALL_COUNTED {
+                break;
+            }
             let single: Vec<Counts> = (0..set.len())
                 .map(|n| self.after(&mut set, counts, &[n]))
                 .collect();
@@ -236,10 +241,10 @@ impl<'a> Landscape<'a> {
                 break;
             }
             without.sort_by(|a, b| price(&a.1).total_cmp(&price(&b.1)));
-            let some = if set.len() <= SOME {
-                1
-            } else {
-                without.len().div_ceil(LEAVING)
+            let some = match set.len() {
+                _ if self.counted.get() > ALL_COUNTED => without.len().div_ceil(2),
+                ..=SOME => 1,
+                _ => without.len().div_ceil(LEAVING),
             };
             for (leaves, _) in &without[..some] {
                 set[*leaves] = false;
