@@ -221,9 +221,11 @@ impl ColumnSink<'_> {
         value: Option<T::T>,
     ) -> Result<(), ParquetError> {
         let at = self.next(name);
+        let of_table = &self.table.columns[at];
         let key = same_column::Key {
             place: (self.table.name, at),
-            coding: (self.coding)(&self.table.columns[at]),
+            kind: (of_table.kind, of_table.null),
+            coding: (self.coding)(of_table),
             value: bits,
             rows: self.rows,
         };

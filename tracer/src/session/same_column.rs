@@ -18,13 +18,15 @@ use parquet::{
     schema::types::ColumnDescPtr,
 };
 
-use super::schema::Coding;
+use super::schema::{Coding, Kind};
 
 /// What tells one from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// Table and column.
     pub place: (&'static str, usize),
+    /// Type, and whether it may be null.
+    pub kind: (Kind, bool),
     pub coding: Coding,
     /// The value's bits; `None` for null.
     pub value: Option<u64>,

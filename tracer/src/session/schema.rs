@@ -156,7 +156,7 @@ pub(super) const MAX_PART_BYTES: u64 = 160 << 20;
 pub(super) const SEGMENT_KEY: &str = "cohtrace.segment";
 
 /// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     /// One bit.
     Bool,
