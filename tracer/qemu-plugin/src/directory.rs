@@ -115,7 +115,7 @@ impl Entry {
     /// the thread's own.
     #[inline(always)]
     pub fn is_of(self, member: Member) -> bool {
-        self.0 & SHARERS == member.silent
+        member.silent != 0 && self.0 & SHARERS == member.silent
     }
 }
 
@@ -160,10 +160,11 @@ impl Directory {
     pub fn silent(&self, member: Member, address: u64, intent: Intent) -> Option<(u32, Entry)> {
         let (at, tag) = place(address);
         let entry = self.0[at as usize % SLOTS].load(Relaxed);
-        let silent = if intent == Intent::Store {
-            entry & (TAG | SHARERS | STORED) == tag | STORED | member.silent
-        } else {
-            entry & TAG == tag && entry & member.silent != 0
+        let silent = match intent {
+            Intent::Store => entry & (TAG | SHARERS | STORED) == tag | STORED | member.silent,
+            // Where others have read what this thread stored, its copy may have moved to one of them.
+            Intent::OwningLoad => entry & TAG == tag && Entry(entry).is_of(member),
+            Intent::Load => entry & TAG == tag && entry & member.silent != 0,
         };
         (silent && address < USER_END).then_some((at, Entry(entry)))
     }
@@ -250,7 +251,8 @@ fn beside(entry: u64, tag: u64, bit: u64, intent: Intent) -> u64 {
     if entry & TAG != tag || sharers & !bit == 0 {
         entry
     } else if intent != Intent::Load {
-        tag | newer(entry) | (sharers & bit)
+        // Without the thread's own bit: its copy of this half alone may have moved to who was here.
+        tag | newer(entry)
     } else if sharers & bit == 0 || bit == OTHERS {
         tag | newer(entry) | sharers | OTHERS
     } else {
