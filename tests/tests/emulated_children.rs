@@ -128,6 +128,82 @@ fn two_processes_fight_over_a_line_of_shared_memory_and_not_over_copies() {
     assert_eq!(shared_by_processes(&copies.0), 0);
 }
 
+/// Five processes that add to a word, each to its copy, and whose parents end at once.
+const ORPHANED: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static _Alignas(64) long word;
+int main(void) {
+    int over[2], status;
+    char nothing;
+    printf("%p\n", (void *)&word);
+    fflush(stdout);
+    if (pipe(over) != 0)
+        return 1;
+    for (int n = 0; n < 5; n++) {
+        if (fork() != 0)
+            continue;
+        if (fork() == 0)
+            for (int i = 0; i < 30000; i++)
+                __asm__ volatile("addq $1,%0" : "+m"(word));
+        _exit(0);
+    }
+    close(over[1]);
+    while (wait(&status) > 0)
+        ;
+    return read(over[0], &nothing, 1) != 0;
+}
+"#;
+
+#[test]
+fn a_process_whose_parent_ends_at_once_is_observed() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = build(directory.path(), "orphaned", ORPHANED, &[]);
+    let session = directory.path().join("orphaned.coh");
+    let ended = record(&session, &[program.to_str().expect("a plain path")]);
+    let word = hex(&ended.stdout);
+    assert_eq!(requests(&session, word..word + 8), 5);
+}
+
+/// A thread that adds to a word for long after the first thread has ended, more than its ring holds.
+const FIRST_ENDS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static _Alignas(64) long words[16], last;
+static void *work(void *none) {
+    usleep(100000);
+    for (int i = 0; i < 5000000; i++)
+        __asm__ volatile("addq $1,%0" : "+m"(words[i % 2 * 8]));
+    usleep(100000);
+    __asm__ volatile("addq $1,%0" : "+m"(last));
+    printf("%p\n", (void *)&last);
+    return none;
+}
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, NULL, work, NULL);
+    pthread_exit(NULL);
+}
+"#;
+
+#[test]
+fn a_process_whose_first_thread_ends_is_observed_to_its_end() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = build(directory.path(), "first", FIRST_ENDS, &["-pthread"]);
+    let session = directory.path().join("first.coh");
+    let ended = record(&session, &[program.to_str().expect("a plain path")]);
+    let last = hex(&ended.stdout);
+    assert_eq!(requests(&session, last..last + 8), 1);
+}
+
 #[test]
 fn a_program_that_a_script_starts_is_observed() {
     if !has_emulator() {

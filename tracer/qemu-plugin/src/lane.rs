@@ -56,6 +56,7 @@ pub struct Kind {
 }
 
 impl Kind {
+    #[inline(always)]
     fn bytes(self) -> u64 {
         1 << self.size_log2
     }
@@ -63,7 +64,7 @@ impl Kind {
     /// Address of the last byte.
     #[inline(always)]
     fn last(self, address: u64) -> u64 {
-        address.wrapping_add((1 << self.size_log2) - 1)
+        address.wrapping_add(self.bytes() - 1)
     }
 
     /// Whether it touches two lines.

@@ -38,7 +38,7 @@ use std::{
 };
 
 use api::{Api, Id};
-use program::Program;
+use program::{Program, Tool};
 
 /// The version of the interface that is spoken.
 #[unsafe(no_mangle)]
@@ -91,10 +91,8 @@ fn say(text: &str) {
 fn install(id: Id, arguments: &[String]) -> Result<(), String> {
     let api =
         Api::find().map_err(|name| format!("it has no function {}", name.to_string_lossy()))?;
-    if arguments
-        .iter()
-        .any(|argument| argument.starts_with("empty"))
-    {
+    let says = |word: &str| arguments.iter().any(|argument| argument.starts_with(word));
+    if says("empty") {
         return translation::count_nothing(id, api);
     }
     let number = |name: &str| {
@@ -103,23 +101,21 @@ fn install(id: Id, arguments: &[String]) -> Result<(), String> {
             .find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='));
         value.and_then(|value| value.parse::<c_int>().ok())
     };
-    let memory = number("memory").ok_or("no shared memory was given")?;
-    let plugin = number("plugin").ok_or("no plugin was given")?;
-    let tool = number("tool").ok_or("no tool was given")?;
-    let became = arguments
-        .iter()
-        .any(|argument| argument.starts_with("became"));
-    let all = if became {
-        process::map_of(tool, memory)
+    let tool = Tool {
+        memory: number("memory").ok_or("no shared memory was given")?,
+        plugin: number("plugin").ok_or("no plugin was given")?,
+        pid: number("tool").ok_or("no tool was given")?,
+    };
+    let all = if says("became") {
+        process::map_of(tool.pid, tool.memory)
     } else {
-        let all = process::map(memory);
-        process::close_fd(memory);
-        process::close_fd(plugin);
+        let all = process::map(tool.memory);
+        process::close_fd(tool.memory);
+        process::close_fd(tool.plugin);
         all
     };
     let all = all.ok_or("the shared memory cannot be mapped")?;
-    programs::remember(memory, plugin);
-    let program = Program::new(all, api, tool as u32)?;
+    let program = Program::new(all, api, tool)?;
     let Ok(()) = PROGRAM.set(program) else {
         return Err("it is loaded twice".to_owned());
     };

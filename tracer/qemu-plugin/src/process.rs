@@ -14,7 +14,6 @@ unsafe extern "C" {
         offset: i64,
     ) -> *mut c_void;
     fn close(fd: c_int) -> c_int;
-    fn getppid() -> c_int;
     fn usleep(microseconds: u32) -> c_int;
     fn sched_yield() -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
@@ -67,18 +66,11 @@ pub fn close_fd(fd: c_int) {
 }
 
 /// Whether a process is there and has not ended.
-pub fn lives(pid: u32) -> bool {
+pub fn lives(pid: c_int) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // Behind the name, which may have parentheses itself, comes the state.
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
     !stat.is_empty() && !state.starts_with(['Z', 'X'])
-}
-
-/// This process and the one that started it.
-pub fn ids() -> (u32, u32) {
-    // SAFETY: no preconditions.
-    let parent = unsafe { getppid() };
-    (std::process::id(), parent as u32)
 }
 
 /// The calling thread.

@@ -1,11 +1,14 @@
 //! The program under observation, and its threads.
 
-use std::sync::{
-    OnceLock,
-    atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
-        Ordering::{Acquire, Relaxed, SeqCst},
-        fence,
+use std::{
+    ffi::c_int,
+    sync::{
+        OnceLock,
+        atomic::{
+            AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, SeqCst},
+            fence,
+        },
     },
 };
 
@@ -44,7 +47,7 @@ pub struct Program {
     at: AtomicUsize,
     pub api: Api,
     pub log: LogWriter,
-    pub tool: u32,
+    pub tool: Tool,
     /// This process is not observed any more: there was no room for it, or the tool is gone.
     off: AtomicBool,
     /// Threads of this process so far.
@@ -52,15 +55,21 @@ pub struct Program {
     baseline: OnceLock<Vec<u8>>,
 }
 
+/// The tool's process, and its descriptors of the shared memory and of this plugin.
+pub struct Tool {
+    pub pid: c_int,
+    pub memory: c_int,
+    pub plugin: c_int,
+}
+
 impl Program {
     /// The first process of a program: `all` is the memory of all, and the first place the program's that the tool
     /// started.
-    pub fn new(all: &'static [Shared; PROCESSES], api: Api, tool: u32) -> Result<Program, String> {
+    pub fn new(all: &'static [Shared; PROCESSES], api: Api, tool: Tool) -> Result<Program, String> {
         if all[0].header.magic.load(Acquire) != MAGIC {
             return Err("the tool is of another version".to_owned());
         }
-        let (pid, _) = process::ids();
-        let Some(at) = claim(all, pid) else {
+        let Some(at) = claim(all) else {
             return Err(format!("more than {PROCESSES} processes"));
         };
         let program = Program {
@@ -89,8 +98,7 @@ impl Program {
     /// The calling thread is the only one of a process that was forked just now.
     pub fn became_child(&self, vcpu: u32, thread_pointer: u64) {
         let parents = self.shared();
-        let (pid, parent) = process::ids();
-        let Some(at) = claim(self.all, pid) else {
+        let Some(at) = claim(self.all) else {
             parents.header.children.fetch_add(1, Relaxed);
             return self.detach();
         };
@@ -109,7 +117,10 @@ impl Program {
         header
             .guest_base
             .store(parents.header.guest_base.load(Relaxed), Relaxed);
-        header.parent.store(parent, Relaxed);
+        // Its own word for its parent may be another process by now, which took it over.
+        header
+            .parent
+            .store(parents.header.pid.load(Relaxed), Relaxed);
         for flag in [&header.installed, &header.translated] {
             flag.store(1, SeqCst);
         }
@@ -219,8 +230,9 @@ impl Program {
         }
     }
 
+    /// An access that cannot be written.
     #[cold]
-    fn accessed_unobserved(&self) {
+    pub fn accessed_unobserved(&self) {
         if !self.is_off() {
             self.shared().header.unseen.fetch_add(1, Relaxed);
         }
@@ -240,8 +252,9 @@ pub fn share(start: u64, bytes: u64) {
     DIRECTORY.forget_lines(start, bytes);
 }
 
-/// A place for a process; the first is the program's that the tool started.
-fn claim(all: &[Shared; PROCESSES], pid: u32) -> Option<usize> {
+/// A place for this process; the first is the program's that the tool started.
+fn claim(all: &[Shared; PROCESSES]) -> Option<usize> {
+    let pid = std::process::id();
     let free = |shared: &Shared| {
         let pid = shared.header.pid.compare_exchange(0, pid, SeqCst, Relaxed);
         pid.is_ok()
@@ -318,7 +331,7 @@ impl World for Program {
         }
         self.ring();
         process::pause(turn);
-        turn % TURNS_PER_LOOK != TURNS_PER_LOOK - 1 || process::lives(self.tool)
+        turn % TURNS_PER_LOOK != TURNS_PER_LOOK - 1 || process::lives(self.tool.pid)
     }
 
     #[inline(always)]

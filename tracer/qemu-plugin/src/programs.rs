@@ -5,10 +5,9 @@ use std::{
     fs::File,
     io::Read as _,
     os::fd::FromRawFd as _,
-    sync::OnceLock,
 };
 
-use crate::program::Program;
+use crate::program::Tool;
 
 unsafe extern "C" {
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
@@ -43,18 +42,10 @@ const MOST_ARGUMENTS: usize = 1 << 16;
 /// Bytes of a script's first line, as Linux reads them.
 const FIRST_LINE: usize = 256;
 
-/// The tool's descriptors of the shared memory and of this plugin.
-static DESCRIPTORS: OnceLock<(c_int, c_int)> = OnceLock::new();
-
-/// Says which they are.
-pub fn remember(memory: c_int, plugin: c_int) {
-    let _ = DESCRIPTORS.set((memory, plugin));
-}
-
 /// Becomes the program, in the emulator. Returns where that cannot be: the file is no program for it, or none at all.
 /// `path`, `arguments` and `environment` are the emulated program's, whose addresses are the process's own; they may lead
 /// anywhere, so only the kernel follows them.
-pub fn follow(program: &Program, path: u64, arguments: u64, environment: u64) -> Option<()> {
+pub fn follow(tool: &Tool, path: u64, arguments: u64, environment: u64) -> Option<()> {
     let path = std::ptr::with_exposed_provenance::<c_char>(path as usize);
     // SAFETY: the kernel reads the path, and refuses one that is not there.
     if unsafe { access(path, X_OK) } != 0 {
@@ -70,20 +61,22 @@ pub fn follow(program: &Program, path: u64, arguments: u64, environment: u64) ->
             .into_encoded_bytes(),
     );
     let qemu = qemu.ok()?;
-    let (memory, plugin) = DESCRIPTORS.get()?;
-    let tool = program.tool;
+    let Tool {
+        pid,
+        memory,
+        plugin,
+    } = tool;
+    let file = format!("/proc/{pid}/fd/{plugin}");
     // Where the tool's descriptors are out of reach, nothing could be observed, and the program would not even run.
-    std::fs::metadata(format!("/proc/{tool}/fd/{plugin}")).ok()?;
-    let option =
-        format!("/proc/{tool}/fd/{plugin},memory={memory},plugin={plugin},tool={tool},became=1");
+    std::fs::metadata(&file).ok()?;
+    let option = format!("{file},memory={memory},plugin={plugin},tool={pid},became=1");
     let option = CString::new(option).ok()?;
-    let script = start.strip_prefix(b"#!").map(interpreter);
-    let mut all = vec![qemu.as_ptr(), c"-plugin".as_ptr(), option.as_ptr()];
-    let words = match &script {
+    let words = match start.strip_prefix(b"#!") {
+        Some(line) => interpreter(line)?,
         None if is_for_us(&start) => Vec::new(),
         None => return None,
-        Some(words) => words.clone()?,
     };
+    let mut all = vec![qemu.as_ptr(), c"-plugin".as_ptr(), option.as_ptr()];
     if let Some(interpreter) = words.first() {
         if !is_for_us(&first_bytes(interpreter.as_ptr())?) {
             return None;

@@ -99,7 +99,7 @@ extern "C" fn begins(
         }
         EXECVE | EXECVEAT => {
             if number == EXECVE {
-                programs::follow(program, a1, a2, a3);
+                programs::follow(&program.tool, a1, a2, a3);
             }
             program.shared().header.execs.fetch_add(1, Relaxed);
         }
@@ -141,15 +141,19 @@ extern "C" fn returns(_id: Id, vcpu: u32, number: i64, result: i64) {
         MREMAP if covers_noted(arguments[0], arguments[1]) => {
             note(result as u64, arguments[2]);
             program.tell_maps();
-            if shared_memory::has(arguments[0]) {
+            let shared = shared_memory::has(arguments[0]);
+            let anonymous = with(&ANONYMOUS, |anonymous| {
+                anonymous.iter().any(overlap(arguments[0], arguments[1]))
+            });
+            if shared || anonymous {
                 unshare(arguments[0], arguments[1]);
-                crate::program::share(result as u64, arguments[2]);
+                share(result as u64, arguments[2], !shared);
             }
         }
         SHMAT => {
             let bytes = process::mapped_bytes(result as u64);
             note(result as u64, bytes);
-            crate::program::share(result as u64, bytes);
+            share(result as u64, bytes, false);
             program.tell_maps();
         }
         MUNMAP => {
@@ -190,26 +194,31 @@ fn new_thread(program: &Program, arguments: [u64; 6], result: i64) {
 static ANONYMOUS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 fn share_anonymous() {
-    let mut ranges = ANONYMOUS.lock().unwrap_or_else(PoisonError::into_inner);
-    for (start, end) in ranges.drain(..) {
+    for (start, end) in with(&ANONYMOUS, std::mem::take) {
         crate::program::share(start, end - start);
+    }
+}
+
+/// Memory that other processes have, or `anonymous`, which only children will.
+fn share(start: u64, len: u64, anonymous: bool) {
+    if anonymous {
+        with(&ANONYMOUS, |anonymous| {
+            anonymous.push((start, start.saturating_add(len)));
+        });
+    } else {
+        crate::program::share(start, len);
     }
 }
 
 /// Anonymous private memory has no name, so only its place over something else is worth telling.
 fn mapped(program: &Program, start: u64, [_, len, _, flags, _, _]: [u64; 6]) {
-    let named = flags & MAP_ANONYMOUS == 0 || flags & MAP_SHARED != 0;
+    let (shared, anonymous) = (flags & MAP_SHARED != 0, flags & MAP_ANONYMOUS != 0);
     // What was there is gone, whatever it was.
     unshare(start, len);
-    if flags & MAP_SHARED != 0 && flags & MAP_ANONYMOUS == 0 {
-        crate::program::share(start, len);
-    } else if flags & MAP_SHARED != 0 {
-        with(&ANONYMOUS, |anonymous| {
-            anonymous.push((start, start.saturating_add(len)));
-            true
-        });
+    if shared {
+        share(start, len, anonymous);
     }
-    if named {
+    if shared || !anonymous {
         note(start, len);
         program.tell_maps();
     } else if was_noted(start, len) {
@@ -220,7 +229,7 @@ fn mapped(program: &Program, start: u64, [_, len, _, flags, _, _]: [u64; 6]) {
 /// What was unmapped since the last look at the mappings: what comes there next is something else.
 static GONE: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
-fn with(list: &Mutex<Vec<(u64, u64)>>, take: impl FnOnce(&mut Vec<(u64, u64)>) -> bool) -> bool {
+fn with<T>(list: &Mutex<Vec<(u64, u64)>>, take: impl FnOnce(&mut Vec<(u64, u64)>) -> T) -> T {
     take(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -235,22 +244,21 @@ fn unshare(start: u64, len: u64) {
     with(&ANONYMOUS, |anonymous| {
         let end = start.saturating_add(len);
         anonymous.retain(|range| range.0 < start || end < range.1);
-        true
     });
 }
 
 fn note(start: u64, len: u64) {
     with(&NOTED, |noted| {
         noted.push((start, start.saturating_add(len)));
-        true
     });
 }
 
 /// Where a range ends that begins here; its beginning, if there is none.
 fn noted_end(start: u64) -> u64 {
-    let noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let range = noted.iter().find(|range| range.0 == start);
-    range.map_or(start, |range| range.1)
+    with(&NOTED, |noted| {
+        let range = noted.iter().find(|range| range.0 == start);
+        range.map_or(start, |range| range.1)
+    })
 }
 
 fn covers_noted(start: u64, len: u64) -> bool {
@@ -266,7 +274,6 @@ fn forget(start: u64, len: u64) {
     if hit {
         with(&GONE, |gone| {
             gone.push((start, start.saturating_add(len)));
-            true
         });
     }
 }

@@ -37,7 +37,7 @@ extern "C" fn accessed(vcpu: u32, word: u32, address: u64, instruction: *mut c_v
 
 /// The same for instructions beyond what can be described.
 extern "C" fn accessed_undescribed(_vcpu: u32, _word: u32, _address: u64, _: *mut c_void) {
-    program().shared().header.unseen.fetch_add(1, Relaxed);
+    program().accessed_unobserved();
 }
 
 /// Where instructions were put lately, so that code that is translated again is not described again.

@@ -6,7 +6,7 @@
 //! threads within some 100 ns of each other may have changed places: a stamp is taken after its access.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
@@ -178,11 +178,7 @@ struct Emulated {
 impl Emulated {
     fn new(emulator: Arc<Emulator>, pid: Pid, cpus: u32) -> Emulated {
         let clock = StampClock::calibrate();
-        let name = |path: &std::path::Path| {
-            let name = path.file_name().unwrap_or_default();
-            name.to_string_lossy().into_owned()
-        };
-        let (qemu, program) = (name(emulator.qemu()), name(emulator.program()));
+        let (qemu, program) = (file_name(emulator.qemu()), file_name(emulator.program()));
         Emulated {
             emulator,
             cpus,
@@ -292,6 +288,11 @@ impl Emulated {
         let base = self.emulator.memory[0].header.guest_base.load(Relaxed);
         (base != 0).then_some(EmulationError::Moved(base))
     }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 impl Source for Emulated {

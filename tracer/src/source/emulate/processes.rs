@@ -4,17 +4,23 @@
 //! has ended and all that it wrote has been passed on.
 
 use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
     path::Path,
     sync::atomic::Ordering::{Acquire, Relaxed, SeqCst},
     time::{Duration, Instant},
 };
 
 use super::{
-    Emulator, instructions::Instructions, lanes::Lanes, merge::Merge, side_band::SideBand,
+    Emulator, file_name, instructions::Instructions, lanes::Lanes, merge::Merge,
+    side_band::SideBand,
 };
 use crate::{
     access::Pid,
-    sys::emulator_layout::{Header, PROCESSES, Shared},
+    sys::{
+        emulator_layout::{Header, PROCESSES, Shared},
+        pidfd::PidFd,
+    },
 };
 
 /// Between two looks at whether processes have ended.
@@ -136,7 +142,7 @@ impl Processes {
             if !process.over {
                 let (pid, later) = (process.pid, &self.found[n + 1..]);
                 let became = later.iter().any(|process| process.pid == pid);
-                if became || !lives(pid) {
+                if became || has_ended(pid) {
                     Lanes::collect_rest(all, &self.found, n..n + 1, merge);
                     let process = &mut self.found[n];
                     process.side_band.read(&all[place]);
@@ -146,9 +152,11 @@ impl Processes {
                     process.over = true;
                 }
             } else if place > 0 && process.side_band.is_through() && !merge.holds(n) {
-                self.past.add(&all[place].header);
+                let mut past = self.past;
+                past.add(&all[place].header);
                 // Where pages cannot be given back, the place stays taken.
                 if emulator.memory.clear(place).is_ok() {
+                    self.past = past;
                     let process = &mut self.found[n];
                     process.place = None;
                     process.instructions = Instructions::default();
@@ -167,12 +175,11 @@ impl Processes {
     }
 }
 
-/// Whether a process is there and has not ended.
-fn lives(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.0)).unwrap_or_default();
-    // Behind the name, which may have parentheses itself, comes the state.
-    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
-    !stat.is_empty() && !state.starts_with(['Z', 'X'])
+/// Whether all threads of a process have ended; its first one may long before the others.
+fn has_ended(pid: Pid) -> bool {
+    PidFd::open(pid)
+        .and_then(|process| process.has_ended())
+        .unwrap_or(true)
 }
 
 /// File name of the program that a process became, of the emulator's arguments: behind `-plugin`, and `-0` unless it
@@ -184,7 +191,7 @@ fn program_of(pid: Pid) -> String {
         Some(&b"-0") => words.get(5),
         other => other,
     };
-    let path = String::from_utf8_lossy(named.copied().unwrap_or_default()).into_owned();
-    let name = Path::new(&path).file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+    file_name(Path::new(OsStr::from_bytes(
+        named.copied().unwrap_or_default(),
+    )))
 }
