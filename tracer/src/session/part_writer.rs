@@ -221,11 +221,12 @@ impl ColumnSink<'_> {
         value: Option<T::T>,
     ) -> Result<(), ParquetError> {
         let at = self.next(name);
-        let of_table = &self.table.columns[at];
+        let of_table = self.table.columns[at];
         let key = same_column::Key {
-            place: (self.table.name, at),
-            kind: (of_table.kind, of_table.null),
-            coding: (self.coding)(of_table),
+            column: Column {
+                coding: (self.coding)(&of_table),
+                ..of_table
+            },
             value: bits,
             rows: self.rows,
         };

@@ -18,16 +18,13 @@ use parquet::{
     schema::types::ColumnDescPtr,
 };
 
-use super::schema::{Coding, Kind};
+use super::schema::Column;
 
 /// What tells one from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// Table and column.
-    pub place: (&'static str, usize),
-    /// Type, and whether it may be null.
-    pub kind: (Kind, bool),
-    pub coding: Coding,
+    /// As it is laid out here.
+    pub column: Column,
     /// The value's bits; `None` for null.
     pub value: Option<u64>,
     pub rows: usize,

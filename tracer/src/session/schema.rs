@@ -184,7 +184,7 @@ pub(super) enum Coding {
 }
 
 /// One column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Column {
     pub name: &'static str,
     pub kind: Kind,
