@@ -41,10 +41,8 @@ Match match(const Load &hint, const std::vector<Place> &places) {
     const Place &own = places.front();
     if (own.line != hint.place.line)
         return Match::Other;
-    if (!same_file(own.file, hint.place.file)) {
-        bool changed = own.file.path == hint.place.file.path && own.file.md5 != hint.place.file.md5;
-        return changed ? Match::OtherContent : Match::Other;
-    }
+    if (!same_file(own.file, hint.place.file))
+        return own.file.path == hint.place.file.path ? Match::OtherContent : Match::Other;
     // A line of a library belongs to all who call it: the calls are part of the place, out to code that is of no library.
     const Place *at = &hint.place;
     for (size_t depth = 0; is_library(at->file.path) && depth < hint.calls.size(); depth++) {

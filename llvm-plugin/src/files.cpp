@@ -14,13 +14,27 @@ std::string normal(const std::string &path) {
     return std::string(text);
 }
 
+namespace {
+
+// Assemblers disagree on the order of a digest's bytes in a line table, by which hints may have it the other way round.
+bool same_digest(const std::string &one, const std::string &other) {
+    if (one == other)
+        return true;
+    std::string turned;
+    for (size_t at = other.size(); at >= 2; at -= 2)
+        turned += other.substr(at - 2, 2);
+    return one == turned;
+}
+
+} // namespace
+
 bool same_file(const SourceFile &one, const SourceFile &other) {
     auto a = sys::path::rbegin(one.path), b = sys::path::rbegin(other.path);
     auto a_end = sys::path::rend(one.path), b_end = sys::path::rend(other.path);
     if (a == a_end || b == b_end || *a != *b)
         return false;
     if (!one.md5.empty() && !other.md5.empty())
-        return one.md5 == other.md5;
+        return same_digest(one.md5, other.md5);
     ++a, ++b;
     return a == a_end || b == b_end || *a == *b;
 }

@@ -1,4 +1,5 @@
-// Whether two paths of debug information mean one source file. The same rules as `cohtrace as` has.
+// Whether two paths of debug information mean one source file. `cohtrace as` goes by these rules too, and looks at the other
+// files of the build and of the machine besides.
 #pragma once
 
 #include <string>

@@ -16,8 +16,8 @@ unsigned number(const json::Object &object, StringRef name) {
     return value && *value > 0 && *value <= UINT32_MAX ? static_cast<unsigned>(*value) : 0;
 }
 
-uint64_t count(const json::Object *object, StringRef name) {
-    auto value = object ? object->getInteger(name) : decltype(object->getInteger(name))();
+uint64_t count(const json::Object &object, StringRef name) {
+    auto value = object.getInteger(name);
     return value && *value > 0 ? static_cast<uint64_t>(*value) : 0;
 }
 
@@ -39,9 +39,9 @@ bool awaited(const json::Array *stores) {
     bool awaited = false;
     for (size_t index = 0; stores && index < stores->size(); index++) {
         const json::Object *store = (*stores)[index].getAsObject();
-        if (!store || count(store, "count") <= most)
+        if (!store || count(*store, "count") < most)
             continue;
-        most = count(store, "count");
+        most = count(*store, "count");
         std::string kind = text(*store, "kind");
         awaited = kind == "atomic" || kind == "compare-and-swap" || kind == "fenced";
     }
@@ -63,8 +63,10 @@ std::optional<Load> load(const json::Value &value) {
     load.load_class = of_class == "integer"          ? LoadClass::Integer
                       : of_class == "floating-point" ? LoadClass::FloatingPoint
                                                      : LoadClass::Unknown;
-    load.executions = count(hint->getObject("expected"), "executions");
-    load.requests = count(hint->getObject("expected"), "requests");
+    if (const json::Object *expected = hint->getObject("expected")) {
+        load.executions = count(*expected, "executions");
+        load.requests = count(*expected, "requests");
+    }
     load.awaited = awaited(hint->getArray("stores"));
     if (const json::Array *calls = code->getArray("inlined_at"))
         for (const json::Value &call : *calls) {

@@ -58,6 +58,7 @@ std::string text(const Load &hint) {
 struct Outcome {
     std::map<std::string, unsigned> placed; // How, and so many copies.
     std::set<std::string> refused;
+    std::string left_out; // Why it is better without, where it is.
     std::set<unsigned> other_columns;
     bool has_code = false; // Instructions of that line.
 };
@@ -144,9 +145,9 @@ bool Pass::look_through(Function &function, const Hints &hints, FunctionAnalysis
                 outcome.placed[std::string(name) + ", there already"]++;
                 break;
             case Placed::Repeated:
-                outcome.refused.insert("it is in a loop, and " + std::to_string(hint.executions - hint.requests) +
-                                       " of its " + std::to_string(hint.executions) +
-                                       " executions find their line here: a prefetch for each costs more than it gains");
+                outcome.left_out = "it is in a loop, and " + std::to_string(hint.executions - hint.requests) +
+                                   " of its " + std::to_string(hint.executions) +
+                                   " executions find their line here: a prefetch for each costs more than it gains";
                 break;
             case Placed::NoSpace:
                 outcome.refused.insert("it reads by a segment register");
@@ -170,7 +171,9 @@ Record Pass::record(const Module &module, const Hints &hints) {
                 {hint.id, text(hint) + ": " + how + (copies > 1 ? ", " + std::to_string(copies) + " copies" : "")});
         if (!outcome.placed.empty())
             continue;
-        if (outcome.refused.empty() && !outcome.other_columns.empty()) {
+        if (!outcome.left_out.empty()) {
+            record.left_out.push_back({hint.id, text(hint) + ": " + outcome.left_out});
+        } else if (outcome.refused.empty() && !outcome.other_columns.empty()) {
             std::string columns;
             for (unsigned column : outcome.other_columns)
                 columns += (columns.empty() ? "" : ", ") + std::to_string(column);

@@ -46,11 +46,10 @@ bool is_there(const LoadInst &load, const Instruction &before, const char *text)
     return false;
 }
 
-bool is_repeated(const Load &hint) {
-    if (hint.requests == 0 || hint.executions / hint.requests < REPEATED)
-        return false;
-    return !hint.awaited || hint.executions / hint.requests >= PAID;
-}
+bool is_repeated(const Load &hint) { return hint.requests != 0 && hint.executions / hint.requests >= REPEATED; }
+
+// Of one that is repeated: a CPU gains more by a request that is saved than the prefetches cost.
+bool pays(const Load &hint) { return hint.awaited && hint.executions / hint.requests < PAID; }
 
 // Where a prefetch runs whenever the loop around the load is entered; null where the address is another in each round, or
 // some rounds do without the load.
@@ -77,10 +76,13 @@ Placed place_prefetch(const Load &hint, LoadInst &load, const LoopInfo &loops, c
         return Placed::NoSpace;
     Instruction *before = &load;
     const Loop *loop = loops.getLoopFor(load.getParent());
-    if (loop && is_repeated(hint))
+    if (loop && is_repeated(hint)) {
         before = before_loop(load, *loop, dominators);
-    if (!before)
-        return Placed::Repeated;
+        if (!before && !pays(hint))
+            return Placed::Repeated;
+        if (!before)
+            before = &load;
+    }
     if (is_there(load, *before, text))
         return Placed::Already;
     IRBuilder<> builder(before);

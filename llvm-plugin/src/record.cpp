@@ -23,7 +23,8 @@ std::string as_json(const Record &record) {
     SmallString<128> directory;
     sys::fs::current_path(directory);
     json::Object object{{"directory", directory.str()}, {"unit", record.unit},       {"output", nullptr},
-                        {"unchanged", nullptr},         {"placed", pairs(record.placed)}, {"refused", pairs(record.refused)}};
+                        {"unchanged", nullptr},         {"placed", pairs(record.placed)}, {"refused", pairs(record.refused)},
+                        {"left_out", pairs(record.left_out)}};
     if (!record.unchanged.empty())
         object["unchanged"] = record.unchanged;
     std::string line;
@@ -38,15 +39,16 @@ std::string as_text(const Record &record) {
         out << "cohtrace: compiled without hints: " << record.unchanged << "\n";
     for (const auto &[id, where] : record.placed)
         out << "cohtrace: " << where << " (" << id << ")\n";
-    for (const auto &[id, why] : record.refused)
-        out << "cohtrace: no prefetch: " << why << " (" << id << ")\n";
+    for (const auto *some : {&record.refused, &record.left_out})
+        for (const auto &[id, why] : *some)
+            out << "cohtrace: no prefetch: " << why << " (" << id << ")\n";
     return out.str();
 }
 
 } // namespace
 
 void Record::write() const {
-    if (unchanged.empty() && placed.empty() && refused.empty())
+    if (unchanged.empty() && placed.empty() && refused.empty() && left_out.empty())
         return;
     if (const char *path = std::getenv("COHTRACE_HINTS_LOG")) {
         // One write of the whole line: units of a build are compiled at the same time.

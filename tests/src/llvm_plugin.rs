@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 
-use crate::workload::{profile_directory, turn};
+use crate::{
+    live::skipped,
+    workload::{profile_directory, turn},
+};
 
 /// An installed LLVM with its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +147,31 @@ pub fn matching(compiler: &Compiler) -> Result<Llvm, String> {
             compiler.llvm, compiler.command, compiler.version
         )
     })
+}
+
+/// The plugin for `clang++`, built; where that cannot be, it says that `what` is not tested with it.
+pub fn for_clang(what: &str) -> Option<PathBuf> {
+    let clang = clang("clang++");
+    if clang.is_none() {
+        skipped(&format!("no clang++: {what} with it is NOT TESTED"));
+    }
+    built_for(&clang?, what)
+}
+
+/// The same for rustc's linker.
+pub fn for_rustc(what: &str) -> Option<PathBuf> {
+    built_for(&rustc().expect("this was compiled"), what)
+}
+
+fn built_for(compiler: &Compiler, what: &str) -> Option<PathBuf> {
+    match matching(compiler) {
+        Ok(llvm) => Some(llvm.build().unwrap_or_else(|error| panic!("{error:#}"))),
+        Err(why) => {
+            let command = &compiler.command;
+            skipped(&format!("{why}: {what} with {command} is NOT TESTED"));
+            None
+        }
+    }
 }
 
 /// The Rust compiler, if it is here and has LLVM.

@@ -9,7 +9,7 @@ use std::{
 use cohtrace::hint::file::HintedCode;
 use cohtrace_tests::{
     evaluation::Kernel,
-    live, llvm_plugin,
+    llvm_plugin::{for_clang, for_rustc},
     workload::{self, target_directory},
 };
 
@@ -38,24 +38,20 @@ pub struct Plugin {
 
 impl Way {
     pub fn clang() -> Option<Way> {
-        let Some(clang) = llvm_plugin::clang("clang++") else {
-            live::skipped("no clang++: the loop with it is NOT TESTED");
-            return None;
-        };
+        let plugin = for_clang("the loop")?;
         Some(Way::Plugin(Plugin {
             source: "ledger.cpp",
             command: &["clang++", "-O2", "-g", "-pthread"],
-            load: format!("-fpass-plugin={}", plugin(&clang)?.display()),
+            load: format!("-fpass-plugin={}", plugin.display()),
         }))
     }
 
     pub fn rust() -> Option<Way> {
-        let rustc = llvm_plugin::rustc().expect("this was compiled");
-        let path = plugin(&rustc)?;
+        let plugin = for_rustc("the loop")?;
         Some(Way::Plugin(Plugin {
             source: "ledger.rs",
             command: &["rustc", "-O", "-g", "-Clinker-plugin-lto"],
-            load: format!("-Clink-arg=-Wl,--load-pass-plugin={}", path.display()),
+            load: format!("-Clink-arg=-Wl,--load-pass-plugin={}", plugin.display()),
         }))
     }
 
@@ -99,16 +95,5 @@ impl Plugin {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}\n{said}");
         program
-    }
-}
-
-fn plugin(compiler: &llvm_plugin::Compiler) -> Option<PathBuf> {
-    match llvm_plugin::matching(compiler) {
-        Ok(llvm) => Some(llvm.build().unwrap_or_else(|error| panic!("{error:#}"))),
-        Err(why) => {
-            let command = &compiler.command;
-            live::skipped(&format!("{why}: the loop with {command} is NOT TESTED"));
-            None
-        }
     }
 }

@@ -9,33 +9,19 @@ use std::{
 use cohtrace::hint::file::{CallPlace, HintFile, HintedCode, LeftLoad, LoadClass, LoadHint};
 use cohtrace_tests::{
     disassembly::{self, Prefetched},
-    live, llvm_plugin, tool,
+    llvm_plugin::{for_clang, for_rustc},
+    tool,
 };
 use serde_json::Value;
 
 /// The plugin for `clang++`; says what is not tested where that cannot be.
 pub fn clang_plugin() -> Option<PathBuf> {
-    let Some(clang) = llvm_plugin::clang("clang++") else {
-        live::skipped("no clang++: load hints in clang are NOT TESTED");
-        return None;
-    };
-    plugin(&clang)
+    for_clang("a build with load hints")
 }
 
 /// The plugin for rustc's linker.
 pub fn rust_plugin() -> Option<PathBuf> {
-    plugin(&llvm_plugin::rustc().expect("these tests were compiled"))
-}
-
-fn plugin(compiler: &llvm_plugin::Compiler) -> Option<PathBuf> {
-    match llvm_plugin::matching(compiler) {
-        Ok(llvm) => Some(llvm.build().unwrap_or_else(|error| panic!("{error:#}"))),
-        Err(why) => {
-            let command = &compiler.command;
-            live::skipped(&format!("{why}: load hints in {command} are NOT TESTED"));
-            None
-        }
-    }
+    for_rustc("a build with load hints")
 }
 
 /// A directory with source files.
@@ -80,13 +66,23 @@ impl Bench {
 
     /// Compiles with `hints.json` of this directory, and gives what was said.
     pub fn clang(&self, arguments: &[&str]) -> String {
+        self.built(self.with_plugin(arguments).env_remove("COHTRACE_HINTS_LOG"))
+    }
+
+    /// The same into a log; what the tool says of that, and its exit code.
+    pub fn clang_summary(&self, arguments: &[&str]) -> (i32, String) {
+        let log = self.at("hints.log");
+        self.built(self.with_plugin(arguments).env("COHTRACE_HINTS_LOG", log));
+        self.tool(&["--check", "--summary", "hints.log"])
+    }
+
+    fn with_plugin(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("clang++");
         command
             .arg(format!("-fpass-plugin={}", self.plugin.display()))
             .args(arguments)
-            .env("COHTRACE_HINTS", self.at("hints.json"))
-            .env_remove("COHTRACE_HINTS_LOG");
-        self.built(&mut command)
+            .env("COHTRACE_HINTS", self.at("hints.json"));
+        command
     }
 
     /// Compiles without the plugin.
@@ -134,8 +130,12 @@ impl Bench {
 
     /// What the tool says of a program, and its exit code.
     pub fn verify(&self, program: &str) -> (i32, String) {
-        let mut command = tool::cohtrace(["as", "--hints", "hints.json", "--check", "--verify"]);
-        let output = self.run(command.arg(program));
+        self.tool(&["--check", "--verify", program])
+    }
+
+    fn tool(&self, arguments: &[&str]) -> (i32, String) {
+        let mut command = tool::cohtrace(["as", "--hints", "hints.json"]);
+        let output = self.run(command.args(arguments));
         let text = [output.stdout, output.stderr].concat();
         let code = output.status.code().expect("it exits");
         (code, String::from_utf8_lossy(&text).into_owned())

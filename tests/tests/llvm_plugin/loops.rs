@@ -35,6 +35,16 @@ int main(int argc, char **) {
 }
 ";
 
+const ARGUMENTS: [&str; 7] = [
+    "-O1",
+    "-g",
+    "-fno-inline",
+    "-fno-unroll-loops",
+    "t.cpp",
+    "-o",
+    "hinted",
+];
+
 /// Builds with a hint for the load that begins there, of so many executions for each of 100 requests.
 fn built(of: &str, executions: u64, store: StoreKind) -> Option<(Bench, String)> {
     let bench = Bench::new(clang_plugin()?, &[("t.cpp", SOURCE)]);
@@ -48,16 +58,7 @@ fn built(of: &str, executions: u64, store: StoreKind) -> Option<(Bench, String)>
         kind: store,
     }];
     bench.hints(&[one]);
-    let arguments = [
-        "-O1",
-        "-g",
-        "-fno-inline",
-        "-fno-unroll-loops",
-        "t.cpp",
-        "-o",
-        "hinted",
-    ];
-    let said = bench.clang(&arguments);
+    let said = bench.clang(&ARGUMENTS);
     bench.plainly(&["-O1", "-g", "t.cpp", "-o", "plain"]);
     assert_eq!(bench.result("plain"), bench.result("hinted"));
     Some((bench, said))
@@ -73,6 +74,8 @@ fn a_walk_over_words_gets_no_prefetch_for_each_and_one_over_lines_does() {
         said.contains("it is in a loop, and 700 of its 800 executions"),
         "{said}"
     );
+    let (code, said) = bench.clang_summary(&ARGUMENTS);
+    assert!(code == 0 && said.contains("better left out"), "{said}");
     let Some((bench, said)) = built("word[i];", 2, StoreKind::Plain) else {
         return;
     };
@@ -96,12 +99,15 @@ fn where_the_cpu_waits_for_the_store_more_prefetches_are_worth_it_but_not_any_nu
 
 #[test]
 fn an_address_that_stays_is_fetched_before_the_loop() {
-    let Some((bench, said)) = built("*word ^ i", 50, StoreKind::Plain) else {
-        return;
-    };
-    let found = bench.prefetches("hinted");
-    assert!(said.contains("prefetchw before the loop (H1)"), "{said}");
-    assert_eq!(found.len(), 1, "{found:?}");
+    // Where the CPU waits for the store, too.
+    for store in [StoreKind::Plain, StoreKind::CompareAndSwap] {
+        let Some((bench, said)) = built("*word ^ i", 50, store) else {
+            return;
+        };
+        let found = bench.prefetches("hinted");
+        assert!(said.contains("prefetchw before the loop (H1)"), "{said}");
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
     // Few executions for each request: it stays with the load.
     let Some((bench, said)) = built("*word ^ i", 2, StoreKind::Plain) else {
         return;
