@@ -2,9 +2,10 @@
 //! is told in the same words.
 
 use super::{
+    cycles::Cycles,
     flow::{Flow, Graph, Way},
     function::FunctionCode,
-    loops::{self, Nest},
+    loops::{self, Loop, Nest},
 };
 
 /// General registers, a bit each by their numbers in the instruction set.
@@ -26,7 +27,7 @@ pub enum Goes {
 /// One instruction of code that is not machine code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told {
-    /// RegisterBits that it may change.
+    /// Registers that it may change.
     pub writes: RegisterBits,
     /// Where control goes.
     pub goes: Goes,
@@ -39,7 +40,7 @@ pub enum Around {
     Straight,
     /// In a loop; its innermost one.
     Loop {
-        /// RegisterBits that the loop may change.
+        /// Registers that the loop may change.
         writes: RegisterBits,
         /// Where something runs whenever the loop is entered, and at no other time; `None` where there is no such place, or
         /// where an iteration may do without the instruction.
@@ -108,10 +109,7 @@ fn around(graph: &Graph, nest: &Nest, block: u32, writes: impl Fn(u32) -> Regist
             Around::Straight
         };
     };
-    let (header, tail) = {
-        let around = &nest.loops[number as usize];
-        (around.header, around.tail)
-    };
+    let &Loop { header, tail, .. } = &nest.loops[number as usize];
     // What every iteration runs are the dominators of the tail up to the header.
     let mut runs = Some(tail);
     while let Some(at) = runs.filter(|at| *at != block && *at != header) {
@@ -149,21 +147,9 @@ fn spots(graph: &Graph, nest: &Nest, number: u32, header: u32) -> Option<Vec<Spo
 }
 
 fn is_in_cycle(graph: &Graph, block: u32) -> bool {
-    let next = |block: u32| {
-        let block = &graph.blocks[block as usize];
-        block.fall.into_iter().chain(block.jump)
-    };
-    let mut seen = vec![false; graph.blocks.len()];
-    let mut waiting: Vec<u32> = next(block).collect();
-    while let Some(at) = waiting.pop() {
-        if at == block {
-            return true;
-        }
-        if !std::mem::replace(&mut seen[at as usize], true) {
-            waiting.extend(next(at));
-        }
-    }
-    false
+    let all: Vec<u32> = (0..graph.blocks.len() as u32).collect();
+    let cycles = Cycles::new(graph).among(&all);
+    cycles.iter().any(|cycle| cycle.contains(&block))
 }
 
 #[cfg(test)]

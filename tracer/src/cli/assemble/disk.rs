@@ -2,16 +2,16 @@
 
 use std::{cell::RefCell, collections::HashMap, fs, path::Path, time::SystemTime};
 
-use crate::hint::{assembly::Tree, digest::md5};
-
-/// Largest source that is read: generated ones are smaller.
-const MOST_BYTES: u64 = 64 << 20;
+use crate::{
+    cli::source_files,
+    hint::{assembly::Tree, digest::md5},
+};
 
 /// Reads files, each once.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     /// What was written later is not what was compiled.
-    pub(super) built: Option<SystemTime>,
+    built: Option<SystemTime>,
     digests: RefCell<HashMap<String, Option<String>>>,
 }
 
@@ -25,15 +25,11 @@ impl Disk {
     }
 
     fn read(&self, path: &str) -> Option<String> {
-        let metadata = fs::metadata(path).ok()?;
-        let written = || metadata.modified().ok();
-        let later = self
-            .built
-            .is_some_and(|built| written().is_none_or(|written| written > built));
-        if !metadata.is_file() || metadata.len() > MOST_BYTES || later {
-            return None;
+        if let Some(built) = self.built {
+            let written = fs::metadata(path).and_then(|metadata| metadata.modified());
+            written.ok().filter(|written| *written <= built)?;
         }
-        Some(md5(&fs::read(path).ok()?))
+        Some(md5(&source_files::read(Path::new(path)).ok()?))
     }
 }
 

@@ -108,7 +108,7 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
         0 => hints.hints.len(),
         here => here - placed - left_out,
     };
-    let mut text = said(&hints, &checked, &elsewhere, missing);
+    let mut text = said(&hints, &checked, &elsewhere, missing, left_out);
     let nothing = placed == 0 && missing > 0;
     let more = lines
         .doubts()
@@ -222,6 +222,7 @@ fn said(
     checked: &[Checked],
     elsewhere: &BTreeSet<usize>,
     missing: usize,
+    left_out: usize,
 ) -> String {
     let mut lines = Vec::new();
     let mut reads_only = false;
@@ -285,10 +286,6 @@ fn said(
         ));
     }
     let here = hints.hints.len() - elsewhere.len();
-    let left_out = checked
-        .iter()
-        .filter(|checked| checked.is_left_out())
-        .count();
     if left_out > 0 {
         lines.push(format!(
             "{} left out, whose prefetch would be repeated for one line (--everywhere places it)",

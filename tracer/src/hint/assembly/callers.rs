@@ -1,6 +1,7 @@
 //! Lines of standard libraries, which belong to everybody who calls them: `AtomicU64::load` is one line for all atomics of
 //! a program. Such a line is told from its copies by the calls that were inlined, out to code that is of no library.
 
+use super::path::name;
 use crate::hint::file::CallPlace;
 
 /// Whether code at the line of a hint was inlined by the same calls, so far as they are part of the place. Of code that no
@@ -9,13 +10,11 @@ pub(super) fn same_callers(file: &str, wanted: &[CallPlace], seen: &[CallPlace])
     let inside = std::iter::once(Some(file)).chain(wanted.iter().map(|call| call.file.as_deref()));
     let parts = inside.take_while(|file| file.is_some_and(is_library));
     let calls = &wanted[..parts.count().min(wanted.len())];
-    let name = |call: &CallPlace| {
-        let path = call.file.as_deref()?;
-        Some(path.rsplit('/').next().unwrap_or(path).to_owned())
-    };
     // The directories of a program may be others than when it was recorded, and a line and column tell enough.
+    let place = |call: &CallPlace| (call.line, call.column);
     let same = |(wanted, seen): (&CallPlace, &CallPlace)| {
-        name(wanted) == name(seen) && (wanted.line, wanted.column) == (seen.line, seen.column)
+        wanted.file.as_deref().map(name) == seen.file.as_deref().map(name)
+            && place(wanted) == place(seen)
     };
     seen.len() >= calls.len() && calls.iter().zip(seen).all(same)
 }

@@ -6,9 +6,13 @@ use super::{
     instruction::Processor,
     line::{Line, Reader},
     operand::Operand,
-    writes::{ALL, register, writes},
+    placing::{Placing, placing},
+    writes::{ALL, registers, writes},
 };
-use crate::decode::{Around, Goes, RegisterBits, Spot, Told, around_told};
+use crate::{
+    decode::{Goes, Spot, Told, around_told},
+    hint::repeated::Repeated,
+};
 
 /// An instruction, or what cannot be told apart from one.
 struct Instruction<'t> {
@@ -28,17 +32,6 @@ pub(super) struct Functions<'t> {
     labels: HashMap<&'t str, usize>,
     /// Local labels that something else than a jump of their own function names.
     named: HashSet<&'t str>,
-}
-
-/// What to do with a hinted load whose prefetch would be repeated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Spots {
-    /// It is in no loop.
-    Here,
-    /// Before these lines of the text; and whether the prefetch stands there already.
-    Before(Vec<(usize, bool)>),
-    /// Nowhere.
-    Nowhere,
 }
 
 impl<'t> Functions<'t> {
@@ -121,14 +114,19 @@ impl<'t> Functions<'t> {
             .saturating_sub(1)
     }
 
-    /// Where the prefetch of a load in line `at` belongs, so that it is not repeated.
-    pub(super) fn spots(&self, at: usize, operand: &Operand) -> Spots {
+    /// Where the prefetch of a load in line `at` goes: before which lines of the text, and whether it stands there already.
+    pub(super) fn placing(
+        &self,
+        at: usize,
+        operand: &Operand,
+        repeated: Repeated,
+    ) -> Placing<(usize, bool)> {
         let Ok(load) = self
             .all
             .binary_search_by_key(&at, |instruction| instruction.at)
         else {
             // Of another processor, whose loops are not known.
-            return Spots::Here;
+            return Placing::InFront;
         };
         let function = self.function(load);
         let start = self.starts.get(function).copied().unwrap_or(0).min(load);
@@ -146,17 +144,16 @@ impl<'t> Functions<'t> {
             .map(|target| target - start)
             .collect();
         let steps: Vec<Told> = steps.collect();
-        let (writes, before) = match around_told(&steps, &entries, load - start) {
-            Around::Straight => return Spots::Here,
-            Around::Loop { writes, before } => (writes, before),
-            Around::Unclear => return Spots::Nowhere,
-        };
-        match before.filter(|_| operand.registers() & writes == 0) {
-            Some(spots) => {
-                let spots = spots.into_iter();
-                Spots::Before(spots.map(|spot| self.line(spot, start, operand)).collect())
+        let around = around_told(&steps, &entries, load - start);
+        let of_operand = registers(operand.base.iter().chain(&operand.index));
+        match placing(around, of_operand, repeated) {
+            Placing::InFront => Placing::InFront,
+            Placing::LeftOut => Placing::LeftOut,
+            Placing::BeforeLoop(spots) => {
+                let lines = spots.into_iter();
+                let lines = lines.map(|spot| self.line(spot, start, operand));
+                Placing::BeforeLoop(lines.collect())
             }
-            None => Spots::Nowhere,
         }
     }
 
@@ -203,8 +200,8 @@ impl<'t> Functions<'t> {
                 .map(|target| (target - start) as u32)
         };
         let goes = match mnemonic {
-            "jmp" if target.starts_with('*') => Goes::Stop,
-            "jmp" => Goes::Jump(label()),
+            "jmp" | "jmpq" if target.starts_with('*') => Goes::Stop,
+            "jmp" | "jmpq" => Goes::Jump(label()),
             _ if starts(&["j", "loop"]) => Goes::Branch(label()),
             _ if starts(&["ret", "ud2", "hlt"])
                 || starts(&["rep"]) && target.starts_with("ret") =>
@@ -217,15 +214,6 @@ impl<'t> Functions<'t> {
             writes: writes(statement),
             goes,
         }
-    }
-}
-
-impl Operand {
-    /// Its registers, a bit each.
-    pub(super) fn registers(&self) -> RegisterBits {
-        let both = self.base.iter().chain(&self.index);
-        both.map(|name| register(name))
-            .fold(0, |all, one| all | one)
     }
 }
 

@@ -9,12 +9,13 @@ use super::{
     instruction::{Kept, Processor},
     operand::Operand,
     path::normal,
+    placing::{Placing, placing},
     sources::{Built, Same},
     wanted::{Place, WantedLoads},
-    writes::register,
+    writes::registers,
 };
 use crate::{
-    decode::{Around, Before, CodeOperand, CodeRead, FunctionCode, Spot, reads},
+    decode::{Before, CodeOperand, CodeRead, FunctionCode, Spot, reads},
     hint::{
         file::{CallPlace, HintFile, Prefetch},
         repeated::Repeated,
@@ -150,10 +151,9 @@ impl Lines {
 
     /// How a file of the program is one of the hints'.
     fn same(&self, file: &str, hinted: usize) -> Option<Same> {
-        let of = self.files.get(file)?.iter();
-        of.filter(|(number, _)| *number == hinted)
+        let mut of = self.files.get(file)?.iter();
+        of.find(|(number, _)| *number == hinted)
             .map(|(_, same)| *same)
-            .next()
     }
 
     /// Whether a hint is of this line.
@@ -233,25 +233,16 @@ impl Lines {
                 });
                 let chosen = choose(wanted, &left, &there, sure);
                 let loads = chosen.map(|chosen| {
-                    chosen
-                        .into_iter()
-                        .filter_map(|(index, how)| {
-                            let read = reads.get(index)?;
-                            let mut load = checked(read, how)?;
-                            let in_function = |repeated| {
-                                let function = function(load.address)?;
-                                standing(&function, &read.read, repeated)
-                            };
-                            let found = self.repeated[hint].and_then(in_function);
-                            let is_before_loop = found == Some(Standing::BeforeLoop);
-                            if is_before_loop {
-                                // Straight in front of the loop, it looks as if it were in front of the load.
-                                load.before = Before::Nothing;
-                            }
-                            load.repeated = found.filter(|_| is_before_loop || !load.is_fetched());
-                            Some(load)
-                        })
-                        .collect()
+                    let chosen = chosen.into_iter();
+                    let loads = chosen.filter_map(|(index, how)| {
+                        let (read, candidate) = (&reads[index].read, &candidates[index]);
+                        let repeated = self.repeated[hint];
+                        let standing = repeated.and_then(|repeated| {
+                            standing(&function(read.address)?, read, repeated)
+                        });
+                        checked(read, candidate, how, standing)
+                    });
+                    loads.collect()
                 });
                 Checked { hint, loads }
             })
@@ -259,20 +250,29 @@ impl Lines {
     }
 }
 
-fn checked(read: &PlacedRead, how: How) -> Option<CheckedLoad> {
-    let load = candidate(read).load.ok()?;
+fn checked(
+    read: &CodeRead,
+    candidate: &Candidate,
+    how: How,
+    standing: Option<Standing>,
+) -> Option<CheckedLoad> {
+    // Straight in front of the loop, it looks as if it were in front of the load.
+    let before = match standing {
+        Some(Standing::BeforeLoop) => Before::Nothing,
+        _ => read.before.clone(),
+    };
     Some(CheckedLoad {
-        address: read.read.address,
-        operand: load.text,
+        address: read.address,
+        operand: candidate.load.as_ref().ok()?.text.clone(),
         how,
-        before: read.read.before.clone(),
-        repeated: None,
+        repeated: standing.filter(|_| before != Before::FetchesOwn),
+        before,
     })
 }
 
 /// What became of the prefetch of a load that would be repeated; `None` where it should be in front.
 fn standing(function: &MachineFunction, read: &CodeRead, repeated: Repeated) -> Option<Standing> {
-    match placing(&function.code, read, repeated) {
+    match placing_of(&function.code, read, repeated) {
         Placing::InFront => None,
         Placing::LeftOut => Some(Standing::LeftOut(repeated)),
         Placing::BeforeLoop(spots) => {
@@ -294,25 +294,9 @@ fn standing(function: &MachineFunction, read: &CodeRead, repeated: Repeated) -> 
     }
 }
 
-/// Where the prefetch of a load belongs that would be repeated in front of it.
-enum Placing {
-    InFront,
-    BeforeLoop(Vec<Spot>),
-    LeftOut,
-}
-
-fn placing(code: &FunctionCode, read: &CodeRead, repeated: Repeated) -> Placing {
-    let registers = read.operand.base.iter().chain(&read.operand.index);
-    let registers = registers.fold(0, |all, name| all | register(name));
-    match code.around(read.address) {
-        Around::Straight => Placing::InFront,
-        Around::Loop {
-            writes,
-            before: Some(spots),
-        } if registers & writes == 0 => Placing::BeforeLoop(spots),
-        _ if repeated.pays => Placing::InFront,
-        _ => Placing::LeftOut,
-    }
+fn placing_of(code: &FunctionCode, read: &CodeRead, repeated: Repeated) -> Placing<Spot> {
+    let of_operand = registers(read.operand.base.iter().chain(&read.operand.index));
+    placing(code.around(read.address), of_operand, repeated)
 }
 
 /// Where the prefetch of a load goes when its program is built again, by the machine code of its function, which begins at
@@ -325,7 +309,7 @@ pub fn prefetch_of(code: &[u8], start: u64, address: u64, repeated: Option<Repea
     let Some(read) = reads.iter().find(|read| read.address == address) else {
         return Prefetch::InFront;
     };
-    match placing(&FunctionCode::decode(start, code), read, repeated) {
+    match placing_of(&FunctionCode::decode(start, code), read, repeated) {
         Placing::InFront => Prefetch::InFront,
         Placing::BeforeLoop(_) => Prefetch::BeforeLoop,
         Placing::LeftOut => Prefetch::LeftOut,

@@ -17,6 +17,7 @@ mod line;
 mod machine;
 mod operand;
 mod path;
+mod placing;
 mod rewrite;
 mod sources;
 mod unit;

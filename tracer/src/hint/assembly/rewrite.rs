@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use super::{
     choose::{Candidate, Choice, How, Refusal, choose},
     compared::{Compared, compared},
-    functions::{Functions, Spots},
+    functions::Functions,
     instruction::Processor,
+    placing::Placing,
     unit::{self, Found, Unit},
     wanted::{Place, Wanted, WantedLoads},
 };
@@ -119,25 +120,27 @@ pub fn rewrite(text: &[u8], hints: &HintFile, place: &Place<'_>) -> Rewritten {
             let Some(found) = unit.found.get(index) else {
                 continue;
             };
-            let Some(new) = placement(hint, found, how, processor) else {
+            let Ok(load) = &found.candidate.load else {
                 continue;
             };
-            let Some(repeated) = repeated else {
-                placed.push((found.at, new));
-                continue;
-            };
-            let functions = functions.get_or_insert_with(|| Functions::read(&whole, processor));
-            match spots(functions, found, repeated) {
-                Spots::Here => placed.push((found.at, new)),
-                Spots::Before(lines) => placed.extend(lines.into_iter().map(|(line, already)| {
-                    let new = Placement {
-                        before_loop: true,
-                        already,
-                        ..new.clone()
-                    };
-                    (line, new)
-                })),
-                Spots::Nowhere => {}
+            let new = placement(hint, found, &load.text, how, processor);
+            let placing = repeated.map_or(Placing::InFront, |repeated| {
+                let functions = functions.get_or_insert_with(|| Functions::read(&whole, processor));
+                functions.placing(found.at, &load.operand, repeated)
+            });
+            match placing {
+                Placing::InFront => placed.push((found.at, new)),
+                Placing::BeforeLoop(lines) => {
+                    placed.extend(lines.into_iter().map(|(line, already)| {
+                        let new = Placement {
+                            before_loop: true,
+                            already,
+                            ..new.clone()
+                        };
+                        (line, new)
+                    }));
+                }
+                Placing::LeftOut => {}
             }
         }
         if let Some(repeated) = repeated.filter(|_| placed.len() == before) {
@@ -169,29 +172,24 @@ fn choice(number: usize, load: &Wanted, wanted: &WantedLoads, unit: &Unit) -> Op
     Some(choose(load, &wanted.left_beside(load), &candidates, sure))
 }
 
-/// Where the prefetch of a load belongs that would be repeated in front of it.
-fn spots(functions: &Functions<'_>, found: &Found, repeated: Repeated) -> Spots {
-    let operand = found.candidate.load.as_ref().map(|load| &load.operand);
-    let spots = operand.map_or(Spots::Nowhere, |operand| functions.spots(found.at, operand));
-    match spots {
-        Spots::Nowhere if repeated.pays => Spots::Here,
-        spots => spots,
-    }
-}
-
-fn placement(hint: usize, found: &Found, how: How, processor: Processor) -> Option<Placement> {
-    let load = found.candidate.load.as_ref().ok()?;
-    Some(Placement {
+fn placement(
+    hint: usize,
+    found: &Found,
+    operand: &str,
+    how: How,
+    processor: Processor,
+) -> Placement {
+    Placement {
         hint,
         file: found.file.clone(),
         line: found.line,
         column: found.candidate.column,
         function: found.function.clone(),
-        instruction: processor.prefetch(&load.text),
+        instruction: processor.prefetch(operand),
         how,
         already: found.fetched,
         before_loop: false,
-    })
+    }
 }
 
 /// The text with the prefetches in front of their lines.

@@ -2,7 +2,7 @@
 //!
 //! The rules, the first that says something holds:
 //!
-//! 1. Same digest and same base name: the same file.
+//! 1. Same digest and same base name: the same file, unless another one with that digest is nearer to the hints' one.
 //! 2. The same path (after `--map`): the same file; with another digest, changed.
 //! 3. No digest speaks, or another one: the file of the hints with which it has most last parts of the path in common, if
 //!    no other file of the hints has as many, and no other file of the build is as near to that one. At least one directory
@@ -73,6 +73,19 @@ pub(super) struct Built {
     pub(super) md5: Option<String>,
     /// Where its text may be, the best guess first.
     pub(super) at: Vec<String>,
+}
+
+impl Built {
+    /// As the debug information has it, else of the text that is there now.
+    fn digest(&self, tree: &dyn Tree) -> Option<String> {
+        let here = || self.at.iter().find_map(|path| tree.md5(path));
+        self.md5.clone().or_else(here)
+    }
+}
+
+/// Whether two digests are one; `None` where one of them is not known.
+fn agree(one: Option<&String>, other: Option<&String>) -> Option<bool> {
+    Some(is_same(one?, other?))
 }
 
 /// A file that the hints name.
@@ -162,51 +175,35 @@ impl Sources {
         let Some(candidates) = self.by_name.get(name(&built.path)) else {
             return Vec::new();
         };
-        let here = || built.at.iter().find_map(|path| tree.md5(path));
-        let here = built.md5.clone().or_else(here);
+        let here = built.digest(tree);
+        let agrees = |md5: Option<String>| agree(md5.as_ref(), here.as_ref());
         let end = |number: usize| common(&self.files[number].mapped, &built.path);
-        let with_digest = |of: &dyn Fn(&Hinted) -> Option<String>| -> Vec<(usize, Same)> {
-            let same = |&&number: &&usize| match (of(&self.files[number]), &here) {
-                (Some(one), Some(other)) => is_same(&one, other),
-                _ => false,
-            };
-            let same: Vec<usize> = candidates.iter().filter(same).copied().collect();
-            let nearest = same.iter().map(|&number| end(number)).max();
-            let same = same
-                .into_iter()
-                .filter(|&number| Some(end(number)) == nearest);
-            same.map(|number| (number, Same::Surely)).collect()
-        };
         // A file that was copied within its tree is not the copy.
-        let has_nearer_twin = |(number, _): &(usize, Same)| {
-            let is_twin = |md5: Option<String>| match (&md5, &here) {
-                (Some(one), Some(other)) => is_same(one, other),
-                _ => false,
-            };
-            let (file, most) = (&self.files[*number], end(*number));
-            let known = |other: &Built| {
-                let text = || other.at.iter().find_map(|path| tree.md5(path));
-                other.md5.clone().or_else(text)
-            };
+        let has_nearer_twin = |number: usize| {
+            let is_twin = |md5: Option<String>| agrees(md5) == Some(true);
+            let (file, most) = (&self.files[number], end(number));
             let nearer_ones = beside
                 .iter()
                 .filter(|other| common(&file.mapped, &other.path) > most);
-            nearer_ones.map(known).any(is_twin)
+            nearer_ones.map(|other| other.digest(tree)).any(is_twin)
                 || nearer(&built.path, file, most).any(|path| is_twin(tree.md5(&path)))
         };
-        let by_digest = with_digest(&|file| file.md5.clone());
-        if !by_digest.is_empty() {
-            let same = by_digest.into_iter();
-            return same.filter(|same| !has_nearer_twin(same)).collect();
-        }
-        let differs = |md5: Option<&String>| match (md5, &here) {
-            (Some(one), Some(other)) => !is_same(one, other),
-            _ => false,
+        // `None` where no file has the digest.
+        let with_digest = |of: &dyn Fn(&Hinted) -> Option<String>| {
+            let same = |number: &usize| agrees(of(&self.files[*number])) == Some(true);
+            let mut same: Vec<usize> = candidates.iter().copied().filter(same).collect();
+            let nearest = same.iter().map(|&number| end(number)).max()?;
+            same.retain(|&number| end(number) == nearest && !has_nearer_twin(number));
+            let surely = |number| (number, Same::Surely);
+            Some(same.into_iter().map(surely).collect())
         };
-        let changed = |number: usize| differs(self.files[number].md5.as_ref());
+        if let Some(same) = with_digest(&|file| file.md5.clone()) {
+            return same;
+        }
+        let differs = |md5: Option<String>| agrees(md5) == Some(false);
         let very = |&&number: &&usize| self.files[number].mapped == built.path;
         if let Some(&number) = candidates.iter().find(very) {
-            let same = if changed(number) {
+            let same = if differs(self.files[number].md5.clone()) {
                 Same::Changed
             } else {
                 Same::Surely
@@ -218,13 +215,11 @@ impl Sources {
             Some(_) => None,
             None => tree.md5(&file.path),
         };
-        let as_it_is = with_digest(&now);
-        if !as_it_is.is_empty() {
-            let same = as_it_is.into_iter();
-            return same.filter(|same| !has_nearer_twin(same)).collect();
+        if let Some(same) = with_digest(&now) {
+            return same;
         }
         self.by_end(built, candidates, beside, tree, &|file| {
-            differs(file.md5.clone().or_else(|| now(file)).as_ref())
+            differs(file.md5.clone().or_else(|| now(file)))
         })
     }
 
@@ -257,16 +252,11 @@ impl Sources {
             1 if whole && once && !differs => Same::Surely,
             _ => return Vec::new(),
         };
-        if is_taken || has_nearer(&built.path, file, most, tree) {
+        if is_taken || nearer(&built.path, file, most).any(|path| tree.exists(&path)) {
             return Vec::new();
         }
         vec![(number, same)]
     }
-}
-
-/// Whether the tree around a file of the build has another one that has more of the hinted file's path.
-fn has_nearer(built: &str, hinted: &Hinted, most: usize, tree: &dyn Tree) -> bool {
-    nearer(built, hinted, most).any(|path| tree.exists(&path))
 }
 
 /// Where in the tree around a file of the build another one would have more of the hinted file's path. That one itself may

@@ -16,8 +16,13 @@ const BP: RegisterBits = 1 << 5;
 const SI: RegisterBits = 1 << 6;
 const DI: RegisterBits = 1 << 7;
 
+/// The registers of an operand, by their names.
+pub(super) fn registers<'n>(names: impl IntoIterator<Item = &'n String>) -> RegisterBits {
+    names.into_iter().fold(0, |all, name| all | register(name))
+}
+
 /// The bit of a general register, by any of its names without the sigil; 0 of another register.
-pub(super) fn register(name: &str) -> RegisterBits {
+fn register(name: &str) -> RegisterBits {
     const NAMES: [&str; 8] = ["ax", "cx", "dx", "bx", "sp", "bp", "si", "di"];
     if let Some(digits) = name.strip_prefix('r')
         && let Ok(number @ 8..=15) = digits.trim_end_matches(['d', 'w', 'b']).parse::<u32>()
@@ -36,7 +41,7 @@ pub(super) fn register(name: &str) -> RegisterBits {
     number.map_or(0, |number| 1 << number)
 }
 
-/// RegisterBits that one instruction without its comment may change.
+/// Registers that one instruction without its comment may change.
 pub(super) fn writes(statement: &str) -> RegisterBits {
     let mut statement = statement.trim();
     let (mnemonic, operands) = loop {

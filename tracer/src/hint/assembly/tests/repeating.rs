@@ -116,6 +116,11 @@ fn what_is_in_no_loop_keeps_its_prefetch_and_what_may_be_is_refused() {
         "\t.loc 1 7 3\n\tmovq 8(%rbx), %rax\n\ttestq %rax, %rax\n\tje .L2\n\tnop\n.L2:\n";
     let hints = hints("movq 8(%rbx), %rax", 50, StoreKind::Plain);
     assert!(body(&placed(straight, &hints)).starts_with(" .loc 1 7 3\n prefetchw 8(%rbx)\n"));
+    // What stands behind a jump to anywhere is not run on the way into the loop, whichever compiler writes the jump.
+    for jump in ["jmp", "jmpq"] {
+        let away = POLL.replace("\tmovq %rdi, %rbx\n", &format!("\t{jump} *%rax\n"));
+        assert!(is_refused(&placed(&away, &hints)), "{jump}");
+    }
     // A table of jumps may lead into the loop.
     let table = format!("{POLL}\tret\n\t.section .rodata\n.L9:\n\t.quad .L2\n\t.text\n");
     assert!(is_refused(&placed(&table, &hints)));
