@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::{
     BIASED, PLAIN,
-    crafted::{COUNTER, Program, SUM, access, json, session, simulate, table, turns},
+    crafted::{
+        COUNTER, Program, SUM, access, adds, json, recorded_turns, session, simulate, table, turns,
+    },
 };
 
 fn hints(arguments: &[&str], session: &Path) -> Ended {
@@ -36,12 +38,7 @@ fn reached(session: &Value) -> [u64; 2] {
 fn hints_in_a_c_library_are_counted_apart_unless_it_is_named() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = Program::build(directory.path(), "libc-9.so", "nop");
-    let session = session(
-        directory.path(),
-        "c.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let session = recorded_turns(directory.path(), "c.coh", &program);
     let all = [2 * PLAIN, PLAIN + BIASED, 2 * BIASED];
     let row = &json(&[], &[&session])["sessions"][0];
     assert_eq!(table(row)[0], all);
@@ -92,14 +89,7 @@ fn of_two_modules_only_the_hints_of_yours_are_what_a_rebuild_reaches() {
     // Without lines, the same code is out of reach.
     let bare = Program::build(directory.path(), "bare", "nop");
     bare.strip_debug();
-    let of = |program: &Program, name: &str| {
-        session(
-            directory.path(),
-            name,
-            program,
-            turns(program, Basis::Emulated),
-        )
-    };
+    let of = |program: &Program, name: &str| recorded_turns(directory.path(), name, program);
     let (with, without) = (of(&program, "with.coh"), of(&bare, "without.coh"));
     let report = json(&[], &[&with, &without]);
     let rows = &report["sessions"];
@@ -251,14 +241,7 @@ fn a_place_to_count_from_that_never_comes_is_refused_with_what_there_is() {
 
 #[test]
 fn each_command_that_reads_long_sessions_can_be_quiet() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = Program::build(directory.path(), "adds", "nop");
-    let session = session(
-        directory.path(),
-        "q.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let (_directory, _program, session) = adds();
     for command in ["report", "pairs", "hints", "simulate", "log"] {
         let ended = run(cohtrace([command, "-q"]).arg(&session), GRACE);
         assert!(ended.expect_code(0).stderr.is_empty(), "{command}");

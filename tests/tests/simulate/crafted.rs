@@ -18,6 +18,7 @@ use cohtrace_tests::{
     tool::{Ended, cohtrace, run},
 };
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Four instructions with names and source lines; `before` moves them, so that another program is another build.
 fn source(before: &str) -> String {
@@ -167,6 +168,20 @@ pub fn session(directory: &Path, name: &str, program: &Program, accesses: Vec<Ac
     writer.append(&batch).expect("room for a batch");
     writer.finish(meta()).expect("room for the rest");
     path
+}
+
+/// A session of the program's turns, as an emulator sees them.
+pub fn recorded_turns(directory: &Path, name: &str, program: &Program) -> PathBuf {
+    let accesses = turns(program, Basis::Emulated);
+    session(directory, name, program, accesses)
+}
+
+/// The program `adds` and its turns in `adds.coh`, in a directory of their own.
+pub fn adds() -> (TempDir, Program, PathBuf) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = Program::build(directory.path(), "adds", "nop");
+    let session = recorded_turns(directory.path(), "adds.coh", &program);
+    (directory, program, session)
 }
 
 /// Runs `simulate` with arguments on sessions.

@@ -11,7 +11,7 @@ use cohtrace::{
     hint::file::{HintFile, HintedCode, LoadClass, LoadHint},
 };
 
-use crafted::{COUNTER, Program, json, session, simulate, table, turns};
+use crafted::{COUNTER, Program, adds, json, recorded_turns, session, simulate, table, turns};
 
 /// One line that four threads add to 40 times: the first pair finds it idle and takes 2 and 2 messages, the others 4 and
 /// 4; with bias the store takes none.
@@ -25,14 +25,7 @@ const HINTED: [[u64; 3]; 3] = [
 
 #[test]
 fn the_loads_that_the_filter_finds_in_the_session_are_hinted_by_their_class() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = Program::build(directory.path(), "adds", "nop");
-    let session = session(
-        directory.path(),
-        "adds.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let (_directory, _program, session) = adds();
     let report = json(&[], &[&session]);
     let one = &report["sessions"][0];
     assert_eq!(table(one), HINTED);
@@ -79,19 +72,9 @@ fn hints_of_a_training_session_are_found_in_another_one_of_the_same_build_and_of
     let mut few = turns(&program, Basis::Emulated);
     few.retain(|access| access.addr == COUNTER);
     let train = session(directory.path(), "train.coh", &program, few);
-    let whole = session(
-        directory.path(),
-        "ref.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let whole = recorded_turns(directory.path(), "ref.coh", &program);
     let other = Program::build(directory.path(), "other", "ret");
-    let moved = session(
-        directory.path(),
-        "moved.coh",
-        &other,
-        turns(&other, Basis::Emulated),
-    );
+    let moved = recorded_turns(directory.path(), "moved.coh", &other);
     let train = train.to_str().expect("text");
     let report = json(&["--train", train], &[&whole, &moved]);
     let rows = report["sessions"].as_array().expect("rows");
@@ -142,14 +125,7 @@ fn hints(program: &Program, build_id: &str, loads: &[(&str, u64, LoadClass)]) ->
 
 #[test]
 fn hints_of_a_file_are_matched_by_build_and_address_and_those_without_a_load_are_named() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = Program::build(directory.path(), "adds", "nop");
-    let session = session(
-        directory.path(),
-        "adds.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let (directory, program, session) = adds();
     let own = json(&[], &[&session]);
     let build_id = own["sessions"][0]["instructions"][0]["build_id"]
         .as_str()
@@ -181,14 +157,7 @@ fn hints_of_a_file_are_matched_by_build_and_address_and_those_without_a_load_are
 
 #[test]
 fn a_migratory_protocol_leaves_hints_only_the_first_pair_to_save() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = Program::build(directory.path(), "adds", "nop");
-    let session = session(
-        directory.path(),
-        "adds.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let (_directory, _program, session) = adds();
     // A store that follows asks for nothing there, but in the first pair.
     let any = ["--min-stored", "0"];
     let row = |arguments: &[&str]| {
@@ -209,14 +178,7 @@ fn a_migratory_protocol_leaves_hints_only_the_first_pair_to_save() {
 
 #[test]
 fn the_papers_setting_is_named_and_what_is_given_beside_it_holds() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = Program::build(directory.path(), "adds", "nop");
-    let session = session(
-        directory.path(),
-        "adds.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let (_directory, _program, session) = adds();
     // Four messages for the load of a line that another wrote, and two for the store: the writer kept no copy.
     let relinquished = 4 + 39 * 6;
     let expected = [2 * relinquished, relinquished + BIASED, 2 * BIASED];
@@ -246,12 +208,7 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
         &program,
         turns(&program, Basis::Sampled),
     );
-    let emulated = session(
-        directory.path(),
-        "e.coh",
-        &program,
-        turns(&program, Basis::Emulated),
-    );
+    let emulated = recorded_turns(directory.path(), "e.coh", &program);
     let hints = directory.path().join("hints.json");
     fs::write(&hints, "{}").expect("room");
     let cases: [(&[&str], &Path, &str); 7] = [

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     BIASED, PLAIN,
-    crafted::{COUNTER, Program, access, json, session, turns},
+    crafted::{COUNTER, Program, access, json, recorded_turns, session},
 };
 
 /// A run in which two threads look at the integer again and again, and one of them sets it now and then.
@@ -59,8 +59,7 @@ fn decided(ended: Ended) -> (Vec<String>, Vec<(String, String)>) {
 fn a_hint_that_gains_in_one_run_and_costs_in_another_is_left_unless_the_sum_decides() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = Program::build(directory.path(), "adds", "nop");
-    let adds = turns(&program, Basis::Emulated);
-    let adding = session(directory.path(), "adding.coh", &program, adds);
+    let adding = recorded_turns(directory.path(), "adding.coh", &program);
     let looking = session(directory.path(), "looking.coh", &program, looks(&program));
     let [int, fp] = ["int_load", "fp_load"].map(str::to_owned);
     let free = ["--load-growth", "100"];
@@ -84,9 +83,8 @@ fn a_hint_that_gains_in_one_run_and_costs_in_another_is_left_unless_the_sum_deci
 fn training_runs_that_decide_together_have_a_row_each() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = Program::build(directory.path(), "adds", "nop");
-    let adds = || turns(&program, Basis::Emulated);
-    let adding = session(directory.path(), "adding.coh", &program, adds());
-    let again = session(directory.path(), "again.coh", &program, adds());
+    let adding = recorded_turns(directory.path(), "adding.coh", &program);
+    let again = recorded_turns(directory.path(), "again.coh", &program);
     let looking = session(directory.path(), "looking.coh", &program, looks(&program));
     let trained = |other: &Path| {
         let train = ["--train", adding.to_str().expect("UTF-8")];

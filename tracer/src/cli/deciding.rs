@@ -18,10 +18,10 @@ use self::{
     code::CodeReader,
     pass::{Seen, Stretch},
 };
-use super::{counting::After, session_code::SessionCode};
+use super::counting::After;
 use crate::{
     access::{LineSize, Place},
-    analysis::{Instruction, Load, LoadBounds, LoadOptions, LoadTable, Loads},
+    analysis::{Instruction, Load, LoadOptions, LoadTable, Loads},
     coherence::Protocol,
     finding::{
         Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, Policy, choose,
@@ -34,7 +34,6 @@ use crate::{
         your_code::{OneOffLoads, YourCode, YourHints},
     },
     names::{Names as _, Resolver},
-    session::SessionReader,
 };
 
 /// Loads without a hint that a file lists.
@@ -153,25 +152,17 @@ pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Resu
         one_off: (options.filter == Filter::Ours).then(|| one_off(&chosen)),
         ..Evidence::default()
     };
-    let mut codes = Vec::new();
-    let mut caveats = Vec::new();
     for (path, seen) in paths.iter().zip(&seen) {
-        let reader = SessionReader::open(path.as_ref())?;
-        for source in &reader.meta().sources {
-            if !evidence.sources.contains(&source.name) {
-                evidence.sources.push(source.name.clone());
-            }
-        }
         evidence.sessions.push(path.as_ref().display().to_string());
-        codes.push(SessionCode::of(reader.meta()));
-        caveats.extend(seen.caveats.iter().cloned());
+        add_new(&mut evidence.sources, &seen.sources);
     }
-    caveats.extend(words::caveats(&chosen, &limits, options.filter));
-    let names: Vec<Resolver> = (seen.iter().zip(&codes))
-        .map(|(seen, code)| Resolver::new(&seen.spaces, &code.modules))
+    let names: Vec<Resolver> = (seen.iter())
+        .map(|seen| Resolver::new(&seen.spaces, &seen.code.modules))
         .collect();
-    let readers = (seen.iter().zip(&codes).zip(&names))
-        .map(|((seen, code), names)| CodeReader::new(&seen.spaces, code, names, options.line_size));
+    let readers = seen
+        .iter()
+        .zip(&names)
+        .map(|(seen, names)| CodeReader::new(&seen.spaces, &seen.code, names, options.line_size));
     let mut file = write(&chosen, &Codes(readers.collect()), options, evidence);
     if let Some(your_code) = &options.your_code {
         let yours = your_hints(&chosen, &file, your_code);
@@ -185,13 +176,25 @@ pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Resu
             load_transactions: counts.load_transactions,
         });
     }
-    caveats.extend(names.iter().flat_map(Resolver::caveats));
-    caveats.dedup();
-    file.session = paths
-        .first()
-        .map(|path| path.as_ref().display().to_string());
-    file.caveats = caveats;
+    file.session = file.evidence.sessions.first().cloned();
+    for seen in &seen {
+        add_new(&mut file.caveats, &seen.caveats);
+    }
+    let caveats = words::caveats(&chosen, &limits, options.filter);
+    add_new(&mut file.caveats, &caveats);
+    for names in &names {
+        add_new(&mut file.caveats, &names.caveats());
+    }
     Ok(file)
+}
+
+/// Adds what is not there yet.
+fn add_new(all: &mut Vec<String>, more: &[String]) {
+    for text in more {
+        if !all.contains(text) {
+            all.push(text.clone());
+        }
+    }
 }
 
 /// The hints in code that you build.
@@ -210,17 +213,10 @@ fn counts_with(
     pass: impl FnOnce(&mut [LoadTable]) -> Result<()>,
 ) -> Result<Counts> {
     if let Some(streaks) = (alone.streaks.as_ref()).filter(|streaks| streaks.is_whole()) {
-        let known: Vec<bool> = (streaks.loads().iter())
-            .map(|load| hinted.contains(load))
-            .collect();
-        let run = streaks.run(streaks.all_lines(), |load| known[load as usize]);
+        let run = streaks.run_hinted(streaks.all_lines(), &hinted);
         return Ok(run.messages.into());
     }
-    let bounds = LoadBounds {
-        shadows_per_line: 0,
-        ..loads.bounds
-    };
-    let mut tables = [LoadTable::hinting(LoadOptions { bounds, ..loads }, hinted)];
+    let mut tables = [LoadTable::hinting(loads.only_counting(), hinted)];
     pass(&mut tables)?;
     let [table] = tables;
     Ok(table.finish().totals.into())

@@ -34,6 +34,7 @@ pub struct SourceFiles {
     /// Take sources as they are, whatever speaks against it.
     any: bool,
     texts: RefCell<HashMap<String, Result<Rc<str>, String>>>,
+    digests: RefCell<HashMap<String, Option<String>>>,
     built: RefCell<HashMap<(String, String), Built>>,
 }
 
@@ -44,6 +45,7 @@ impl SourceFiles {
             directory: std::env::current_dir()?,
             any,
             texts: RefCell::default(),
+            digests: RefCell::default(),
             built: RefCell::default(),
         })
     }
@@ -54,12 +56,17 @@ impl SourceFiles {
         if self.changed(code).is_some() {
             return None;
         }
-        Some(md5(&read(Path::new(file)).ok()?))
+        self.md5_now(file)
     }
 
     /// The digest of a file as it is now.
     pub fn md5_now(&self, file: &str) -> Option<String> {
-        Some(md5(&read(&self.path(file)).ok()?))
+        let mut digests = self.digests.borrow_mut();
+        let of_file = || Some(md5(&read(&self.path(file)).ok()?));
+        digests
+            .entry(file.to_owned())
+            .or_insert_with(of_file)
+            .clone()
     }
 
     fn path(&self, file: &str) -> PathBuf {
@@ -79,8 +86,10 @@ impl Sources for SourceFiles {
             return None;
         }
         let file = code.file.as_deref()?;
-        if let (Some(compiled), Ok(bytes)) = (&code.md5, read(&self.path(file))) {
-            let differs = !is_same(&md5(&bytes), compiled);
+        if let Some(compiled) = &code.md5
+            && let Some(now) = self.md5_now(file)
+        {
+            let differs = !is_same(&now, compiled);
             return differs.then(|| "the source has changed since the recording".to_owned());
         }
         let (Some(module), Some(build_id)) = (&code.module, &code.build_id) else {
@@ -142,7 +151,7 @@ fn text(path: &Path) -> Result<String, String> {
 }
 
 /// The bytes of a source file.
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() || metadata.len() > MOST_BYTES {

@@ -92,6 +92,19 @@ pub struct LoadOptions {
     pub shards: usize,
 }
 
+impl LoadOptions {
+    /// The same for a table of which only the messages are of interest.
+    #[must_use]
+    pub fn only_counting(self) -> LoadOptions {
+        let bounds = LoadBounds {
+            shadows_per_line: 0,
+            streaks: 0,
+            ..self.bounds
+        };
+        LoadOptions { bounds, ..self }
+    }
+}
+
 impl Default for LoadOptions {
     /// 64-byte lines, the paper's protocol, all memory on the caller's thread.
     fn default() -> LoadOptions {

@@ -103,19 +103,27 @@ fn rank(key: LineKey) -> u32 {
     mixed(key).trailing_zeros()
 }
 
+/// A shard's part of what there is in all.
+fn part(options: &LoadOptions, all: usize) -> usize {
+    all.div_ceil(options.shards.max(1))
+}
+
+fn no_lines(options: &LoadOptions) -> Lines {
+    Lines::up_to(options.line_size, part(options, options.bounds.lines))
+}
+
 impl Shard {
     /// With room for a part of what there is in all.
     pub(super) fn new(options: &LoadOptions) -> Shard {
-        let part = |all: usize| all.div_ceil(options.shards.max(1));
         Shard {
-            lines: Lines::up_to(options.line_size, part(options.bounds.lines)),
+            lines: no_lines(options),
             states: Vec::new(),
             latest: Vec::new(),
             loads: Vec::new(),
             effects: Vec::new(),
             totals: LoadTotals::default(),
             keeping: (options.bounds.streaks > 0).then(|| Keeping {
-                room: part(options.bounds.streaks),
+                room: part(options, options.bounds.streaks),
                 kept: 0,
                 level: 0,
                 cut: false,
@@ -292,12 +300,7 @@ impl Shard {
             self.end_line(key, line);
         }
         self.latest.clear();
-        let most = self
-            .options
-            .bounds
-            .lines
-            .div_ceil(self.options.shards.max(1));
-        self.lines = Lines::up_to(self.options.line_size, most);
+        self.lines = no_lines(&self.options);
         self.orders.push(std::mem::take(&mut self.ended));
     }
 

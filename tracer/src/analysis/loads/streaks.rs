@@ -13,7 +13,7 @@
 //! Which processor is which changes no count: processors are numbered anew on each line, and lines with equal streaks are
 //! kept once, with their number.
 
-use std::{ops::Range, thread};
+use std::{collections::BTreeSet, ops::Range, thread};
 
 use rustc_hash::FxHashMap;
 
@@ -354,6 +354,14 @@ impl LineStreaks {
             }
         }
         (all * times, of_loads * times)
+    }
+
+    /// Runs some lines with these loads hinted: as [`LineStreaks::run`].
+    pub fn run_hinted(&self, lines: Range<usize>, hinted: &BTreeSet<Instruction>) -> StreakRun {
+        let known: Vec<bool> = (self.loads.iter())
+            .map(|load| hinted.contains(load))
+            .collect();
+        self.run(lines, |load| known[load as usize])
     }
 
     /// Runs some lines with these loads hinted, as a table does that is given the order; on several threads.

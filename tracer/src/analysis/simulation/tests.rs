@@ -21,17 +21,7 @@ fn emulated(tid: u32, ip: u64, addr: u64, op: Op) -> Access {
 
 /// The accesses in scenarios: nothing hinted, and these instructions.
 fn run(model: &SystemModel, accesses: &[Access], hinted: &[u64]) -> Simulated {
-    let mut simulation = Simulation::new(model, 2).expect("a machine that can be");
-    for access in accesses {
-        let place = Place::Private {
-            space: SPACE,
-            addr: access.addr,
-        };
-        simulation.observe(access, SPACE, place, || {
-            Hinted(u8::from(hinted.contains(&access.ip)) << 1)
-        });
-    }
-    simulation.finish()
+    run_from(0, model, accesses, hinted)
 }
 
 fn transactions(simulation: &Simulated) -> Vec<(u64, u64, u64)> {

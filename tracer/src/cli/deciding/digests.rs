@@ -13,12 +13,10 @@ use crate::{
 /// Digests of the files of one module, by their paths.
 type OfModule = HashMap<String, Option<String>>;
 
-/// Digests of source files, each found once.
+/// Digests of source files.
 pub(super) struct Digests {
     /// Of each module, what its line tables say.
     in_tables: RefCell<HashMap<String, OfModule>>,
-    /// Of each module and file, what the file says.
-    in_files: RefCell<HashMap<(String, String), Option<String>>>,
     /// Absent where there is no current directory, which paths are seen from.
     files: Option<SourceFiles>,
 }
@@ -27,7 +25,6 @@ impl Digests {
     pub(super) fn new() -> Digests {
         Digests {
             in_tables: RefCell::default(),
-            in_files: RefCell::default(),
             files: SourceFiles::new(false).ok(),
         }
     }
@@ -42,14 +39,12 @@ impl Digests {
                 .map(|file| (file.path.to_string(), file.md5.map(digits)))
                 .collect()
         });
-        if let Some(Some(md5)) = of_module.get(path) {
-            // In the usual order of its bytes, where the file tells.
-            let now = self.files.as_ref().and_then(|files| files.md5_now(path));
-            return now.filter(|now| is_same(now, md5)).or(Some(md5.clone()));
-        }
-        let mut files = self.in_files.borrow_mut();
-        let key = (found.file(), path.to_owned());
-        let of_file = || self.files.as_ref()?.md5(code);
-        files.entry(key).or_insert_with(of_file).clone()
+        let files = self.files.as_ref();
+        let Some(Some(md5)) = of_module.get(path) else {
+            return files?.md5(code);
+        };
+        // In the usual order of its bytes, where the file tells.
+        let now = files.and_then(|files| files.md5_now(path));
+        now.filter(|now| is_same(now, md5)).or(Some(md5.clone()))
     }
 }

@@ -46,8 +46,12 @@ pub(super) struct Seen {
     incomplete: u64,
     /// Records that were lost on the way.
     pub(super) lost: u64,
-    /// Memory and code, as they were at the end. Spaces of all sessions are numbered one after the other.
+    /// Memory, as it was at the end. Spaces of all sessions are numbered one after the other.
     pub(super) spaces: AddressSpaces,
+    /// Its files.
+    pub(super) code: SessionCode,
+    /// Names of its sources.
+    pub(super) sources: Vec<String>,
     /// What a reader of the session must know.
     pub(super) caveats: Vec<String>,
 }
@@ -106,7 +110,7 @@ fn walk<P>(
     tables: &mut [LoadTable],
 ) -> Result<Seen> {
     let mut reading = Reading::open(path, stretch.line_size, "deciding by", stretch.quiet)?;
-    let code = SessionCode::of(reading.session().meta());
+    let meta = reading.session().meta();
     let mut counting = Counting::new(stretch.after);
     for table in &mut *tables {
         table.set_counting(counting.has_begun());
@@ -117,6 +121,12 @@ fn walk<P>(
         incomplete: 0,
         lost: 0,
         spaces,
+        code: SessionCode::of(meta),
+        sources: meta
+            .sources
+            .iter()
+            .map(|source| source.name.clone())
+            .collect(),
         caveats: Vec::new(),
     };
     let mut waiting = WindowAccesses::new(stretch.line_size, usize::MAX);
@@ -131,7 +141,7 @@ fn walk<P>(
             if !matches!(access.basis, Basis::Emulated | Basis::Trapped) {
                 continue;
             }
-            if counting.begins(access, space, &seen.spaces, &code) {
+            if counting.begins(access, space, &seen.spaces, &seen.code) {
                 for table in &mut *tables {
                     table.set_counting(true);
                 }
@@ -167,7 +177,7 @@ fn walk<P>(
         tally.add(&batch.tally);
         batch.clear();
     }
-    counting.check(&seen.spaces, &code)?;
+    counting.check(&seen.spaces, &seen.code)?;
     seen.lost = tally.lost_total();
     seen.caveats = caveats(reading.session(), &seen);
     Ok(seen)

@@ -9,7 +9,7 @@
 //! Of an order with more hand-offs than there is room for, a random part of the lines is kept and searched, and of a line
 //! with very many only the first. What is found there is then run on the whole order, and taken only if it keeps the limits there.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
@@ -146,11 +146,11 @@ pub fn choose<E>(
     let limits = &limits.of_order(alone.totals.transactions);
     let mut search = Search::new(limits, streaks, &alone.loads, &papers);
     let find = |search: &Search| match filter {
-        Filter::Swift => Best::of(search, &search.run(&papers), papers.clone()),
+        Filter::Swift => Best::of(search, &search.papers_run, papers.clone()),
         Filter::Ours => search.best(),
     };
     let (best, with_papers) = if streaks.is_whole() {
-        (find(&search), Counts::from(search.run(&papers).messages))
+        (find(&search), search.papers_run.messages.into())
     } else {
         let mut run = |best: &Best| run_on_all(options, best, &papers, &mut pass);
         let mut accepted = None;
@@ -192,14 +192,9 @@ fn run_on_all<E>(
     papers: &HintSet,
     pass: &mut impl FnMut(&mut [LoadTable]) -> Result<(), E>,
 ) -> Result<(Best, Counts), E> {
-    let bounds = LoadBounds {
-        shadows_per_line: 0,
-        ..options.bounds
-    };
-    let counting = LoadOptions { bounds, ..options };
     let mut tables = [
         LoadTable::hinting(options, best.set.clone()),
-        LoadTable::hinting(counting, papers.clone()),
+        LoadTable::hinting(options.only_counting(), papers.clone()),
     ];
     pass(&mut tables)?;
     let [run, of_papers] = tables.map(LoadTable::finish);
@@ -281,6 +276,7 @@ struct Search<'a> {
     /// By instruction, as the orders were.
     alone: &'a [Load],
     papers: &'a HintSet,
+    papers_run: StreakRun,
     /// Messages of each order without hints.
     without: Vec<Counts>,
 }
@@ -303,20 +299,14 @@ impl<'a> Search<'a> {
             streaks,
             alone,
             papers,
+            papers_run: streaks.run_hinted(streaks.all_lines(), papers),
             without: (0..streaks.orders()).map(of_order).collect(),
         }
     }
 
     /// Runs a set on all orders.
     fn run(&self, set: &HintSet) -> StreakRun {
-        self.run_lines(self.streaks.all_lines(), set)
-    }
-
-    fn run_lines(&self, lines: Range<usize>, set: &HintSet) -> StreakRun {
-        let hinted: Vec<bool> = (self.streaks.loads().iter())
-            .map(|load| set.contains(load))
-            .collect();
-        self.streaks.run(lines, |load| hinted[load as usize])
+        self.streaks.run_hinted(self.streaks.all_lines(), set)
     }
 
     /// The best set; under [`Policy::Each`] the best one that costs in no order.
@@ -338,13 +328,16 @@ impl<'a> Search<'a> {
     /// The best set of loads other than these.
     fn best_without(&self, costing: &HintSet) -> Best {
         let none = HintSet::new();
-        let mut best = Best::of(self, &self.run(&none), none);
+        let mut run = self.run(&none);
+        let mut best = Best::of(self, &run, none);
         let possible = |load: &&Load| !costing.contains(&load.instruction);
         let deserving = self.alone.iter().filter(possible);
         let deserving = deserving.filter(|load| judge_load(load, self.limits).is_ok());
         let mut candidates: HintSet = deserving.map(|load| load.instruction).collect();
         for _ in 0..=self.limits.rounds {
-            let run = self.improve(&candidates, &candidates, &mut best);
+            if let Some(better) = self.better(&candidates, &candidates, &best) {
+                (best, run) = better;
+            }
             let before = candidates.len();
             let joining = self.alone.iter().filter(possible);
             candidates.extend(self.joining(joining, &run, &best.set));
@@ -352,7 +345,7 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        let with_papers = Counts::from(self.run(self.papers).messages);
+        let with_papers = Counts::from(self.papers_run.messages);
         if self.limits.at_least_papers
             && with_papers.load_transactions <= self.most_for_loads()
             && with_papers.transactions < best.counts.transactions
@@ -362,27 +355,31 @@ impl<'a> Search<'a> {
             let papers = possible.filter(|load| never_hinted(load, self.limits).is_none());
             let papers: HintSet = papers.map(|load| load.instruction).collect();
             candidates.extend(&papers);
-            let before = best.counts.transactions;
-            self.improve(&candidates, &papers, &mut best);
-            best.from_papers = best.counts.transactions < before;
+            if let Some((better, _)) = self.better(&candidates, &papers, &best) {
+                best = Best {
+                    from_papers: true,
+                    ..better
+                };
+            }
         }
         best
     }
 
-    /// Takes the best set of some candidates, if it is better. Gives the run of the best one.
-    fn improve(&self, candidates: &HintSet, start: &HintSet, best: &mut Best) -> StreakRun {
+    /// The best set of some candidates with its run, if it is better than another one.
+    fn better(
+        &self,
+        candidates: &HintSet,
+        start: &HintSet,
+        than: &Best,
+    ) -> Option<(Best, StreakRun)> {
         let most = self.most_for_loads();
         let landscape = Landscape::new(self.streaks, candidates, most);
-        let set = landscape.best(&[start, &best.set]);
+        let set = landscape.best(&[start, &than.set]);
         let run = self.run(&set);
         let found = Best::of(self, &run, set);
-        if found.counts.load_transactions <= most
-            && found.counts.transactions < best.counts.transactions
-        {
-            *best = found;
-            return run;
-        }
-        self.run(&best.set)
+        let is_better = found.counts.load_transactions <= most
+            && found.counts.transactions < than.counts.transactions;
+        is_better.then_some((found, run))
     }
 
     fn most_for_loads(&self) -> u64 {
@@ -416,7 +413,7 @@ impl<'a> Search<'a> {
             return costing;
         }
         for (order, without) in self.without.iter().enumerate() {
-            let run = self.run_lines(self.streaks.lines_of_order(order), set);
+            let run = (self.streaks).run_hinted(self.streaks.lines_of_order(order), set);
             let counts = Counts::from(run.messages);
             let loads = self.streaks.loads().iter().zip(0..);
             let mut loads: Vec<(Instruction, &RunLoad)> = loads

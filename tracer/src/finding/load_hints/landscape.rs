@@ -279,12 +279,14 @@ fn moves(set: &Set, counts: Counts, single: &[Counts]) -> Vec<Vec<usize>> {
     }
     let gain = |n: &usize| counts.transactions as i64 - single[*n].transactions as i64;
     let relief = |n: &usize| counts.load_transactions as i64 - single[*n].load_transactions as i64;
-    let mut joining: Vec<usize> = all
-        .iter()
-        .copied()
-        .filter(|n| !set[*n] && gain(n) > 0)
-        .collect();
-    joining.sort_by_key(|n| std::cmp::Reverse(gain(n)));
+    // Those that would save by deciding otherwise, those that save most first.
+    let saving = |is_hinted: bool| {
+        let mut saving: Vec<usize> = all.clone();
+        saving.retain(|n| set[*n] == is_hinted && gain(n) > 0);
+        saving.sort_by_key(|n| std::cmp::Reverse(gain(n)));
+        saving
+    };
+    let mut joining = saving(false);
     joining.truncate(PROMISING);
     let mut leaving: Vec<usize> = all
         .iter()
@@ -296,12 +298,7 @@ fn moves(set: &Set, counts: Counts, single: &[Counts]) -> Vec<Vec<usize>> {
     leaving.sort_by(|a, b| price(a).total_cmp(&price(b)));
     leaving.truncate(PROMISING);
     // What costs beside the others leaves, all or the worst half of it; what saves joins.
-    let mut costing: Vec<usize> = all
-        .iter()
-        .copied()
-        .filter(|n| set[*n] && gain(n) > 0)
-        .collect();
-    costing.sort_by_key(|n| std::cmp::Reverse(gain(n)));
+    let costing = saving(true);
     let half = costing[..costing.len().div_ceil(2)].to_vec();
     moves.extend(
         [half, costing, joining.clone()]

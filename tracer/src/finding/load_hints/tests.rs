@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::{
     access::{Access, Op, Place, SpaceId},
-    analysis::{Instruction, LoadBounds, LoadOptions, LoadTable, emulated_fixture::emulated},
+    analysis::{Instruction, LoadOptions, LoadTable, emulated_fixture::emulated},
 };
 
 /// Loads.
@@ -367,14 +367,7 @@ fn best_of_all(accesses: &[Access], loads: &[Instruction], most_for_loads: u64) 
     let sets = (0..1u32 << loads.len()).map(|set| {
         let of_set = (0..loads.len()).filter(|n| set >> n & 1 == 1);
         let hinted = of_set.map(|n| loads[n]).collect();
-        let bounds = LoadBounds {
-            shadows_per_line: 0,
-            ..LoadBounds::default()
-        };
-        let options = LoadOptions {
-            bounds,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions::default().only_counting();
         let mut table = LoadTable::hinting(options, hinted);
         for access in accesses {
             let (space, addr) = (SpaceId(0), access.addr);
