@@ -22,16 +22,7 @@ impl Module {
         };
         let name = query.cuts.first().map_or("", |(name, _)| name);
         let wanted = components(name).pop().unwrap_or(name);
-        let mut near = BTreeSet::new();
-        let mut offer = |last: &str, whole: &dyn Fn() -> String| {
-            if let Some(distance) = distance(wanted, last) {
-                near.insert((distance, whole()));
-                // The set is sorted: what is cut off is farther than all that stays.
-                if near.len() > most {
-                    near.pop_last();
-                }
-            }
-        };
+        let mut near = Near::new(wanted, most);
         let mut compared = 0;
         self.each_described(|view, variable, _| {
             compared += 1;
@@ -40,7 +31,7 @@ impl Module {
             }
             if let Some(plain) = plain_name(view, variable.die) {
                 let whole = || view.qualified_name(variable.die);
-                offer(&plain, &|| whole().unwrap_or_else(|| plain.clone()));
+                near.offer(&plain, || whole().unwrap_or_else(|| plain.clone()));
             }
         });
         if compared == 0 {
@@ -49,20 +40,18 @@ impl Module {
             for span in all.take(MOST_NAMES) {
                 let path = without_brackets(demangle(&self.symbol_text(span.value)));
                 let last = components(&path).pop().unwrap_or(&path);
-                offer(last, &|| path.clone());
+                near.offer(last, || path.clone());
             }
         }
-        near.into_iter().collect()
+        near.all()
     }
-}
 
-impl Module {
     /// At most `most` functions with names like that of `text`, by the symbols, nearest first, each with the number of
     /// letters that differ in its last component; 0 for one that is called so but for the case of its letters. Names are
     /// without parameters.
     pub fn similar_functions(&self, text: &str, most: usize) -> Vec<(usize, String)> {
         let wanted = components(text.trim()).pop().unwrap_or(text);
-        let mut near = BTreeSet::new();
+        let mut near = Near::new(wanted, most);
         let symbols = self.symbols();
         let all = symbols.functions.iter().chain(symbols.labels.iter());
         for span in all.take(MOST_NAMES) {
@@ -70,14 +59,42 @@ impl Module {
             let last = components(&path).pop().unwrap_or(&path);
             // Of an instance of a template.
             let last = last.split('<').next().unwrap_or(last);
-            if let Some(distance) = distance(wanted, last) {
-                near.insert((distance, path));
-                if near.len() > most {
-                    near.pop_last();
-                }
+            near.offer(last, || path.clone());
+        }
+        near.all()
+    }
+}
+
+/// The names that came nearest.
+struct Near<'w> {
+    wanted: &'w str,
+    most: usize,
+    found: BTreeSet<(usize, String)>,
+}
+
+impl Near<'_> {
+    fn new(wanted: &str, most: usize) -> Near<'_> {
+        Near {
+            wanted,
+            most,
+            found: BTreeSet::new(),
+        }
+    }
+
+    /// Compares the last component of a name.
+    fn offer(&mut self, last: &str, whole: impl FnOnce() -> String) {
+        if let Some(distance) = distance(self.wanted, last) {
+            self.found.insert((distance, whole()));
+            // The set is sorted: what is cut off is farther than all that stays.
+            if self.found.len() > self.most {
+                self.found.pop_last();
             }
         }
-        near.into_iter().collect()
+    }
+
+    /// Nearest first.
+    fn all(self) -> Vec<(usize, String)> {
+        self.found.into_iter().collect()
     }
 }
 
