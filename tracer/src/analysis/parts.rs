@@ -6,161 +6,189 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Steps that go to a thread at a time.
+/// Steps that go to a part at a time.
 const CHUNK: usize = 1 << 12;
-/// Chunks that wait for a thread.
+/// Messages that wait for a thread.
 const WAITING: usize = 8;
+/// Groups of parts at most, each of which is on one thread.
+const GROUPS: usize = 8;
 
 /// A part of the work.
 pub(super) trait Part: Send + 'static {
+    /// What the parts of a group fill together: too much for each part to have its own.
+    type Common: Default + Send + 'static;
     /// What comes all the time.
     type Step: Send + 'static;
     /// What comes now and then.
     type Told: Send + 'static;
 
-    fn take(&mut self, step: &Self::Step);
-    fn told(&mut self, what: Self::Told);
+    /// The next steps, in order.
+    fn take(&mut self, steps: &[Self::Step], common: &mut Self::Common);
+    fn told(&mut self, what: Self::Told, common: &mut Self::Common);
 }
 
+/// For a part.
 enum Message<P: Part> {
-    Steps(usize, Vec<P::Step>),
-    Told(usize, P::Told),
+    Steps(Vec<P::Step>),
+    Told(P::Told),
 }
 
+/// One part in [`GROUPS`], in order.
+struct Group<P: Part> {
+    parts: Vec<P>,
+    common: P::Common,
+}
+
+impl<P: Part> Group<P> {
+    fn take(&mut self, part: usize, message: Message<P>) {
+        let part = &mut self.parts[part];
+        match message {
+            Message::Steps(steps) => part.take(&steps, &mut self.common),
+            Message::Told(what) => part.told(what, &mut self.common),
+        }
+    }
+}
+
+/// Groups on a thread of their own.
 struct Worker<P: Part> {
-    messages: SyncSender<Message<P>>,
-    thread: JoinHandle<Vec<P>>,
+    /// With the numbers of the group among those of the thread and of the part among those of the group.
+    messages: SyncSender<(usize, usize, Message<P>)>,
+    thread: JoinHandle<Vec<Group<P>>>,
+}
+
+enum Where<P: Part> {
+    Here(Vec<Group<P>>),
+    There(Vec<Worker<P>>),
 }
 
 /// All parts, here or on threads of their own.
-pub(super) struct Parts<P: Part>(Where<P>);
-
-enum Where<P: Part> {
-    Here(Vec<P>),
-    There {
-        workers: Vec<Worker<P>>,
-        /// By part.
-        open: Vec<Vec<P::Step>>,
-    },
+pub(super) struct Parts<P: Part> {
+    groups: usize,
+    place: Where<P>,
+    /// Steps that were not sent yet, by part.
+    open: Vec<Vec<P::Step>>,
 }
 
 impl<P: Part> Parts<P> {
-    /// As many parts as `new` is asked for, at least one; on threads where there are several and the machine has
-    /// processors for them.
-    pub(super) fn new(count: usize, new: impl Fn() -> P) -> Parts<P> {
+    /// As many parts, at least one, each by its number; on threads where there are several and the machine has processors
+    /// for them.
+    pub(super) fn new(count: usize, new: impl Fn(usize) -> P) -> Parts<P> {
         let count = count.max(1);
+        let groups = count.min(GROUPS);
+        let group = |first| Group {
+            parts: (first..count).step_by(groups).map(&new).collect(),
+            common: P::Common::default(),
+        };
         let processors = thread::available_parallelism().map_or(1, Into::into);
-        let threads = processors.min(count);
-        if threads > 1 {
-            let of_thread = |first| (first..count).step_by(threads).map(|_| new()).collect();
-            let workers: Option<Vec<Worker<P>>> = (0..threads)
-                .map(|first| Worker::start(of_thread(first)))
-                .collect();
-            if let Some(workers) = workers {
-                let open = (0..count).map(|_| Vec::with_capacity(CHUNK)).collect();
-                return Parts(Where::There { workers, open });
-            }
+        let threads = processors.min(groups);
+        let start = |first| Worker::start((first..groups).step_by(threads).map(group).collect());
+        let workers = (threads > 1).then(|| (0..threads).map(start).collect::<Option<_>>());
+        let place = workers.flatten().map_or_else(
+            || Where::Here((0..groups).map(group).collect()),
+            Where::There,
+        );
+        Parts {
+            groups,
+            place,
+            open: (0..count).map(|_| Vec::new()).collect(),
         }
-        Parts(Where::Here((0..count).map(|_| new()).collect()))
     }
 
     pub(super) fn count(&self) -> usize {
-        match &self.0 {
-            Where::Here(parts) => parts.len(),
-            Where::There { open, .. } => open.len(),
-        }
+        self.open.len()
     }
 
     /// Gives a part its next step.
+    #[inline]
     pub(super) fn take(&mut self, part: usize, step: P::Step) {
-        match &mut self.0 {
-            Where::Here(parts) => parts[part].take(&step),
-            Where::There { workers, open } => {
-                open[part].push(step);
-                if open[part].len() >= CHUNK {
-                    send(workers, open, part);
-                }
-            }
+        let open = &mut self.open[part];
+        open.push(step);
+        if open.len() >= CHUNK {
+            let steps = std::mem::replace(open, Vec::with_capacity(CHUNK));
+            self.send(part, Message::Steps(steps));
         }
     }
 
     /// Tells a part something, behind what it was given.
     pub(super) fn tell(&mut self, part: usize, what: P::Told) {
-        match &mut self.0 {
-            Where::Here(parts) => parts[part].told(what),
-            Where::There { workers, open } => {
-                send(workers, open, part);
+        self.send_open(part);
+        self.send(part, Message::Told(what));
+    }
+
+    fn send_open(&mut self, part: usize) {
+        let steps = std::mem::take(&mut self.open[part]);
+        if !steps.is_empty() {
+            self.send(part, Message::Steps(steps));
+        }
+    }
+
+    fn send(&mut self, part: usize, message: Message<P>) {
+        let (group, part) = (part % self.groups, part / self.groups);
+        match &mut self.place {
+            Where::Here(groups) => groups[group].take(part, message),
+            Where::There(workers) => {
                 let threads = workers.len();
-                workers[part % threads].send(Message::Told(part / threads, what));
+                workers[group % threads].send((group / threads, part, message));
             }
         }
     }
 
-    /// The parts as they are in the end, in order.
-    pub(super) fn finish(self) -> Vec<P> {
-        match self.0 {
-            Where::Here(parts) => parts,
-            Where::There { workers, mut open } => {
-                for part in 0..open.len() {
-                    send(&workers, &mut open, part);
-                }
-                let threads = workers.len();
-                let mut done: Vec<_> = (workers.into_iter())
-                    .map(|worker| worker.finish().into_iter())
-                    .collect();
-                let parts = 0..open.len();
-                parts
-                    .filter_map(|part| done[part % threads].next())
-                    .collect()
-            }
+    /// The parts as they are in the end, in order, and what those of each group filled together.
+    pub(super) fn finish(mut self) -> (Vec<P>, Vec<P::Common>) {
+        for part in 0..self.open.len() {
+            self.send_open(part);
         }
+        let groups: Vec<Group<P>> = match self.place {
+            Where::Here(groups) => groups,
+            Where::There(workers) => {
+                let done = workers.into_iter().map(Worker::finish);
+                in_turn(done.map(Vec::into_iter).collect()).collect()
+            }
+        };
+        let (parts, common): (Vec<_>, _) = (groups.into_iter())
+            .map(|group| (group.parts.into_iter(), group.common))
+            .unzip();
+        (in_turn(parts).collect(), common)
     }
 }
 
-/// Sends the open chunk of a part to its thread.
-fn send<P: Part>(workers: &[Worker<P>], open: &mut [Vec<P::Step>], part: usize) {
-    if !open[part].is_empty() {
-        let steps = std::mem::replace(&mut open[part], Vec::with_capacity(CHUNK));
-        let threads = workers.len();
-        workers[part % threads].send(Message::Steps(part / threads, steps));
-    }
+/// The first of each, the second of each, and so on.
+fn in_turn<T>(mut all: Vec<std::vec::IntoIter<T>>) -> impl Iterator<Item = T> {
+    let turns = (0..all.len()).cycle();
+    turns.map_while(move |turn| all[turn].next())
 }
 
 impl<P: Part> Worker<P> {
     /// `None` when the system gives no thread.
-    fn start(parts: Vec<P>) -> Option<Worker<P>> {
+    fn start(groups: Vec<Group<P>>) -> Option<Worker<P>> {
         let (messages, received) = sync_channel(WAITING);
         let named = thread::Builder::new().name("fold".to_owned());
-        let thread = named.spawn(move || work(parts, &received)).ok()?;
+        let thread = named.spawn(move || work(groups, &received)).ok()?;
         Some(Worker { messages, thread })
     }
 
     /// A thread that is gone has panicked, which its end tells.
-    fn send(&self, message: Message<P>) {
+    fn send(&self, message: (usize, usize, Message<P>)) {
         drop(self.messages.send(message));
     }
 
-    fn finish(self) -> Vec<P> {
+    fn finish(self) -> Vec<Group<P>> {
         drop(self.messages);
         match self.thread.join() {
-            Ok(parts) => parts,
+            Ok(groups) => groups,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 }
 
-fn work<P: Part>(mut parts: Vec<P>, received: &Receiver<Message<P>>) -> Vec<P> {
-    for message in received {
-        match message {
-            Message::Steps(part, steps) => {
-                for step in &steps {
-                    parts[part].take(step);
-                }
-            }
-            Message::Told(part, what) => parts[part].told(what),
-        }
+fn work<P: Part>(
+    mut groups: Vec<Group<P>>,
+    received: &Receiver<(usize, usize, Message<P>)>,
+) -> Vec<Group<P>> {
+    for (group, part, message) in received {
+        groups[group].take(part, message);
     }
-    parts
+    groups
 }
 
 #[cfg(test)]
@@ -172,22 +200,24 @@ mod tests {
     struct Log(Vec<u64>);
 
     impl Part for Log {
+        type Common = u64;
         type Step = u64;
         type Told = u64;
 
-        fn take(&mut self, step: &u64) {
-            self.0.push(*step);
+        fn take(&mut self, steps: &[u64], common: &mut u64) {
+            self.0.extend(steps);
+            *common += steps.len() as u64;
         }
 
-        fn told(&mut self, what: u64) {
+        fn told(&mut self, what: u64, _: &mut u64) {
             self.0.push(what);
         }
     }
 
     #[test]
     fn each_part_gets_what_is_its_own_in_order() {
-        for count in [1, 2, 5] {
-            let mut parts = Parts::new(count, Log::default);
+        for count in [1, 2, 5, 8, 21] {
+            let mut parts = Parts::new(count, |_| Log::default());
             assert_eq!(parts.count(), count);
             for n in 0..3 * CHUNK as u64 {
                 let part = n as usize % count;
@@ -197,7 +227,13 @@ mod tests {
                     parts.take(part, n);
                 }
             }
-            for (part, log) in parts.finish().into_iter().enumerate() {
+            let (logs, taken) = parts.finish();
+            let told = (0..3 * CHUNK as u64).filter(|n| n.is_multiple_of(1000));
+            assert_eq!(
+                taken.into_iter().sum::<u64>() as usize,
+                3 * CHUNK - told.count()
+            );
+            for (part, log) in logs.into_iter().enumerate() {
                 let own = (0..3 * CHUNK as u64).filter(|n| *n as usize % count == part);
                 assert!(log.0.into_iter().eq(own), "part {part} of {count}");
             }

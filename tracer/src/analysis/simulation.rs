@@ -13,6 +13,7 @@
 //! threads.
 
 mod by_sets;
+mod counts;
 mod machine;
 mod results;
 
@@ -41,6 +42,8 @@ struct Instruction {
     /// `None` until it loads for the first time.
     hinted: Option<Hinted>,
     executions: u64,
+    /// Of those, the ones that load.
+    loads: u64,
 }
 
 /// The fold. Memory: a few hundred bytes for each line and each instruction that was seen.
@@ -66,25 +69,27 @@ pub struct Simulation {
 /// Instructions looked at before the hash is.
 const RECENT: usize = 4096;
 /// Parts at most.
-const MOST_PARTS: u64 = 8;
+const MOST_PARTS: u64 = 64;
 
 impl Simulation {
     /// Empty caches; 1 to 8 scenarios. In the first one no load should be hinted, since the filter works on its requests.
     pub fn new(model: &SystemModel, scenarios: usize) -> Result<Simulation, ModelError> {
         let scenarios = scenarios.clamp(1, 8);
         let sets = model.independent_sets()?;
-        let part = LinesBySets::new(model, scenarios)?;
         // What a log keeps depends on the requests for all lines.
-        let parts = if model.log.is_complete() {
-            sets.min(MOST_PARTS)
+        let most = if model.log.is_complete() {
+            MOST_PARTS
         } else {
             1
         };
+        let divides = |parts: &u64| sets.is_multiple_of(*parts);
+        let parts = (1..=most).rev().find(divides).unwrap_or(1);
+        let first = LinesBySets::new(model, scenarios, parts)?;
         Ok(Simulation {
             model: *model,
             scenarios,
             counting: true,
-            parts: Parts::new(parts as usize, || part.clone()),
+            parts: Parts::new(parts as usize, |part| first.of_part(part as u64)),
             sets,
             taken: 0,
             instructions: Vec::new(),
@@ -131,6 +136,7 @@ impl Simulation {
             let instruction = &mut self.instructions[number as usize];
             instruction.executions += executions;
             if access.op == Op::Load {
+                instruction.loads += executions;
                 biased = *instruction.hinted.get_or_insert_with(hinted);
             }
         }
@@ -142,7 +148,6 @@ impl Simulation {
             intent,
             biased,
             number: self.taken,
-            executions,
             counts: self.counting,
         };
         let offset = place.offset_in_line(self.model.line);
@@ -157,8 +162,6 @@ impl Simulation {
         for key in pieces.drain(..) {
             step.key = key;
             self.serve(step);
-            // It is executed once.
-            step.executions = 0;
         }
         self.pieces = pieces;
     }
@@ -186,6 +189,7 @@ impl Simulation {
                 kernel: access.kernel,
                 hinted: None,
                 executions: 0,
+                loads: 0,
             });
         }
         self.recent[at] = number;

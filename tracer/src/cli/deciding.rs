@@ -97,8 +97,8 @@ impl Default for DecideOptions {
     }
 }
 
-/// Parts of memory that are looked at apart.
-const SHARDS: usize = 8;
+/// Parts of memory that are looked at apart: many, so that what is kept of the lines of one fits into a CPU's caches.
+const SHARDS: usize = 64;
 
 /// The hints of several runs of a program. An error where one cannot be read, or has no order of accesses to decide from.
 pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Result<HintFile> {

@@ -23,31 +23,11 @@ impl CacheGeometry {
 
 /// Tags of all sets, the most recently used line of each first. A tag is the line's number and 1; 0 is an empty way,
 /// and no line comes after one in its set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cache {
     tags: Vec<u32>,
     ways: usize,
 }
-
-impl Clone for Cache {
-    /// Pages that were never touched take no memory in the copy either.
-    fn clone(&self) -> Cache {
-        let mut tags = vec![0; self.tags.len()];
-        let pages = tags.chunks_mut(PAGE_TAGS).zip(self.tags.chunks(PAGE_TAGS));
-        for (copy, page) in pages {
-            if page.iter().any(|tag| *tag != 0) {
-                copy.copy_from_slice(page);
-            }
-        }
-        Cache {
-            tags,
-            ways: self.ways,
-        }
-    }
-}
-
-/// Tags of a page of memory.
-const PAGE_TAGS: usize = 4096 / size_of::<u32>();
 
 /// What putting a line into a cache did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +39,7 @@ pub(super) enum Put {
 }
 
 impl Cache {
-    /// Pages of it that are never touched take no memory.
+    /// Nothing in it.
     pub(super) fn new(sets: u32, ways: u32) -> Cache {
         Cache {
             tags: vec![0; sets as usize * ways as usize],
@@ -89,6 +69,13 @@ impl Cache {
             }
         }
         Put::Missed(moved.checked_sub(1))
+    }
+
+    /// The line that has to make room for the next one of a full set.
+    #[inline]
+    pub(super) fn next_out(&self, set: u32) -> Option<u32> {
+        let last = (set as usize + 1) * self.ways - 1;
+        self.tags[last].checked_sub(1)
     }
 
     /// Takes the line out, if it is there.

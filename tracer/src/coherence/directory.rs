@@ -6,21 +6,25 @@ use super::{
 };
 use crate::access::Cpu;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What the copies are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Home {
+    /// There are none.
     #[default]
     Idle,
-    /// Never empty.
-    Shared(Processors),
-    Private {
-        owner: Cpu,
-        dirty: bool,
-    },
+    /// At least one, all to read.
+    Shared,
+    /// One, whose holder owns the line and has not written to it.
+    Clean,
+    /// One, whose holder owns the line and has written to it.
+    Dirty,
 }
 
-/// The directory entry of one line. Holds a bit for each of the first 64 processors, and a number for each other one.
+/// The directory entry of one line, in 24 bytes: simulations keep millions. Holds a bit for each of the first 64 processors,
+/// and a number elsewhere for each other one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
+    holders: Processors,
     home: Home,
     protocol: Protocol,
 }
@@ -34,43 +38,36 @@ impl Directory {
     /// The line is in no cache, under a variant of the protocol.
     pub fn under(protocol: Protocol) -> Directory {
         Directory {
-            home: Home::Idle,
             protocol,
+            ..Directory::default()
         }
     }
 
     /// The line as the processor has it.
     pub fn state(&self, cpu: Cpu) -> State {
-        match &self.home {
-            Home::Private { owner, dirty: true } if *owner == cpu => State::Modified,
-            Home::Private { owner, .. } if *owner == cpu => State::Exclusive,
-            Home::Shared(sharers) if sharers.contains(cpu) => State::Shared,
-            _ => State::Invalid,
+        if !self.holders.contains(cpu) {
+            return State::Invalid;
+        }
+        match self.home {
+            Home::Idle => State::Invalid,
+            Home::Shared => State::Shared,
+            Home::Clean => State::Exclusive,
+            Home::Dirty => State::Modified,
         }
     }
 
     /// The processors that have a copy, in order of their numbers.
     pub fn holders(&self) -> impl Iterator<Item = Cpu> + '_ {
-        let (owner, sharers) = match &self.home {
-            Home::Idle => (None, None),
-            Home::Shared(sharers) => (None, Some(sharers)),
-            Home::Private { owner, .. } => (Some(*owner), None),
-        };
-        owner
-            .into_iter()
-            .chain(sharers.into_iter().flat_map(Processors::iter))
+        self.holders.iter()
     }
 
     /// Serves one access.
     pub fn access(&mut self, cpu: Cpu, intent: Intent) -> Outcome {
         let state = self.state(cpu);
-        let found = self.found(cpu, state);
+        let found = self.found(state);
         let request = match (intent, state) {
             (Intent::Store, State::Modified | State::Exclusive) => {
-                self.home = Home::Private {
-                    owner: cpu,
-                    dirty: true,
-                };
+                self.home = Home::Dirty;
                 None
             }
             (Intent::Store, _) | (Intent::BiasedLoad, State::Invalid) => Some(Request::ReadPriv),
@@ -99,95 +96,77 @@ impl Directory {
             State::Modified => Transaction::WriteBack,
             State::Exclusive | State::Shared => Transaction::Drop,
         };
-        match &mut self.home {
-            Home::Shared(sharers) => {
-                sharers.remove(cpu);
-                if sharers.is_empty() {
-                    self.home = Home::Idle;
-                }
-            }
-            Home::Private { .. } | Home::Idle => self.home = Home::Idle,
+        self.holders.remove(cpu);
+        if self.holders.is_empty() {
+            self.home = Home::Idle;
         }
         Some(message)
     }
 
-    fn found(&self, cpu: Cpu, state: State) -> Found {
-        match &self.home {
-            Home::Idle => Found::Idle,
-            Home::Shared(sharers) => Found::Shared {
-                others: sharers.len() - usize::from(state == State::Shared),
+    fn found(&self, state: State) -> Found {
+        let Some(first) = self.holders.iter().next() else {
+            return Found::Idle;
+        };
+        match (self.home, state) {
+            (Home::Idle, _) => Found::Idle,
+            (Home::Shared, _) => Found::Shared {
+                others: self.holders.len() - usize::from(state == State::Shared),
             },
-            Home::Private { owner, .. } if *owner == cpu => Found::Own,
-            Home::Private { owner, dirty: true } => Found::Dirty(*owner),
-            Home::Private { owner, .. } => Found::Clean(*owner),
+            (Home::Clean | Home::Dirty, State::Modified | State::Exclusive) => Found::Own,
+            (Home::Clean, _) => Found::Clean(first),
+            (Home::Dirty, _) => Found::Dirty(first),
         }
     }
 
     fn share(&mut self, cpu: Cpu, sent: &mut Transactions) {
         sent.send(Transaction::ReadShar, 1);
-        let alone = match &mut self.home {
-            Home::Idle if self.protocol.exclusive_on_first_read => true,
-            Home::Idle => {
-                self.home = Home::Shared(Processors::of([cpu, cpu]));
-                false
-            }
-            Home::Shared(sharers) => {
-                sharers.insert(cpu);
-                false
-            }
-            Home::Private { owner, dirty } => {
-                sent.send(Transaction::RecallPriv, 1);
-                let response = if *dirty {
-                    Transaction::RespData
-                } else {
-                    Transaction::RespShar
-                };
-                sent.send(response, 1);
-                let moves = *dirty && self.protocol.migratory;
-                let keeper = if *dirty && self.protocol.relinquish {
-                    cpu
-                } else {
-                    *owner
-                };
-                if !moves {
-                    self.home = Home::Shared(Processors::of([cpu, keeper]));
-                }
-                moves
-            }
-        };
+        let dirty = self.home == Home::Dirty;
+        if matches!(self.home, Home::Clean | Home::Dirty) {
+            sent.send(Transaction::RecallPriv, 1);
+            let response = if dirty {
+                Transaction::RespData
+            } else {
+                Transaction::RespShar
+            };
+            sent.send(response, 1);
+        }
+        let alone = (dirty && self.protocol.migratory)
+            || (self.home == Home::Idle && self.protocol.exclusive_on_first_read);
+        if alone || (dirty && self.protocol.relinquish) {
+            self.holders.clear();
+        }
+        self.holders.insert(cpu);
         if alone {
             // Clean: what a dirty owner had went to memory with its RESP_DATA.
-            self.home = Home::Private {
-                owner: cpu,
-                dirty: false,
-            };
+            self.home = Home::Clean;
             sent.send(Transaction::DataPriv, 1);
         } else {
+            self.home = Home::Shared;
             sent.send(Transaction::DataShar, 1);
         }
     }
 
     fn own(&mut self, cpu: Cpu, dirty: bool, sent: &mut Transactions) {
         sent.send(Transaction::ReadPriv, 1);
-        match &self.home {
-            Home::Idle => {}
-            Home::Shared(sharers) => {
-                let others = sharers.len() - usize::from(sharers.contains(cpu));
+        let recalled = match self.home {
+            Home::Idle => None,
+            Home::Shared => {
+                let others = self.holders.len() - usize::from(self.holders.contains(cpu));
                 sent.send(Transaction::RecallShar, others as u64);
                 sent.send(Transaction::Ack, others as u64);
+                None
             }
-            Home::Private { dirty, .. } => {
-                sent.send(Transaction::RecallPriv, 1);
-                let response = if *dirty {
-                    Transaction::RespData
-                } else {
-                    Transaction::RespInval
-                };
-                sent.send(response, 1);
-            }
+            Home::Clean => Some(Transaction::RespInval),
+            Home::Dirty => Some(Transaction::RespData),
+        };
+        if let Some(response) = recalled {
+            sent.send(Transaction::RecallPriv, 1);
+            sent.send(response, 1);
         }
         sent.send(Transaction::DataPriv, 1);
-        self.home = Home::Private { owner: cpu, dirty };
+        self.holders.clear();
+        self.holders.insert(cpu);
+        self.home = if dirty { Home::Dirty } else { Home::Clean };
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Lines {
     /// By the key of their first line.
     by_key: FxHashMap<LineKey, u32>,
     blocks: Vec<Block>,
+    /// The first line of each.
+    firsts: Vec<LineKey>,
     shift: u32,
     /// Lines numbered.
     count: u32,
@@ -27,14 +29,12 @@ pub struct Lines {
 }
 
 /// Neighbouring lines: programs go through arrays, and do not come back to a line soon. A line's number and 1; 0 is one
-/// that did not appear.
+/// that did not appear. In one cache line.
 #[derive(Clone, Debug)]
-struct Block {
-    first: LineKey,
-    numbers: [u32; BLOCK],
-}
+#[repr(align(64))]
+struct Block([u32; BLOCK]);
 
-/// Lines of a block: the numbers of all fill a cache line.
+/// Lines of a block.
 const BLOCK: usize = 16;
 /// Blocks looked at before the hash is. Programs use few again and again.
 const RECENT: usize = 1024;
@@ -52,6 +52,7 @@ impl Lines {
         Lines {
             by_key: FxHashMap::default(),
             blocks: Vec::new(),
+            firsts: Vec::new(),
             shift: size.bytes().trailing_zeros(),
             count: 0,
             // The greatest number is left out: caches keep numbers and 1.
@@ -77,7 +78,7 @@ impl Lines {
             self.recent[at] = (first, block);
             block
         };
-        let number = &mut self.blocks[block as usize].numbers[within];
+        let number = &mut self.blocks[block as usize].0[within];
         if *number == 0 {
             if self.count >= self.most {
                 return None;
@@ -98,10 +99,8 @@ impl Lines {
             return None;
         }
         let block = self.blocks.len() as u32;
-        self.blocks.push(Block {
-            first,
-            numbers: [0; BLOCK],
-        });
+        self.blocks.push(Block([0; BLOCK]));
+        self.firsts.push(first);
         self.by_key.insert(first, block);
         Some(block)
     }
@@ -118,12 +117,13 @@ impl Lines {
 
     /// All keys with their numbers, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (LineKey, u32)> + '_ {
-        self.blocks.iter().flat_map(move |block| {
-            let start = block.first.0.position();
-            let lines = (0u64..).zip(&block.numbers);
+        let blocks = self.firsts.iter().zip(&self.blocks);
+        blocks.flat_map(move |(first, Block(numbers))| {
+            let start = first.0.position();
+            let lines = (0u64..).zip(numbers);
             lines.filter_map(move |(n, number)| {
                 let id = number.checked_sub(1)?;
-                let key = LineKey(block.first.0.at(start + (n << self.shift)));
+                let key = LineKey(first.0.at(start + (n << self.shift)));
                 Some((key, id))
             })
         })

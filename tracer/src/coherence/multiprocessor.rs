@@ -91,15 +91,16 @@ struct Caches {
     l3: Cache,
 }
 
-/// What is kept of a line.
+/// What is kept of a line, in half a cache line.
 #[derive(Clone, Debug)]
+#[repr(align(32))]
 struct Kept {
     home: Directory,
     l2_set: u32,
     l3_set: u32,
 }
 
-/// The machine. Memory: 64 bytes a line, and per processor 4 bytes for each line that its caches can hold.
+/// The machine. Memory: 32 bytes a line, and per processor 4 bytes for each line that its caches can hold.
 ///
 /// A processor's third level has a line exactly when the line's [`Directory`] names it a holder. Sets are chosen by where
 /// the line is in its memory (virtual address, offset in a file), since physical addresses are not known; of all levels
@@ -135,6 +136,14 @@ impl SystemModel {
             (a, b) = (b, a % b);
         }
         Ok(a.into())
+    }
+
+    /// The machine with one of so many equal parts of the sets of each level; `parts` divides
+    /// [`independent_sets`](SystemModel::independent_sets).
+    pub fn part(mut self, parts: u64) -> SystemModel {
+        self.l2.bytes /= parts;
+        self.l3.bytes /= parts;
+        self
     }
 }
 
@@ -175,6 +184,25 @@ impl Multiprocessor {
             return Served::default();
         }
         self.beyond_l2(cpu, line.id, intent, in_l2 != Put::Hit)
+    }
+
+    /// Brings what is kept of the line near to the processor that simulates. What it gives means nothing.
+    #[inline]
+    pub fn look_at(&self, line: Line) -> u64 {
+        let kept = self.lines.get(line.id as usize);
+        kept.map_or(0, |kept| u64::from(kept.l3_set))
+    }
+
+    /// The same of the line that would leave the third level to make room for this one.
+    #[inline]
+    pub fn look_at_next_out(&self, cpu: Cpu, line: Line) -> u64 {
+        let kept = self.lines.get(line.id as usize);
+        let placed = kept.filter(|kept| kept.l3_set != UNPLACED);
+        let next = placed
+            .zip(self.processors.get(cpu.0 as usize))
+            .and_then(|(kept, caches)| caches.l3.next_out(kept.l3_set));
+        let kept = next.and_then(|next| self.lines.get(next as usize));
+        kept.map_or(0, |kept| u64::from(kept.l3_set))
     }
 
     /// The line as the processor has it.

@@ -5,22 +5,22 @@ use crate::access::Cpu;
 /// Processors that have a bit each; a machine of more has the rest in a list.
 const BITS: u32 = u64::BITS;
 
-/// Processors, each once.
+/// Processors, each once. 16 bytes, and nothing elsewhere unless there are many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Processors {
     /// Bit n for processor n.
     low: u64,
-    /// Those from 64 on, sorted, without duplicates.
-    high: Vec<Cpu>,
+    /// Those from 64 on, if there are any.
+    high: Option<Box<High>>,
 }
 
+/// Sorted, without duplicates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct High(Vec<Cpu>);
+
 impl Processors {
-    pub(super) fn of(cpus: [Cpu; 2]) -> Processors {
-        let mut set = Processors::default();
-        for cpu in cpus {
-            set.insert(cpu);
-        }
-        set
+    fn high(&self) -> &[Cpu] {
+        self.high.as_ref().map_or(&[], |high| &high.0)
     }
 
     fn bit(cpu: Cpu) -> Option<u64> {
@@ -30,7 +30,7 @@ impl Processors {
     pub(super) fn contains(&self, cpu: Cpu) -> bool {
         match Processors::bit(cpu) {
             Some(bit) => self.low & bit != 0,
-            None => self.high.binary_search(&cpu).is_ok(),
+            None => self.high().binary_search(&cpu).is_ok(),
         }
     }
 
@@ -38,8 +38,9 @@ impl Processors {
         match Processors::bit(cpu) {
             Some(bit) => self.low |= bit,
             None => {
-                if let Err(at) = self.high.binary_search(&cpu) {
-                    self.high.insert(at, cpu);
+                let High(high) = &mut **self.high.get_or_insert_default();
+                if let Err(at) = high.binary_search(&cpu) {
+                    high.insert(at, cpu);
                 }
             }
         }
@@ -49,19 +50,24 @@ impl Processors {
         match Processors::bit(cpu) {
             Some(bit) => self.low &= !bit,
             None => {
-                if let Ok(at) = self.high.binary_search(&cpu) {
-                    self.high.remove(at);
+                if let Some(high) = &mut self.high {
+                    high.0.retain(|other| *other != cpu);
                 }
+                self.high.take_if(|high| high.0.is_empty());
             }
         }
     }
 
+    pub(super) fn clear(&mut self) {
+        *self = Processors::default();
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.low.count_ones() as usize + self.high.len()
+        self.low.count_ones() as usize + self.high().len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.low == 0 && self.high.is_empty()
+        self.low == 0 && self.high.is_none()
     }
 
     /// In order of their numbers.
@@ -72,7 +78,7 @@ impl Processors {
             left &= left - 1;
             Some(cpu)
         });
-        low.chain(self.high.iter().copied())
+        low.chain(self.high().iter().copied())
     }
 }
 

@@ -79,8 +79,7 @@ pub struct Transactions([u64; Transaction::ALL.len()]);
 
 impl Transactions {
     pub(super) fn send(&mut self, transaction: Transaction, times: u64) {
-        let count = &mut self.0[transaction as usize];
-        *count = count.saturating_add(times);
+        self.0[transaction as usize] += times;
     }
 
     /// Messages of one kind.
@@ -90,7 +89,7 @@ impl Transactions {
 
     /// Messages of all kinds.
     pub fn total(&self) -> u64 {
-        self.0.iter().fold(0, |sum, n| sum.saturating_add(*n))
+        self.0.iter().sum()
     }
 
     /// The kinds that were sent, with their counts.
@@ -105,7 +104,7 @@ impl Transactions {
 impl AddAssign for Transactions {
     fn add_assign(&mut self, other: Transactions) {
         for (count, more) in self.0.iter_mut().zip(other.0) {
-            *count = count.saturating_add(more);
+            *count += more;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The lines of a part of memory, folded as their accesses come.
 
+use std::hint::black_box;
+
 use super::{
     LoadOptions, LoadTotals,
     load::Counted,
@@ -56,10 +58,6 @@ pub(super) struct Shard {
     states: Vec<LineState>,
     /// The last streak of each line.
     latest: Vec<Streak>,
-    /// By number of the load.
-    loads: Vec<Counted>,
-    effects: Vec<Effect>,
-    totals: LoadTotals,
     keeping: Option<Keeping>,
     /// Finished lines of this order, with their ranks.
     ended: Vec<(u32, Vec<Streak>)>,
@@ -77,12 +75,18 @@ enum Change {
     Begins,
 }
 
-/// What a shard found.
+/// What was found of loads, in all shards of a thread.
 #[derive(Debug, Default)]
-pub(super) struct ShardLoads {
+pub(super) struct Found {
+    /// By number of the load.
     pub(super) loads: Vec<Counted>,
     pub(super) effects: Vec<Effect>,
     pub(super) totals: LoadTotals,
+}
+
+/// The streaks of a shard's lines.
+#[derive(Debug, Default)]
+pub(super) struct ShardStreaks {
     orders: Vec<Vec<(u32, Vec<Streak>)>>,
     pub(super) level: u32,
     pub(super) cut: bool,
@@ -112,61 +116,7 @@ fn no_lines(options: &LoadOptions) -> Lines {
     Lines::up_to(options.line_size, part(options, options.bounds.lines))
 }
 
-impl Shard {
-    /// With room for a part of what there is in all.
-    pub(super) fn new(options: &LoadOptions) -> Shard {
-        Shard {
-            lines: no_lines(options),
-            states: Vec::new(),
-            latest: Vec::new(),
-            loads: Vec::new(),
-            effects: Vec::new(),
-            totals: LoadTotals::default(),
-            keeping: (options.bounds.streaks > 0).then(|| Keeping {
-                room: part(options, options.bounds.streaks),
-                kept: 0,
-                level: 0,
-                cut: false,
-            }),
-            ended: Vec::new(),
-            orders: Vec::new(),
-            options: *options,
-        }
-    }
-
-    fn serve(&mut self, step: &Step) {
-        let Some(line) = self.lines.line(step.key) else {
-            self.totals.beyond += u64::from(step.counts);
-            return;
-        };
-        let at = line.id as usize;
-        if at == self.states.len() {
-            self.states.push(LineState::new(self.options));
-            self.latest.push(Streak::NONE);
-        }
-        let before = self.latest[at];
-        let mut latest = before;
-        match self.go_on(&mut latest, step) {
-            Change::Nothing => return,
-            Change::Stores => {
-                let last = self.states[at].streaks.last_mut();
-                if let Some(last) = last.filter(|last| **last == before) {
-                    *last = latest;
-                }
-            }
-            Change::Begins => self.keep(at, step.key, latest),
-        }
-        self.latest[at] = latest;
-        let line = &mut self.states[at];
-        line.serve(
-            step,
-            self.options,
-            &mut self.effects,
-            &mut self.loads,
-            &mut self.totals,
-        );
-    }
-
+impl Found {
     /// Counts the access, and looks what it changes of the line's last streak.
     fn go_on(&mut self, latest: &mut Streak, step: &Step) -> Change {
         let asked = &step.asked;
@@ -194,10 +144,62 @@ impl Shard {
         }
         Change::Begins
     }
+}
+
+impl Shard {
+    /// With room for a part of what there is in all.
+    pub(super) fn new(options: &LoadOptions) -> Shard {
+        Shard {
+            lines: no_lines(options),
+            states: Vec::new(),
+            latest: Vec::new(),
+            keeping: (options.bounds.streaks > 0).then(|| Keeping {
+                room: part(options, options.bounds.streaks),
+                kept: 0,
+                level: 0,
+                cut: false,
+            }),
+            ended: Vec::new(),
+            orders: Vec::new(),
+            options: *options,
+        }
+    }
+
+    /// Where the line of that key is.
+    fn line(&mut self, key: LineKey) -> Option<usize> {
+        let at = self.lines.line(key)?.id as usize;
+        if at == self.states.len() {
+            self.states.push(LineState::new(self.options));
+            self.latest.push(Streak::NONE);
+        }
+        Some(at)
+    }
+
+    fn serve(&mut self, step: &Step, line: Option<usize>, found: &mut Found) {
+        let Some(at) = line else {
+            found.totals.beyond += u64::from(step.counts);
+            return;
+        };
+        let before = self.latest[at];
+        let mut latest = before;
+        match found.go_on(&mut latest, step) {
+            Change::Nothing => return,
+            Change::Stores => {
+                let last = self.states[at].streaks.last_mut();
+                if let Some(last) = last.filter(|last| **last == before) {
+                    *last = latest;
+                }
+            }
+            Change::Begins => self.keep(at, step.key, latest),
+        }
+        self.latest[at] = latest;
+        let line = &mut self.states[at];
+        line.serve(step, self.options, found);
+    }
 
     /// Takes a window's accesses: a stretch of its line that starts from an unknown state, which the first store makes
     /// known. Up to and with it, nothing counts.
-    fn serve_window(&mut self, steps: Vec<Step>) {
+    fn serve_window(&mut self, steps: Vec<Step>, found: &mut Found) {
         let mut line = LineState::new(self.options);
         let mut latest = Streak::NONE;
         let mut known = false;
@@ -211,7 +213,7 @@ impl Shard {
                 step.asked.hinted = false;
                 known = step.op.stores();
             }
-            match self.go_on(&mut latest, &step) {
+            match found.go_on(&mut latest, &step) {
                 Change::Nothing => continue,
                 Change::Stores => {
                     if let Some(last) = line.streaks.last_mut() {
@@ -220,16 +222,10 @@ impl Shard {
                 }
                 Change::Begins => line.streaks.push(latest),
             }
-            line.serve(
-                &step,
-                self.options,
-                &mut self.effects,
-                &mut self.loads,
-                &mut self.totals,
-            );
+            line.serve(&step, self.options, found);
         }
         let count = line.streaks.len();
-        self.end_line(key, line);
+        self.end_line(key, line, found);
         self.make_room(count);
     }
 
@@ -279,8 +275,8 @@ impl Shard {
         }
     }
 
-    fn end_line(&mut self, key: LineKey, line: LineState) {
-        line.worlds.finish(&mut self.effects);
+    fn end_line(&mut self, key: LineKey, line: LineState, found: &mut Found) {
+        line.worlds.finish(&mut found.effects);
         let rank = rank(key);
         if self
             .keeping
@@ -292,29 +288,29 @@ impl Shard {
     }
 
     /// The order is over: what comes next is another one, on lines of its own.
-    fn end_order(&mut self) {
+    fn end_order(&mut self, found: &mut Found) {
         let mut keys: Vec<(u32, LineKey)> = self.lines.iter().map(|(key, id)| (id, key)).collect();
         keys.sort_unstable();
         let states = std::mem::take(&mut self.states);
         for ((_, key), line) in keys.into_iter().zip(states) {
-            self.end_line(key, line);
+            self.end_line(key, line, found);
         }
         self.latest.clear();
         self.lines = no_lines(&self.options);
         self.orders.push(std::mem::take(&mut self.ended));
     }
 
-    pub(super) fn finish(self) -> ShardLoads {
-        ShardLoads {
-            loads: self.loads,
-            effects: self.effects,
-            totals: self.totals,
+    pub(super) fn finish(self) -> ShardStreaks {
+        ShardStreaks {
             orders: self.orders,
             level: (self.keeping.as_ref()).map_or(0, |keeping| keeping.level),
             cut: self.keeping.is_some_and(|keeping| keeping.cut),
         }
     }
 }
+
+/// Steps whose lines are looked at before the first of them is served.
+const AHEAD: usize = 32;
 
 /// What a shard is told besides the accesses of the order.
 pub(super) enum Told {
@@ -325,17 +321,33 @@ pub(super) enum Told {
 }
 
 impl Part for Shard {
+    type Common = Found;
     type Step = Step;
     type Told = Told;
 
-    fn take(&mut self, step: &Step) {
-        self.serve(step);
+    fn take(&mut self, steps: &[Step], found: &mut Found) {
+        for steps in steps.chunks(AHEAD) {
+            let mut lines = [None; AHEAD];
+            for (line, step) in lines.iter_mut().zip(steps) {
+                *line = self.line(step.key);
+            }
+            // What each step will need comes from memory for all of them at the same time, and not for one after the other.
+            let known = lines.iter().flatten();
+            let seen = known.fold(0, |seen, line| {
+                seen + usize::from(self.latest[*line] == Streak::NONE)
+                    + self.states[*line].streaks.len()
+            });
+            black_box(seen);
+            for (step, line) in steps.iter().zip(lines) {
+                self.serve(step, line, found);
+            }
+        }
     }
 
-    fn told(&mut self, what: Told) {
+    fn told(&mut self, what: Told, found: &mut Found) {
         match what {
-            Told::Window(steps) => self.serve_window(steps),
-            Told::EndOrder => self.end_order(),
+            Told::Window(steps) => self.serve_window(steps, found),
+            Told::EndOrder => self.end_order(found),
         }
     }
 }
@@ -352,7 +364,7 @@ pub(super) fn shard_of(key: LineKey, shards: usize) -> usize {
     (mixed(neighbours) >> 48) as usize % shards
 }
 
-impl ShardLoads {
+impl ShardStreaks {
     /// The streaks of an order, of the lines that a level keeps.
     pub(super) fn patterns(&mut self, order: usize, level: u32) -> Patterns {
         let mut gathering = Gathering::default();
@@ -376,46 +388,32 @@ impl LineState {
     }
 
     /// Serves an access in all worlds.
-    fn serve(
-        &mut self,
-        step: &Step,
-        options: LoadOptions,
-        effects: &mut [Effect],
-        loads: &mut [Counted],
-        totals: &mut LoadTotals,
-    ) {
+    fn serve(&mut self, step: &Step, options: LoadOptions, found: &mut Found) {
         if !step.counts {
             self.worlds.warm_up(step.asked.cpu, step.asked.intent);
             return;
         }
         let most = options.bounds.shadows_per_line;
-        let outcome = self.worlds.serve(&step.asked, most, effects);
+        let outcome = self.worlds.serve(&step.asked, most, &mut found.effects);
         if let Some(request) = outcome.request {
-            self.count(step, request, &outcome, loads, totals);
+            self.count(step, request, &outcome, found);
         }
     }
 
-    fn count(
-        &mut self,
-        step: &Step,
-        request: Request,
-        outcome: &Outcome,
-        loads: &mut [Counted],
-        totals: &mut LoadTotals,
-    ) {
+    fn count(&mut self, step: &Step, request: Request, outcome: &Outcome, found: &mut Found) {
         let messages = outcome.transactions.total();
-        totals.transactions += messages;
+        found.totals.transactions += messages;
         if step.asked.for_load {
-            totals.load_transactions += messages;
+            found.totals.load_transactions += messages;
         }
         let read = self
             .read
             .observe(step.asked.cpu, step.asked.number, request);
         if let Some(read) = read {
-            loads[read as usize].followed_by(step);
+            found.loads[read as usize].followed_by(step);
         }
         if let Some(number) = step.asked.number {
-            loads[number as usize].request(step, outcome.found);
+            found.loads[number as usize].request(step, outcome.found);
         }
     }
 }

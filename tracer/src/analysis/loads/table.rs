@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{
     LineStreaks, Load, LoadOptions, LoadTotals, Loads,
     load::Counted,
-    shard::{Shard, ShardLoads, Step, Told, shard_of},
+    shard::{Shard, ShardStreaks, Step, Told, shard_of},
     streaks::Gathering,
     worlds::{Asked, Effect},
 };
@@ -58,7 +58,7 @@ impl LoadTable {
             numbers: FxHashMap::default(),
             recent: vec![u32::MAX; RECENT],
             nameless: 0,
-            shards: Parts::new(options.shards, || Shard::new(&options)),
+            shards: Parts::new(options.shards, |_| Shard::new(&options)),
             counting: true,
             orders: 0,
             open: false,
@@ -186,17 +186,17 @@ impl LoadTable {
         if self.open || self.orders == 0 {
             self.end_order();
         }
-        let shards = self.shards.finish().into_iter();
-        let mut shards: Vec<ShardLoads> = shards.map(Shard::finish).collect();
+        let (shards, found) = self.shards.finish();
+        let mut shards: Vec<ShardStreaks> = shards.into_iter().map(Shard::finish).collect();
         let mut totals = LoadTotals {
             nameless: self.nameless,
             ..LoadTotals::default()
         };
         let mut counted = vec![(Counted::default(), Effect::default()); self.loads.len()];
-        for shard in &mut shards {
-            totals.add(&shard.totals);
-            let found = std::mem::take(&mut shard.loads).into_iter();
-            for ((all, found), effect) in counted.iter_mut().zip(found).zip(&shard.effects) {
+        for of_thread in found {
+            totals.add(&of_thread.totals);
+            let found = of_thread.loads.into_iter().zip(&of_thread.effects);
+            for (all, (found, effect)) in counted.iter_mut().zip(found) {
                 all.0.join(found);
                 all.1.add(effect, 1);
             }

@@ -1,9 +1,11 @@
 //! The lines of some sets of the caches, in all scenarios.
 
-use super::{super::parts::Part, Hinted, machine::Machine};
+use std::hint::black_box;
+
+use super::{super::parts::Part, Hinted, counts::Counts, machine::Machine};
 use crate::{
     access::{Cpu, LineKey},
-    coherence::{Intent, Lines, ModelError, OwnershipFilter, SystemModel},
+    coherence::{Intent, Line, Lines, ModelError, OwnershipFilter, SystemModel},
 };
 
 /// One access, as far as it touches a line.
@@ -18,10 +20,34 @@ pub(super) struct Step {
     pub(super) biased: Hinted,
     /// Number of the access in the order.
     pub(super) number: u64,
-    /// Executions that are to be counted here.
-    pub(super) executions: u64,
     /// It is counted; else only what it leaves in the caches is of interest.
     pub(super) counts: bool,
+}
+
+/// The lines of some neighbouring sets, in stripes through all memory: numbered as if there were no others, they are close
+/// together, and meet in the sets of caches that are as much smaller.
+#[derive(Clone, Copy, Debug)]
+struct Stripe {
+    /// Bytes of a line.
+    line: u64,
+    /// Independent sets of the whole machine, and how many of them are here.
+    all: u64,
+    here: u64,
+    part: u64,
+}
+
+impl Stripe {
+    fn alone(&self, key: LineKey) -> LineKey {
+        let index = key.0.position() / self.line;
+        let index = index / self.all * self.here + index % self.here;
+        LineKey(key.0.at(index * self.line))
+    }
+
+    fn whole(&self, key: LineKey) -> LineKey {
+        let index = key.0.position() / self.line;
+        let before = index / self.here * self.all + self.part * self.here;
+        LineKey(key.0.at((before + index % self.here) * self.line))
+    }
 }
 
 /// Lines, their caches and their home.
@@ -29,25 +55,55 @@ pub(super) struct Step {
 pub(super) struct LinesBySets {
     /// At least one, and at most one for each scenario.
     pub(super) machines: Vec<Machine>,
-    pub(super) lines: Lines,
+    /// As if there were no other sets: see [`Stripe`].
+    lines: Lines,
+    stripe: Stripe,
     filter: OwnershipFilter,
-    /// By number of the instruction: its requests that one for ownership followed, and the number of the access that was
-    /// the first such one.
-    pub(super) followed: Vec<(u64, u64)>,
-    /// Accesses left out for want of numbers for their lines.
-    pub(super) unnumbered: u64,
 }
 
 impl LinesBySets {
-    /// Nothing in any cache.
-    pub(super) fn new(model: &SystemModel, scenarios: usize) -> Result<LinesBySets, ModelError> {
+    /// Nothing in any cache. One of so many parts of the sets.
+    pub(super) fn new(
+        model: &SystemModel,
+        scenarios: usize,
+        parts: u64,
+    ) -> Result<LinesBySets, ModelError> {
+        let sets = model.independent_sets()?;
+        let stripe = Stripe {
+            line: model.line.bytes(),
+            all: sets,
+            here: sets / parts,
+            part: 0,
+        };
         Ok(LinesBySets {
-            machines: vec![Machine::new(model, scenarios)?],
+            machines: vec![Machine::new(&model.part(parts), scenarios)?],
             lines: Lines::new(model.line),
+            stripe,
             filter: OwnershipFilter::of(model.log),
-            followed: Vec::new(),
-            unnumbered: 0,
         })
+    }
+
+    /// The same for another part of the sets.
+    pub(super) fn of_part(&self, part: u64) -> LinesBySets {
+        let stripe = Stripe {
+            part,
+            ..self.stripe
+        };
+        LinesBySets {
+            stripe,
+            ..self.clone()
+        }
+    }
+
+    /// How many lines there are.
+    pub(super) fn line_count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// All lines with their numbers, in no order.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (LineKey, u32)> + '_ {
+        let lines = self.lines.iter();
+        lines.map(|(key, id)| (self.stripe.whole(key), id))
     }
 
     /// The machine of a scenario.
@@ -55,37 +111,14 @@ impl LinesBySets {
         self.machines.iter().find(|machine| machine.is_of(scenario))
     }
 
-    fn follow(&mut self, load: u32, number: u64) {
-        let load = load as usize;
-        if load >= self.followed.len() {
-            self.followed.resize(load + 1, (0, 0));
-        }
-        let (times, first) = &mut self.followed[load];
-        if *times == 0 {
-            *first = number;
-        }
-        *times += 1;
-    }
-}
-
-impl Part for LinesBySets {
-    type Step = Step;
-    type Told = ();
-
-    fn take(&mut self, step: &Step) {
+    fn serve(&mut self, step: &Step, line: Option<Line>, counts: &mut Counts) {
         if step.biased != Hinted::default() {
             let parted = self.machines.iter_mut().filter_map(|m| m.part(step.biased));
             let parted: Vec<Machine> = parted.collect();
             self.machines.extend(parted);
         }
-        if step.counts {
-            for machine in &mut self.machines {
-                let fetches = step.intent == Intent::BiasedLoad || machine.hints(step.biased);
-                machine.totals.biased_loads += if fetches { step.executions } else { 0 };
-            }
-        }
-        let Some(line) = self.lines.line(step.key) else {
-            self.unnumbered += u64::from(step.counts);
+        let Some(line) = line else {
+            counts.unnumbered += u64::from(step.counts);
             return;
         };
         let mut follows = None;
@@ -99,16 +132,58 @@ impl Part for LinesBySets {
             if !step.counts || (!served.missed_l2 && served.request.is_none()) {
                 continue;
             }
-            machine.count(&served, line, step.instruction, intent);
-            if let Some(request) = served.request.filter(|_| machine.is_of(0)) {
+            let of_machine = counts.of(machine.scenarios);
+            of_machine.add(&served, step.instruction, intent);
+            let Some(request) = served.request else {
+                continue;
+            };
+            machine.count(&served, line, intent);
+            if machine.is_of(0) {
                 let filter = &mut self.filter;
                 follows = filter.observe(line.id, step.cpu, step.instruction, request);
             }
         }
         if let Some(load) = follows {
-            self.follow(load, step.number);
+            counts.follow(load, step.number);
+        }
+    }
+}
+
+/// Steps whose lines are looked at before the first of them is served.
+const AHEAD: usize = 32;
+
+impl Part for LinesBySets {
+    type Common = Counts;
+    type Step = Step;
+    type Told = ();
+
+    fn take(&mut self, steps: &[Step], counts: &mut Counts) {
+        for steps in steps.chunks(AHEAD) {
+            let mut lines = [None; AHEAD];
+            for (line, step) in lines.iter_mut().zip(steps) {
+                *line = self.lines.line(self.stripe.alone(step.key));
+            }
+            // What each step will need comes from memory for all of them at the same time, and not for one after the other.
+            let known = || {
+                steps
+                    .iter()
+                    .zip(lines)
+                    .filter_map(|(step, line)| Some((step.cpu, line?)))
+            };
+            let rows =
+                |machine: &Machine| known().fold(0, |seen, (_, line)| seen ^ machine.look_at(line));
+            let ways = |machine: &Machine| {
+                known().fold(0, |seen, (cpu, line)| {
+                    seen ^ machine.caches.look_at_next_out(cpu, line)
+                })
+            };
+            black_box(self.machines.iter().map(rows).sum::<u64>());
+            black_box(self.machines.iter().map(ways).sum::<u64>());
+            for (step, line) in steps.iter().zip(lines) {
+                self.serve(step, line, counts);
+            }
         }
     }
 
-    fn told(&mut self, (): ()) {}
+    fn told(&mut self, (): (), _: &mut Counts) {}
 }

@@ -1,22 +1,14 @@
 //! One machine, for the scenarios that hint the same loads so far.
 
-use super::{
-    super::simulated::{SimulatedCosts, SimulatedTotals},
-    Hinted,
-};
-use crate::coherence::{
-    Intent, Line, ModelError, Multiprocessor, Served, SystemModel, Transaction,
-};
+use super::{super::simulated::SimulatedCosts, Hinted, counts::row};
+use crate::coherence::{Intent, Line, ModelError, Multiprocessor, Served, SystemModel};
 
-/// A machine, and what it counted.
+/// A machine, and what its lines took.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     /// Bit n for scenario n.
-    scenarios: u8,
+    pub(super) scenarios: u8,
     pub(super) caches: Multiprocessor,
-    pub(super) totals: SimulatedTotals,
-    /// By number of the instruction.
-    instructions: Vec<SimulatedCosts>,
     /// By number of the line.
     lines: Vec<SimulatedCosts>,
 }
@@ -27,8 +19,6 @@ impl Machine {
         Ok(Machine {
             scenarios: u8::MAX >> (8 - scenarios.clamp(1, 8)),
             caches: Multiprocessor::new(model)?,
-            totals: SimulatedTotals::default(),
-            instructions: Vec::new(),
             lines: Vec::new(),
         })
     }
@@ -56,8 +46,9 @@ impl Machine {
         })
     }
 
-    pub(super) fn instructions(&self) -> &[SimulatedCosts] {
-        &self.instructions
+    /// Brings what is kept of the line near to the processor that simulates. What it gives means nothing.
+    pub(super) fn look_at(&self, line: Line) -> u64 {
+        self.caches.look_at(line) ^ self.line(line.id).transactions
     }
 
     /// What the line of that number took.
@@ -65,33 +56,8 @@ impl Machine {
         self.lines.get(id as usize).copied().unwrap_or_default()
     }
 
-    pub(super) fn count(&mut self, served: &Served, line: Line, instruction: u32, intent: Intent) {
-        let totals = &mut self.totals;
-        totals.l2_misses += u64::from(served.missed_l2);
-        totals.l3_misses += u64::from(served.missed_l3);
-        match served.eviction {
-            Some(Transaction::WriteBack) => totals.write_backs += 1,
-            Some(_) => totals.drops += 1,
-            None => {}
-        }
-        if served.request.is_none() {
-            return;
-        }
-        let loads = intent != Intent::Store;
-        totals.requests += 1;
-        totals.transactions += served.transactions;
-        if loads {
-            totals.load_transactions += served.transactions.total();
-        }
-        row(&mut self.instructions, instruction).add(served, loads);
-        row(&mut self.lines, line.id).add(served, loads);
+    /// Counts what the line took for a request.
+    pub(super) fn count(&mut self, served: &Served, line: Line, intent: Intent) {
+        row(&mut self.lines, line.id).add(served, intent != Intent::Store);
     }
-}
-
-fn row(rows: &mut Vec<SimulatedCosts>, number: u32) -> &mut SimulatedCosts {
-    let number = number as usize;
-    if number >= rows.len() {
-        rows.resize(number + 1, SimulatedCosts::default());
-    }
-    &mut rows[number]
 }

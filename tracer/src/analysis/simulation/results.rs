@@ -6,6 +6,7 @@ use super::{
     },
     Instruction,
     by_sets::LinesBySets,
+    counts::Counts,
     machine::Machine,
 };
 use crate::{access::LineKey, coherence::SystemModel};
@@ -20,7 +21,7 @@ pub struct Simulated {
     pub(super) instructions: Vec<Instruction>,
     /// By instruction, and then by scenario.
     costs: Vec<Vec<SimulatedCosts>>,
-    /// By instruction: as in [`LinesBySets::followed`].
+    /// By instruction: as in [`Counts::followed`].
     followed: Vec<(u64, u64)>,
     parts: Vec<LinesBySets>,
 }
@@ -32,29 +33,35 @@ impl Simulated {
         executed: Executed,
         threads: u64,
         instructions: Vec<Instruction>,
-        parts: Vec<LinesBySets>,
+        (parts, counted): (Vec<LinesBySets>, Vec<Counts>),
     ) -> Simulated {
         let count = instructions.len();
         let mut costs = vec![vec![SimulatedCosts::default(); scenarios]; count];
         let mut followed = vec![(0, u64::MAX); count];
         let mut totals = vec![SimulatedTotals::default(); scenarios];
         let mut executed = executed;
-        for part in &parts {
-            executed.unnumbered += part.unnumbered;
-            for scenario in 0..scenarios {
-                let Some(machine) = part.machine(scenario) else {
-                    continue;
-                };
-                totals[scenario].add(&machine.totals);
-                for (all, of_part) in costs.iter_mut().zip(machine.instructions()) {
-                    all[scenario].join(of_part);
+        for counts in &counted {
+            executed.unnumbered += counts.unnumbered;
+            for machine in &counts.machines {
+                let of = (0..scenarios).filter(|scenario| machine.scenarios & (1 << scenario) != 0);
+                for scenario in of {
+                    totals[scenario].add(&machine.totals);
+                    for (all, of_machine) in costs.iter_mut().zip(&machine.instructions) {
+                        all[scenario].join(of_machine);
+                    }
                 }
             }
-            for (all, of_part) in followed.iter_mut().zip(&part.followed) {
-                if of_part.0 > 0 {
-                    *all = (all.0 + of_part.0, all.1.min(of_part.1));
-                }
+            for (all, (times, first)) in followed.iter_mut().zip(&counts.followed) {
+                *all = (all.0 + times, all.1.min(*first));
             }
+        }
+        for (scenario, totals) in totals.iter_mut().enumerate() {
+            let hinted = |load: &&Instruction| {
+                load.hinted
+                    .is_some_and(|hinted| hinted.0 & (1 << scenario) != 0)
+            };
+            let loads = instructions.iter().filter(hinted).map(|load| load.loads);
+            totals.biased_loads = executed.biased_loads + loads.sum::<u64>();
         }
         Simulated {
             model: *model,
@@ -85,7 +92,7 @@ impl Simulated {
 
     /// Lines seen.
     pub fn line_count(&self) -> u64 {
-        let lines = self.parts.iter().map(|part| part.lines.len() as u64);
+        let lines = self.parts.iter().map(|part| part.line_count() as u64);
         lines.sum()
     }
 
@@ -142,7 +149,7 @@ impl Simulated {
         let mut ranked: Vec<(std::cmp::Reverse<u64>, LineKey, &LinesBySets, u32)> = Vec::new();
         for part in &self.parts {
             let cost = |machine: &Machine, id: u32| machine.line(id).transactions;
-            for (key, id) in part.lines.iter() {
+            for (key, id) in part.lines() {
                 if part.machines.iter().any(|machine| cost(machine, id) > 0) {
                     let first = part.machine(0).map_or(0, |machine| cost(machine, id));
                     ranked.push((std::cmp::Reverse(first), key, part, id));
