@@ -140,10 +140,16 @@ impl SystemModel {
 
     /// The machine with one of so many equal parts of the sets of each level; `parts` divides
     /// [`independent_sets`](SystemModel::independent_sets).
-    pub fn part(mut self, parts: u64) -> SystemModel {
-        self.l2.bytes /= parts;
-        self.l3.bytes /= parts;
-        self
+    pub(crate) fn part(&self, parts: u64) -> SystemModel {
+        let part = |cache: CacheGeometry| CacheGeometry {
+            bytes: cache.bytes / parts,
+            ..cache
+        };
+        SystemModel {
+            l2: part(self.l2),
+            l3: part(self.l3),
+            ..*self
+        }
     }
 }
 

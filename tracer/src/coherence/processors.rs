@@ -35,27 +35,25 @@ impl Processors {
     }
 
     pub(super) fn insert(&mut self, cpu: Cpu) {
-        match Processors::bit(cpu) {
-            Some(bit) => self.low |= bit,
-            None => {
-                let High(high) = &mut **self.high.get_or_insert_default();
-                if let Err(at) = high.binary_search(&cpu) {
-                    high.insert(at, cpu);
-                }
-            }
+        if let Some(bit) = Processors::bit(cpu) {
+            self.low |= bit;
+            return;
+        }
+        let High(high) = &mut **self.high.get_or_insert_default();
+        if let Err(at) = high.binary_search(&cpu) {
+            high.insert(at, cpu);
         }
     }
 
     pub(super) fn remove(&mut self, cpu: Cpu) {
-        match Processors::bit(cpu) {
-            Some(bit) => self.low &= !bit,
-            None => {
-                if let Some(high) = &mut self.high {
-                    high.0.retain(|other| *other != cpu);
-                }
-                self.high.take_if(|high| high.0.is_empty());
-            }
+        if let Some(bit) = Processors::bit(cpu) {
+            self.low &= !bit;
+            return;
         }
+        if let Some(High(high)) = self.high.as_deref_mut() {
+            high.retain(|other| *other != cpu);
+        }
+        self.high.take_if(|high| high.0.is_empty());
     }
 
     pub(super) fn clear(&mut self) {
