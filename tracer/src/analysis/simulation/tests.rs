@@ -1,5 +1,7 @@
 //! Known answers of the fold.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -239,6 +241,27 @@ fn threads_beyond_the_largest_machine_share_its_processors() {
     assert_eq!(simulation.threads(), u64::from(MOST_PROCESSORS) + 1);
 }
 
+/// Of each line, its messages, with one machine for all of them.
+fn messages_by_line(model: &SystemModel, accesses: &[Access]) -> BTreeMap<u64, u64> {
+    let mut machine = Multiprocessor::new(model).expect("a machine that can be");
+    let mut lines = Lines::new(model.line);
+    let mut messages = BTreeMap::new();
+    for access in accesses {
+        let key = Place::Private {
+            space: SPACE,
+            addr: access.addr,
+        }
+        .line(model.line);
+        let (line, intent) = (lines.line(key), Intent::of(access.op));
+        let (line, intent) = line.zip(intent).expect("a line and a direction");
+        let served = machine.access(Cpu(access.tid.0), line, intent);
+        if served.request.is_some() {
+            *messages.entry(key.0.position()).or_default() += served.transactions.total();
+        }
+    }
+    messages
+}
+
 /// The requests of the first scenario, collected with a machine of its own.
 fn request_log(model: &SystemModel, accesses: &[Access]) -> Vec<RequestRow> {
     let mut machine = Multiprocessor::new(model).expect("a machine that can be");
@@ -306,6 +329,28 @@ proptest! {
             let expected = pairs.filter(|(load, _)| load.ip == instruction.ip).count() as u64;
             prop_assert_eq!(instruction.followed_by_ownership, expected);
         }
+    }
+
+    #[test]
+    fn lines_of_many_sets_take_what_one_machine_says(
+        // Bytes of the caches, in ways of 2: of 512 independent sets, of 6 out of 12 and 18, and of 1 out of 3 and 4.
+        (l2, l3) in prop::sample::select(vec![(512 * 128, 512 * 128), (12 * 128, 18 * 128), (3 * 128, 4 * 128)]),
+        accesses in prop::collection::vec((0..4u32, 0..1500u64, any::<bool>()), 0..2000),
+    ) {
+        let mut model = SystemModel::default();
+        (model.l2.bytes, model.l2.ways) = (l2, 2);
+        (model.l3.bytes, model.l3.ways) = (l3, 2);
+        let access = |(tid, line, stores): &(u32, u64, bool)| {
+            let op = if *stores { Op::Store } else { Op::Load };
+            // Some are far away, in the same sets.
+            let far = if line % 3 == 0 { 1 << 30 } else { 0 };
+            emulated(*tid, 1, far + line * 64, op)
+        };
+        let accesses: Vec<Access> = accesses.iter().map(access).collect();
+        let simulation = run(&model, &accesses, &[]);
+        let lines = simulation.lines(usize::MAX);
+        let found = lines.iter().map(|line| (line.key.0.position(), line.costs[0].transactions));
+        prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), messages_by_line(&model, &accesses));
     }
 
     #[test]
