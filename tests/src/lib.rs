@@ -12,6 +12,7 @@ pub mod breakpoint;
 pub mod compare;
 pub mod debuggee;
 pub mod disassembly;
+pub mod emulated;
 pub mod evaluation;
 pub mod figures;
 pub mod kernel;

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -16,9 +16,10 @@ use cohtrace::{
 };
 use cohtrace_tests::{
     answer::Variant,
+    emulated::{build, record},
     kernel,
     live::{GRACE, Subject, has_emulator, skipped},
-    tool::{Ended, Running, cohtrace, path, run},
+    tool::{Running, cohtrace, path, run},
 };
 
 /// Rounds of each loop of [`COUNTED`].
@@ -54,31 +55,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 "#;
-
-fn build(directory: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
-    let (file, program) = (directory.join(format!("{name}.c")), directory.join(name));
-    fs::write(&file, source).expect("the directory is writable");
-    let built = Command::new("gcc")
-        .args(["-O1", "-g", "-pthread"])
-        .args(flags)
-        .arg(&file)
-        .arg("-o")
-        .arg(&program)
-        .output()
-        .expect("gcc runs");
-    assert!(
-        built.status.success(),
-        "{}",
-        String::from_utf8_lossy(&built.stderr)
-    );
-    program
-}
-
-fn record(session: &Path, command: &[&str]) -> Ended {
-    let mut tool = cohtrace(["record", "--quiet", "--source", "emulate", "--output"]);
-    tool.arg(session).arg("--").args(command);
-    run(&mut tool, GRACE)
-}
 
 fn attach(options: &[&str], command: &[&str]) -> Command {
     let mut tool = cohtrace(["attach", "--quiet", "--source", "emulate"]);

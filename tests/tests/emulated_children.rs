@@ -1,17 +1,12 @@
 //! Processes that an emulated program forks, and programs that they become, are observed as it is.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use cohtrace_tests::{
+    emulated::{address, build, record, requests},
     live::{GRACE, has_emulator},
     report::Report,
-    tool::{Ended, cohtrace, run},
+    tool::{cohtrace, run},
 };
 
 /// Two processes that count by turns in neighbouring words of memory that both have, or, with `-DMEMORY=MAP_PRIVATE`, each
@@ -50,42 +45,9 @@ int main(void) {
 /// Turns of both.
 const TURNS: usize = 1000;
 
-fn build(directory: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
-    let (file, program) = (directory.join(format!("{name}.c")), directory.join(name));
-    fs::write(&file, source).expect("the directory is writable");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-O1", "-g"])
-        .args(flags)
-        .arg(&file)
-        .arg("-o")
-        .arg(&program);
-    assert!(gcc.status().expect("gcc runs").success());
-    program
-}
-
-fn record(session: &Path, command: &[&str]) -> Ended {
-    let mut tool = cohtrace(["record", "--quiet", "--source", "emulate", "-o"]);
-    run(tool.arg(session).arg("--").args(command), GRACE).expect_code(0)
-}
-
 fn about(session: &Path, command: &str, arguments: &[&str]) -> String {
     let ended = run(cohtrace([command]).arg(session).args(arguments), GRACE);
     ended.expect_code(0).stdout
-}
-
-/// An address as it is printed.
-fn hex(text: &str) -> u64 {
-    let digits = text.trim().trim_start_matches("0x");
-    u64::from_str_radix(digits, 16).expect("an address")
-}
-
-/// Requests for some memory. The log has the addresses of private memory, and the places in shared memory.
-fn requests(session: &Path, places: std::ops::Range<u64>) -> usize {
-    let log = about(session, "log", &[]);
-    let target = |row: &str| hex(row.split(',').nth(4).expect("a target"));
-    log.lines()
-        .filter(|row| places.contains(&target(row)))
-        .count()
 }
 
 /// Where in its memory the second process counts: nothing else is there.
@@ -118,13 +80,13 @@ fn two_processes_fight_over_a_line_of_shared_memory_and_not_over_copies() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let [shared, copies] = ["MAP_SHARED", "MAP_PRIVATE"].map(|memory| {
         let session = directory.path().join(format!("{memory}.coh"));
-        let ended = record(&session, &[&program(directory.path(), memory)]);
-        (session, hex(&ended.stdout))
+        let ended = record(&session, &[&program(directory.path(), memory)]).expect_code(0);
+        (session, address(&ended.stdout))
     });
-    assert_eq!(requests(&shared.0, SECOND), TURNS / 2);
+    assert_eq!(requests(&shared.0, SECOND, "64"), TURNS / 2);
     assert_eq!(shared_by_processes(&shared.0), 1);
     // One for each process: nobody takes it away.
-    assert_eq!(requests(&copies.0, copies.1..copies.1 + 4096), 2);
+    assert_eq!(requests(&copies.0, copies.1..copies.1 + 4096, "64"), 2);
     assert_eq!(shared_by_processes(&copies.0), 0);
 }
 
@@ -164,9 +126,9 @@ fn a_process_whose_parent_ends_at_once_is_observed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = build(directory.path(), "orphaned", ORPHANED, &[]);
     let session = directory.path().join("orphaned.coh");
-    let ended = record(&session, &[program.to_str().expect("a plain path")]);
-    let word = hex(&ended.stdout);
-    assert_eq!(requests(&session, word..word + 8), 5);
+    let ended = record(&session, &[program.to_str().expect("a plain path")]).expect_code(0);
+    let word = address(&ended.stdout);
+    assert_eq!(requests(&session, word..word + 8, "64"), 5);
 }
 
 /// A thread that adds to a word for long after the first thread has ended, more than its ring holds.
@@ -199,9 +161,9 @@ fn a_process_whose_first_thread_ends_is_observed_to_its_end() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = build(directory.path(), "first", FIRST_ENDS, &["-pthread"]);
     let session = directory.path().join("first.coh");
-    let ended = record(&session, &[program.to_str().expect("a plain path")]);
-    let last = hex(&ended.stdout);
-    assert_eq!(requests(&session, last..last + 8), 1);
+    let ended = record(&session, &[program.to_str().expect("a plain path")]).expect_code(0);
+    let last = address(&ended.stdout);
+    assert_eq!(requests(&session, last..last + 8, "64"), 1);
 }
 
 #[test]
@@ -219,8 +181,8 @@ fn a_program_that_a_script_starts_is_observed() {
     .expect("writable");
     let session = directory.path().join("script.coh");
     let script = script.to_str().expect("a plain path");
-    record(&session, &["/bin/sh", script]);
-    assert_eq!(requests(&session, SECOND), TURNS / 2);
+    record(&session, &["/bin/sh", script]).expect_code(0);
+    assert_eq!(requests(&session, SECOND, "64"), TURNS / 2);
     assert_eq!(shared_by_processes(&session), 1);
 }
 
@@ -239,7 +201,7 @@ fn a_program_that_cannot_be_followed_runs_and_is_told() {
     }
     let session = directory.path().join("nested.coh");
     let command = format!("exec {}", outer.display());
-    let ended = record(&session, &["/bin/sh", "-c", &command]);
+    let ended = record(&session, &["/bin/sh", "-c", &command]).expect_code(0);
     let report = about(&session, "report", &[]);
     let told = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(ended.stdout.starts_with("it ran"), "{}", ended.said());

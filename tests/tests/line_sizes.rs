@@ -1,8 +1,9 @@
 //! Emulated sessions say what lines of 64 and of 128 bytes cost, each exactly, and refuse what they cannot say.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use cohtrace_tests::{
+    emulated::{address, build, record, requests},
     live::{GRACE, has_emulator},
     tool::{Ended, cohtrace, run},
 };
@@ -38,38 +39,16 @@ int main(void) {
 const TURNS: usize = 1000;
 
 /// Records the program, and returns where its counters are.
-fn record(directory: &Path, apart: u64) -> (std::path::PathBuf, u64) {
-    let (source, program) = (directory.join("turns.c"), directory.join("turns"));
-    fs::write(&source, BY_TURNS).expect("the directory is writable");
-    let built = Command::new("gcc")
-        .args(["-O1", "-pthread", &format!("-DAPART={apart}")])
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .status();
-    assert!(built.expect("gcc runs").success());
+fn recorded(directory: &Path, apart: u64) -> (std::path::PathBuf, u64) {
+    let program = build(directory, "turns", BY_TURNS, &[&format!("-DAPART={apart}")]);
     let session = directory.join(format!("{apart}.coh"));
-    let mut tool = cohtrace(["record", "--quiet", "--source", "emulate", "-o"]);
-    tool.arg(&session).arg("--").arg(&program);
-    let ended = run(&mut tool, GRACE).expect_code(0);
-    let at = ended.stdout.trim().trim_start_matches("0x");
-    (session, u64::from_str_radix(at, 16).expect("an address"))
+    let ended = record(&session, &[program.to_str().expect("a plain path")]).expect_code(0);
+    (session, address(&ended.stdout))
 }
 
 fn about(session: &Path, command: &str, line_size: &str) -> Ended {
     let mut tool = cohtrace([command, "--line-size", line_size]);
     run(tool.arg(session), GRACE)
-}
-
-/// Requests for the counters.
-fn requests(session: &Path, at: u64, line_size: &str) -> usize {
-    let log = about(session, "log", line_size).expect_code(0);
-    let rows = log.stdout.lines().filter(|row| {
-        let target = row.split(',').nth(4).expect("a target");
-        let target = u64::from_str_radix(target.trim_start_matches("0x"), 16);
-        (at..at + 256).contains(&target.expect("an address"))
-    });
-    rows.count()
 }
 
 #[test]
@@ -79,8 +58,8 @@ fn neighbours_cost_with_128_bytes_what_one_line_costs_with_64_and_those_apart_no
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (apart, with_64, with_128) in [(8, TURNS, TURNS), (64, 2, TURNS), (128, 2, 2)] {
-        let (session, at) = record(directory.path(), apart);
-        let found = ["64", "128"].map(|line_size| requests(&session, at, line_size));
+        let (session, at) = recorded(directory.path(), apart);
+        let found = ["64", "128"].map(|line_size| requests(&session, at..at + 256, line_size));
         assert_eq!(found, [with_64, with_128], "{apart} bytes apart");
     }
 }
@@ -91,7 +70,7 @@ fn a_session_of_before_says_what_64_bytes_cost_and_refuses_128() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (session, at) = record(directory.path(), 8);
+    let (session, at) = recorded(directory.path(), 8);
     let meta = session.join("meta.json");
     let text = fs::read_to_string(&meta).expect("a session has it");
     let mut said: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
@@ -101,7 +80,7 @@ fn a_session_of_before_says_what_64_bytes_cost_and_refuses_128() {
         .remove("exact_line_bytes");
     assert_eq!(removed, Some(serde_json::json!([64, 128])));
     fs::write(&meta, said.to_string()).expect("the session is writable");
-    assert_eq!(requests(&session, at, "64"), TURNS);
+    assert_eq!(requests(&session, at..at + 256, "64"), TURNS);
     for command in ["report", "pairs", "log", "hints", "simulate"] {
         let refused = about(&session, command, "128").expect_code(2);
         for word in ["64 bytes only", "record it again", "--line-size 64"] {

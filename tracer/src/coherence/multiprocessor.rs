@@ -140,7 +140,8 @@ impl SystemModel {
 
     /// The machine with one of so many equal parts of the sets of each level; `parts` divides
     /// [`independent_sets`](SystemModel::independent_sets).
-    pub(crate) fn part(&self, parts: u64) -> SystemModel {
+    #[must_use]
+    pub fn part(&self, parts: u64) -> SystemModel {
         let part = |cache: CacheGeometry| CacheGeometry {
             bytes: cache.bytes / parts,
             ..cache
