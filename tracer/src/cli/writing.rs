@@ -13,8 +13,9 @@ use crate::{
     session::{Meta, SessionError, SessionWriter},
 };
 
-/// Batches that wait at most: one is written, one waits, one is filled.
-const WAITING: usize = 1;
+/// Batches that wait at most, while one is written and one is filled: about as many accesses of an emulated program as
+/// it makes while a segment is encoded.
+const WAITING: usize = 8;
 
 /// What the thread leaves: the writer, and what failed.
 type Left = (SessionWriter, Result<(), SessionError>);

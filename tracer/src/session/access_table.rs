@@ -4,47 +4,42 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use parquet::errors::ParquetError;
 
-use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
+use super::{
+    access_columns::AccessColumns, error::Damage, part_reader::ColumnSource,
+    part_writer::ColumnSink,
+};
 use crate::{
     access::{Access, Basis, Cpu, Op, Pid, Tid, Wait},
     data_source::DataSource,
 };
 
-/// Gives all columns. `first` is the number of the first access; `batches` has one batch number per row.
+/// Gives all columns. `first` is the number of the first access.
 pub(super) fn encode(
-    accesses: &[Access],
+    accesses: &AccessColumns,
     first: u64,
-    batches: &[u64],
     sink: &mut ColumnSink<'_>,
 ) -> Result<(), ParquetError> {
-    let rows = || accesses.iter();
     sink.u64s("seq", (first..).take(accesses.len()))?;
-    sink.u64s("batch", batches.iter().copied())?;
-    sink.u64s("time_ns", rows().map(|row| row.time_ns))?;
-    sink.u32s("cpu", rows().map(|row| row.cpu.0))?;
-    sink.u32s("pid", rows().map(|row| row.pid.0))?;
-    sink.u32s("tid", rows().map(|row| row.tid.0))?;
-    sink.u64s("ip", rows().map(|row| row.ip))?;
-    sink.u64s("addr", rows().map(|row| row.addr))?;
-    sink.u32s("size", rows().map(|row| u32::from(row.size)))?;
-    sink.u32s("op", rows().map(|row| op_code(row.op)))?;
-    sink.u32s("basis", rows().map(|row| basis_code(row.basis)))?;
-    sink.bools("locked", rows().map(|row| row.locked))?;
-    sink.bools("kernel", rows().map(|row| row.kernel))?;
-    sink.u32s("cost_ns", rows().map(|row| row.cost_ns))?;
-    let source = |row: &Access| row.measured.source.map(DataSource::raw);
-    sink.optional_u64s("data_source", rows().map(source))?;
-    let latency = |row: &Access| row.measured.latency_cycles.map(NonZeroU32::get);
-    sink.optional_u32s("latency", rows().map(latency))?;
-    let phys_addr = |row: &Access| row.measured.phys_addr.map(NonZeroU64::get);
-    sink.optional_u64s("phys_addr", rows().map(phys_addr))?;
-    let repeats = |row: &Access| NonZeroU32::new(row.measured.repeats).map(NonZeroU32::get);
-    sink.optional_u32s("repeats", rows().map(repeats))?;
-    let positive = |n: u8| (n > 0).then_some(u32::from(n));
-    sink.optional_u32s("within", rows().map(|row| positive(row.within)))?;
-    let wait = |row: &Access| positive(row.wait.index());
-    sink.optional_u32s("wait", rows().map(wait))?;
-    sink.optional_u32s("instead", rows().map(|row| positive(row.instead)))
+    sink.values("batch", &accesses.batch)?;
+    sink.values("time_ns", &accesses.time_ns)?;
+    sink.values("cpu", &accesses.cpu)?;
+    sink.values("pid", &accesses.pid)?;
+    sink.values("tid", &accesses.tid)?;
+    sink.values("ip", &accesses.ip)?;
+    sink.values("addr", &accesses.addr)?;
+    sink.values("size", &accesses.size)?;
+    sink.values("op", &accesses.op)?;
+    sink.values("basis", &accesses.basis)?;
+    sink.values("locked", &accesses.locked)?;
+    sink.values("kernel", &accesses.kernel)?;
+    sink.values("cost_ns", &accesses.cost_ns)?;
+    sink.positive("data_source", &accesses.data_source)?;
+    sink.positive("latency", &accesses.latency)?;
+    sink.positive("phys_addr", &accesses.phys_addr)?;
+    sink.positive("repeats", &accesses.repeats)?;
+    sink.positive("within", &accesses.within)?;
+    sink.positive("wait", &accesses.wait)?;
+    sink.positive("instead", &accesses.instead)
 }
 
 /// Reads all columns: the number of the first access, the accesses, and the batch number of each.
@@ -125,7 +120,7 @@ pub(super) fn decode(
     Ok((first, accesses, batches))
 }
 
-fn op_code(op: Op) -> u32 {
+pub(super) fn op_code(op: Op) -> u32 {
     match op {
         Op::Load => 0,
         Op::Store => 1,
@@ -140,7 +135,7 @@ fn op_of(code: u32) -> Option<Op> {
     Op::ALL.into_iter().find(|op| op_code(*op) == code)
 }
 
-fn basis_code(basis: Basis) -> u32 {
+pub(super) fn basis_code(basis: Basis) -> u32 {
     match basis {
         Basis::Stalled => 0,
         Basis::Decoded => 1,

@@ -15,6 +15,7 @@
 //!     accesses/part-00000.parquet  ┘
 //! ```
 
+mod access_columns;
 mod access_table;
 mod allocation_table;
 mod claims;
@@ -28,7 +29,6 @@ mod part_writer;
 mod parts;
 mod read_ahead;
 mod reader;
-mod same_column;
 pub mod schema;
 mod seal;
 mod segment;

@@ -13,12 +13,12 @@ use parquet::{
         properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
-    schema::types::{ColumnPath, SchemaDescriptor},
+    schema::types::ColumnPath,
 };
 
 use super::{
+    access_columns::Values,
     origin::Origin,
-    same_column::{self, same},
     schema::{Coding, Column, SEGMENT_KEY, Table},
     seal,
 };
@@ -34,9 +34,6 @@ const PAGE_ROWS: usize = 1 << 17;
 /// The columns of a part being written; each is given once, in the table's order.
 pub(super) struct ColumnSink<'a> {
     table: &'static Table,
-    schema: SchemaDescriptor,
-    properties: WriterPropertiesPtr,
-    coding: &'a dyn Fn(&Column) -> Coding,
     rows: usize,
     group: SerializedRowGroupWriter<'a, Vec<u8>>,
     given: usize,
@@ -64,14 +61,10 @@ pub(super) fn write_part_coded(
     fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Result<Vec<u8>, ParquetError> {
     let properties = properties(table, &coding)?;
-    let schema = table.parquet_type()?;
-    let mut file = SerializedFileWriter::new(Vec::new(), schema.clone(), properties.clone())?;
+    let mut file = SerializedFileWriter::new(Vec::new(), table.parquet_type()?, properties)?;
     if rows > 0 {
         let mut sink = ColumnSink {
             table,
-            schema: SchemaDescriptor::new(schema),
-            properties,
-            coding: &coding,
             rows,
             group: file.next_row_group()?,
             given: 0,
@@ -122,16 +115,63 @@ fn properties(
     Ok(Arc::new(builder.build()))
 }
 
+/// A value as Parquet has it.
+pub(super) trait Value: Copy + PartialEq + Default {
+    /// Parquet's name for it.
+    type Type: DataType<T = Self>;
+}
+
+impl Value for bool {
+    type Type = BoolType;
+}
+
+impl Value for i32 {
+    type Type = Int32Type;
+}
+
+impl Value for i64 {
+    type Type = Int64Type;
+}
+
 impl ColumnSink<'_> {
+    /// What was buffered as a column.
+    pub(super) fn values<V: Value>(
+        &mut self,
+        name: &str,
+        values: &Values<V>,
+    ) -> Result<(), ParquetError> {
+        match values.same() {
+            Some(value) => self.put::<V::Type>(name, &vec![value; self.rows], None),
+            None => self.put::<V::Type>(name, values.all(), None),
+        }
+    }
+
+    /// The same of a column that is null where that is 0.
+    pub(super) fn positive<V: Value>(
+        &mut self,
+        name: &str,
+        values: &Values<V>,
+    ) -> Result<(), ParquetError> {
+        let nothing = V::default();
+        if values.same() == Some(nothing) {
+            return self.put::<V::Type>(name, &[], Some(&vec![0; self.rows]));
+        }
+        let same = values.same().map(|value| vec![value; self.rows]);
+        let values = same.as_deref().unwrap_or(values.all());
+        let levels: Vec<i16> = (values.iter())
+            .map(|value| i16::from(*value != nothing))
+            .collect();
+        let present = values.iter().copied().filter(|value| *value != nothing);
+        let present: Vec<V> = present.collect();
+        self.put::<V::Type>(name, &present, Some(&levels))
+    }
+
     /// U8, U16 and U32 columns.
     pub(super) fn u32s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = u32> + Clone,
+        values: impl Iterator<Item = u32>,
     ) -> Result<(), ParquetError> {
-        if let Some(value) = same(values.clone()) {
-            return self.put_same::<Int32Type>(name, Some(u64::from(value)), Some(value as i32));
-        }
         let values: Vec<i32> = values.map(|value| value as i32).collect();
         self.put::<Int32Type>(name, &values, None)
     }
@@ -139,11 +179,8 @@ impl ColumnSink<'_> {
     pub(super) fn u64s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = u64> + Clone,
+        values: impl Iterator<Item = u64>,
     ) -> Result<(), ParquetError> {
-        if let Some(value) = same(values.clone()) {
-            return self.put_same::<Int64Type>(name, Some(value), Some(value as i64));
-        }
         let values: Vec<i64> = values.map(|value| value as i64).collect();
         self.put::<Int64Type>(name, &values, None)
     }
@@ -151,11 +188,8 @@ impl ColumnSink<'_> {
     pub(super) fn bools(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = bool> + Clone,
+        values: impl Iterator<Item = bool>,
     ) -> Result<(), ParquetError> {
-        if let Some(value) = same(values.clone()) {
-            return self.put_same::<BoolType>(name, Some(u64::from(value)), Some(value));
-        }
         let values: Vec<bool> = values.collect();
         self.put::<BoolType>(name, &values, None)
     }
@@ -172,22 +206,16 @@ impl ColumnSink<'_> {
     pub(super) fn optional_u32s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = Option<u32>> + Clone,
+        values: impl Iterator<Item = Option<u32>>,
     ) -> Result<(), ParquetError> {
-        if same(values.clone()) == Some(None) {
-            return self.put_same::<Int32Type>(name, None, None);
-        }
         self.put_optional::<Int32Type>(name, values.map(|value| value.map(|value| value as i32)))
     }
 
     pub(super) fn optional_u64s(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = Option<u64>> + Clone,
+        values: impl Iterator<Item = Option<u64>>,
     ) -> Result<(), ParquetError> {
-        if same(values.clone()) == Some(None) {
-            return self.put_same::<Int64Type>(name, None, None);
-        }
         self.put_optional::<Int64Type>(name, values.map(|value| value.map(|value| value as i64)))
     }
 
@@ -213,45 +241,16 @@ impl ColumnSink<'_> {
         self.put::<T>(name, &present, Some(&levels))
     }
 
-    /// A column of one value in all rows.
-    fn put_same<T: DataType>(
-        &mut self,
-        name: &str,
-        bits: Option<u64>,
-        value: Option<T::T>,
-    ) -> Result<(), ParquetError> {
-        let at = self.next(name);
-        let of_table = self.table.columns[at];
-        let key = same_column::Key {
-            column: Column {
-                coding: (self.coding)(&of_table),
-                ..of_table
-            },
-            value: bits,
-            rows: self.rows,
-        };
-        let column = self.schema.column(at);
-        let encoded = same_column::encoded::<T>(key, value, &column, &self.properties)?;
-        self.group
-            .append_column(&encoded.bytes, encoded.close.clone())
-    }
-
-    /// The place of the column that is given next.
-    fn next(&mut self, name: &str) -> usize {
-        let at = self.given;
-        let expected = self.table.columns.get(at).map(|column| column.name);
-        debug_assert_eq!(expected, Some(name), "columns come in the table's order");
-        self.given += 1;
-        at
-    }
-
     fn put<T: DataType>(
         &mut self,
         name: &str,
         values: &[T::T],
         levels: Option<&[i16]>,
     ) -> Result<(), ParquetError> {
-        self.next(name);
+        let expected = self.table.columns.get(self.given);
+        let expected = expected.map(|column| column.name);
+        debug_assert_eq!(expected, Some(name), "columns come in the table's order");
+        self.given += 1;
         let Some(mut column) = self.group.next_column()? else {
             return Err(ParquetError::General(format!("no column for {name}")));
         };

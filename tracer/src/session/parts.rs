@@ -4,6 +4,7 @@ use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    access_columns::AccessColumns,
     access_table, allocation_table,
     context_tables::{self, Placed, Row, text_bytes},
     error::Damage,
@@ -19,7 +20,7 @@ use super::{
     window_table,
 };
 use crate::{
-    access::{Access, Basis},
+    access::Access,
     event::{Allocation, Context, Window},
 };
 
@@ -64,7 +65,7 @@ pub(super) struct Whole {
     pub tally: TallyRecord,
 }
 
-impl Segment {
+impl Segment<AccessColumns> {
     /// The parts of segment `number`, whose first rows have the numbers of `first`.
     pub(super) fn encode(
         &self,
@@ -82,7 +83,6 @@ impl Segment {
             // The writer cuts segments below this, so it is a single name; no reader would take it.
             return Err(ParquetError::General(format!("a name has {names} bytes")));
         }
-        let access_batches = self.batch_of_each_row(|bound| bound.accesses_end);
         let context_batches = self.batch_of_each_row(|bound| bound.context_end);
         let window_batches = self.batch_of_each_row(|bound| bound.windows_end);
         let allocation_batches = self.batch_of_each_row(|bound| bound.allocations_end);
@@ -134,8 +134,7 @@ impl Segment {
             allocations: self.allocations.len() as u64,
             tally: TallyRecord::from(&self.tally),
         };
-        let emulated = |row: &Access| row.basis == Basis::Emulated;
-        let all_emulated = self.accesses.iter().all(emulated);
+        let all_emulated = self.accesses.all_emulated();
         let coding = |column: &Column| {
             if all_emulated {
                 emulated_coding(column)
@@ -150,7 +149,7 @@ impl Segment {
                 self.accesses.len(),
                 origin,
                 facts(number, Some(whole))?,
-                |sink| access_table::encode(&self.accesses, first.access, &access_batches, sink),
+                |sink| access_table::encode(&self.accesses, first.access, sink),
             )?,
             mappings: part_of_rows(&MAPPINGS, mappings.len(), number, origin, |sink| {
                 context_tables::encode_mappings(&mappings, sink)

@@ -152,7 +152,7 @@ impl SessionReader {
             }
             self.next_bound = 0;
             self.given = Bound::default();
-            self.segment.clear();
+            self.segment = Segment::default();
             match self.read_segment() {
                 Ok(segment) => self.segment = segment,
                 Err(error) if self.is_last_of_unfinished() => {

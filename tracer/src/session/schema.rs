@@ -257,9 +257,9 @@ pub(super) static ACCESSES: Table = Table {
 /// The coding of a column of accesses that are all of an emulator. They are many, of few kinds, and their addresses
 /// lie near those of the accesses before: no dictionary, whose hashing took a third of the time.
 pub(super) fn emulated_coding(column: &Column) -> Coding {
-    match column.coding {
-        Coding::Dictionary => Coding::Delta,
-        other => other,
+    match column.kind {
+        Kind::Bool | Kind::Text => column.coding,
+        Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 => Coding::Delta,
     }
 }
 

@@ -9,6 +9,7 @@
 //! ```
 
 use super::{
+    access_columns::AccessColumns,
     context_tables::Placed,
     error::Damage,
     parts::{DecodedAccesses, DecodedAllocations, DecodedWindows},
@@ -62,10 +63,10 @@ pub(super) struct Bound {
     pub allocations_end: usize,
 }
 
-/// Rows of a stretch of time.
+/// Rows of a stretch of time; those of accesses as they are read, or as [`AccessColumns`] to be written.
 #[derive(Debug, Default)]
-pub(super) struct Segment {
-    pub accesses: Vec<Access>,
+pub(super) struct Segment<Accesses = Vec<Access>> {
+    pub accesses: Accesses,
     pub context: Vec<Context>,
     pub windows: Vec<Window>,
     pub allocations: Vec<Allocation>,
@@ -74,7 +75,29 @@ pub(super) struct Segment {
     pub tally: Tally,
 }
 
-impl Segment {
+impl<Accesses> Segment<Accesses> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows() == 0 && self.tally == Tally::default()
+    }
+
+    /// Rows of all tables.
+    pub(super) fn rows(&self) -> usize {
+        self.bounds.last().map_or(0, |all| {
+            all.accesses_end + all.context_end + all.windows_end + all.allocations_end
+        })
+    }
+
+    /// For the rows that `end` counts, the number of the batch of each.
+    pub(super) fn batch_of_each_row(&self, end: impl Fn(&Bound) -> usize) -> Vec<u64> {
+        let mut batches = Vec::new();
+        for bound in &self.bounds {
+            batches.resize(end(bound), bound.batch);
+        }
+        batches
+    }
+}
+
+impl Segment<AccessColumns> {
     /// Empties it and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.accesses.clear();
@@ -85,25 +108,17 @@ impl Segment {
         self.tally = Tally::default();
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows() == 0 && self.tally == Tally::default()
-    }
-
-    /// Rows of all tables.
-    pub(super) fn rows(&self) -> usize {
-        self.accesses.len() + self.context.len() + self.windows.len() + self.allocations.len()
-    }
-
     /// Newest time in it.
     pub(super) fn newest_ns(&self) -> Option<u64> {
-        let accesses = self.accesses.iter().map(|access| access.time_ns);
         let context = self.context.iter().map(|context| context.time_ns);
         let windows = self.windows.iter().map(|window| window.end_ns);
         let allocations = self.allocations.iter().map(|event| event.time_ns);
-        let rows = accesses.chain(context).chain(windows);
-        rows.chain(allocations).max()
+        let others = context.chain(windows).chain(allocations).max();
+        others.max(self.accesses.newest_ns())
     }
+}
 
+impl Segment {
     /// Adds to `batch` the rows between two bounds.
     pub(super) fn give(&self, from: Bound, to: Bound, batch: &mut Batch) {
         batch
@@ -118,15 +133,6 @@ impl Segment {
         batch
             .allocations
             .extend_from_slice(&self.allocations[from.allocations_end..to.allocations_end]);
-    }
-
-    /// For the rows that `end` counts, the number of the batch of each.
-    pub(super) fn batch_of_each_row(&self, end: impl Fn(&Bound) -> usize) -> Vec<u64> {
-        let mut batches = Vec::new();
-        for bound in &self.bounds {
-            batches.resize(end(bound), bound.batch);
-        }
-        batches
     }
 
     /// Counts of the tally and of the windows, and the windows' time, added up; `None` when that overflows.

@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{
+    access_columns::AccessColumns,
     allocation_table,
     context_tables::text_bytes,
     directory::Directory,
@@ -38,7 +39,7 @@ pub struct WriterOptions {
 }
 
 impl Default for WriterOptions {
-    /// 2 s; 262,144 rows, which is 14 MiB of accesses in memory.
+    /// 2 s; 262,144 rows, which is 25 MiB of accesses in memory if no column is the same in all.
     fn default() -> WriterOptions {
         WriterOptions {
             force: false,
@@ -64,7 +65,7 @@ pub struct SessionWriter {
     meta: Meta,
     segment_time: Duration,
     segment_rows: usize,
-    buffer: Segment,
+    buffer: Segment<AccessColumns>,
     text_bytes: usize,
     /// When the first batch of the buffer came.
     since: Option<Instant>,
@@ -126,7 +127,7 @@ impl SessionWriter {
         let (windows, allocations) = (batch.windows.len(), batch.allocations.len());
         let rows = accesses + context + windows + allocations;
         let segment_rows = self.segment_rows;
-        let fits = |buffer: &Segment, text_bytes: usize| {
+        let fits = |buffer: &Segment<AccessColumns>, text_bytes: usize| {
             buffer.rows() + rows <= segment_rows
                 && buffer.windows.len() + windows <= MAX_SEGMENT_WINDOWS
                 && text_bytes.saturating_add(text) <= MAX_SEGMENT_TEXT_BYTES
@@ -238,7 +239,7 @@ impl SessionWriter {
     fn take(&mut self, batch: &Batch, piece: Piece) {
         self.buffer
             .accesses
-            .extend_from_slice(&batch.accesses[piece.accesses]);
+            .extend(&batch.accesses[piece.accesses], self.next_batch);
         self.buffer
             .context
             .extend_from_slice(&batch.context[piece.context]);

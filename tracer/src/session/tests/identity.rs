@@ -368,6 +368,23 @@ proptest! {
         prop_assert_eq!(Tally::try_from(&tally).expect("known reasons"), joined(&batches).tally);
     }
 
+    /// All columns are differences then: of stretches that are alike, of any length in blocks, and of any jump between.
+    #[test]
+    fn rows_of_an_emulated_program_come_back(
+        runs in vec((any_access(), prop_oneof![Just(1), 1..600usize]), 1..40),
+        segment_rows in prop_oneof![Just(700), Just(1 << 18)],
+    ) {
+        let runs = runs.into_iter().flat_map(|(access, n)| {
+            std::iter::repeat_n(Access { basis: Basis::Emulated, ..access }, n)
+        });
+        let batches = [Batch { accesses: runs.collect(), ..Batch::default() }];
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("s.coh");
+        let options = WriterOptions { segment_rows, ..WriterOptions::default() };
+        write(&path, &batches, &options).expect("written");
+        prop_assert!(joined(&read_batches(&path)) == joined(&batches));
+    }
+
     /// Unless a batch is larger than a segment, not even its boundaries move; only tallies are summed.
     #[test]
     fn batches_that_fit_a_segment_come_back_one_by_one(batches in vec(any_batch(), 0..8)) {

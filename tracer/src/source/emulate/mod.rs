@@ -152,8 +152,8 @@ pub enum EmulationError {
     Moved(u64),
 }
 
-/// Accesses in a batch, about.
-const BATCH: usize = 1 << 18;
+/// Accesses in a batch, about: few enough that they are still in the processor's cache when they are written.
+const BATCH: usize = 1 << 15;
 /// The longest sleep between looks at the rings, which fill in a few milliseconds.
 const NAP: Duration = Duration::from_millis(2);
 /// A thread that makes no access for so long is not waited for, once there is no more room for the others'.
