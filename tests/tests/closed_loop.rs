@@ -308,7 +308,8 @@ fn check(kernel: Kernel, way: Way, input: Input) {
         }
     }
     let figures = figures.expect("there is a round");
-    assert!(figures.hold(), "{name}: {}", figures.text());
+    eprintln!("{name}, {}: {}", input.name(), figures.text());
+    assert!(figures.hold());
     assert!(fetches(&after[0]) > 0);
     assert_eq!((fetches(&before[0]), fetches(&unchanged[0])), (0, 0));
     assert_eq!((figures.predicted.biased, figures.unchanged.biased), (0, 0));
