@@ -310,7 +310,7 @@ impl Shard {
 }
 
 /// Steps whose lines are looked at before the first of them is served.
-const AHEAD: usize = 32;
+const AHEAD: usize = 128;
 
 /// What a shard is told besides the accesses of the order.
 pub(super) enum Told {

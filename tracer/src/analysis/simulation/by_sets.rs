@@ -150,7 +150,7 @@ impl LinesBySets {
 }
 
 /// Steps whose lines are looked at before the first of them is served.
-const AHEAD: usize = 32;
+const AHEAD: usize = 128;
 
 impl Part for LinesBySets {
     type Common = Counts;
