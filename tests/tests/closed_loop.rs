@@ -308,7 +308,10 @@ fn check(kernel: Kernel, way: Way, input: Input) {
         }
     }
     let figures = figures.expect("there is a round");
-    eprintln!("{name}, {}: {}", input.name(), figures.text());
+    #[expect(clippy::print_stderr, reason = "the figures of docs/hints.md")]
+    {
+        eprintln!("{name}, {}: {}", input.name(), figures.text());
+    }
     assert!(figures.hold());
     assert!(fetches(&after[0]) > 0);
     assert_eq!((fetches(&before[0]), fetches(&unchanged[0])), (0, 0));
