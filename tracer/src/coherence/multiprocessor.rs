@@ -126,7 +126,12 @@ impl SystemModel {
             let sets = cache.sets(line_bytes);
             sets.ok_or(ModelError::Sets { cache, line_bytes })
         };
-        Ok((sets(self.l2)?, sets(self.l3)?))
+        let sets = (sets(self.l2)?, sets(self.l3)?);
+        if self.l3.bytes < self.l2.bytes {
+            let (l2, l3) = (self.l2, self.l3);
+            return Err(ModelError::Inclusion { l2, l3 });
+        }
+        Ok(sets)
     }
 
     /// A number of which lines with different remainders never meet in a set, of neither level: the greatest.
@@ -158,10 +163,6 @@ impl Multiprocessor {
     /// Empty caches.
     pub fn new(model: &SystemModel) -> Result<Multiprocessor, ModelError> {
         let sets = model.sets()?;
-        if model.l3.bytes < model.l2.bytes {
-            let (l2, l3) = (model.l2, model.l3);
-            return Err(ModelError::Inclusion { l2, l3 });
-        }
         Ok(Multiprocessor {
             protocol: model.protocol,
             sets,
