@@ -8,6 +8,8 @@ use std::{
 
 /// Steps that go to a part at a time.
 const CHUNK: usize = 1 << 12;
+/// Steps whose lines are looked at before the first of them is served.
+const AHEAD: usize = 128;
 /// Messages that wait for a thread.
 const WAITING: usize = 8;
 /// Groups of parts at most, each of which is on one thread.
@@ -21,9 +23,16 @@ pub(super) trait Part: Send + 'static {
     type Step: Send + 'static;
     /// What comes now and then.
     type Told: Send + 'static;
+    /// Where a part has what a step concerns.
+    type Line: Copy;
 
-    /// The next steps, in order.
-    fn take(&mut self, steps: &[Self::Step], common: &mut Self::Common);
+    /// Where it is, made where it is new; `None` where there is no room for more.
+    fn line(&mut self, step: &Self::Step) -> Option<Self::Line>;
+    /// Looks at what these steps on these lines will need, so that it comes from memory for all of them at the same time, and
+    /// not for one after the other.
+    fn look_at(&self, steps: &[Self::Step], lines: &[Option<Self::Line>]);
+    /// The next step, in order.
+    fn serve(&mut self, step: &Self::Step, line: Option<Self::Line>, common: &mut Self::Common);
     fn told(&mut self, what: Self::Told, common: &mut Self::Common);
 }
 
@@ -43,7 +52,19 @@ impl<P: Part> Group<P> {
     fn take(&mut self, part: usize, message: Message<P>) {
         let part = &mut self.parts[part];
         match message {
-            Message::Steps(steps) => part.take(&steps, &mut self.common),
+            Message::Steps(steps) => {
+                for steps in steps.chunks(AHEAD) {
+                    let mut lines = [None; AHEAD];
+                    let lines = &mut lines[..steps.len()];
+                    for (line, step) in lines.iter_mut().zip(steps) {
+                        *line = part.line(step);
+                    }
+                    part.look_at(steps, lines);
+                    for (step, line) in steps.iter().zip(lines) {
+                        part.serve(step, *line, &mut self.common);
+                    }
+                }
+            }
             Message::Told(what) => part.told(what, &mut self.common),
         }
     }
@@ -203,10 +224,20 @@ mod tests {
         type Common = u64;
         type Step = u64;
         type Told = u64;
+        type Line = u64;
 
-        fn take(&mut self, steps: &[u64], common: &mut u64) {
-            self.0.extend(steps);
-            *common += steps.len() as u64;
+        fn line(&mut self, step: &u64) -> Option<u64> {
+            Some(*step)
+        }
+
+        fn look_at(&self, steps: &[u64], lines: &[Option<u64>]) {
+            assert!(steps.iter().copied().map(Some).eq(lines.iter().copied()));
+        }
+
+        fn serve(&mut self, step: &u64, line: Option<u64>, common: &mut u64) {
+            assert_eq!(line, Some(*step));
+            self.0.push(*step);
+            *common += 1;
         }
 
         fn told(&mut self, what: u64, _: &mut u64) {

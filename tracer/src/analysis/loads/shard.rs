@@ -75,7 +75,7 @@ enum Change {
     Begins,
 }
 
-/// What was found of loads, in all shards of a thread.
+/// What was found of loads, in all shards of a group.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// By number of the load.
@@ -163,38 +163,6 @@ impl Shard {
             orders: Vec::new(),
             options: *options,
         }
-    }
-
-    /// Where the line of that key is.
-    fn line(&mut self, key: LineKey) -> Option<usize> {
-        let at = self.lines.line(key)?.id as usize;
-        if at == self.states.len() {
-            self.states.push(LineState::new(self.options));
-            self.latest.push(Streak::NONE);
-        }
-        Some(at)
-    }
-
-    fn serve(&mut self, step: &Step, line: Option<usize>, found: &mut Found) {
-        let Some(at) = line else {
-            found.totals.beyond += u64::from(step.counts);
-            return;
-        };
-        let before = self.latest[at];
-        let mut latest = before;
-        match found.go_on(&mut latest, step) {
-            Change::Nothing => return,
-            Change::Stores => {
-                let last = self.states[at].streaks.last_mut();
-                if let Some(last) = last.filter(|last| **last == before) {
-                    *last = latest;
-                }
-            }
-            Change::Begins => self.keep(at, step.key, latest),
-        }
-        self.latest[at] = latest;
-        let line = &mut self.states[at];
-        line.serve(step, self.options, found);
     }
 
     /// Takes a window's accesses: a stretch of its line that starts from an unknown state, which the first store makes
@@ -309,9 +277,6 @@ impl Shard {
     }
 }
 
-/// Steps whose lines are looked at before the first of them is served.
-const AHEAD: usize = 128;
-
 /// What a shard is told besides the accesses of the order.
 pub(super) enum Told {
     /// The accesses of a window.
@@ -324,24 +289,45 @@ impl Part for Shard {
     type Common = Found;
     type Step = Step;
     type Told = Told;
+    type Line = usize;
 
-    fn take(&mut self, steps: &[Step], found: &mut Found) {
-        for steps in steps.chunks(AHEAD) {
-            let mut lines = [None; AHEAD];
-            for (line, step) in lines.iter_mut().zip(steps) {
-                *line = self.line(step.key);
-            }
-            // What each step will need comes from memory for all of them at the same time, and not for one after the other.
-            let known = lines.iter().flatten();
-            let seen = known.fold(0, |seen, line| {
-                seen + usize::from(self.latest[*line] == Streak::NONE)
-                    + self.states[*line].streaks.len()
-            });
-            black_box(seen);
-            for (step, line) in steps.iter().zip(lines) {
-                self.serve(step, line, found);
-            }
+    fn line(&mut self, step: &Step) -> Option<usize> {
+        let at = self.lines.line(step.key)?.id as usize;
+        if at == self.states.len() {
+            self.states.push(LineState::new(self.options));
+            self.latest.push(Streak::NONE);
         }
+        Some(at)
+    }
+
+    fn look_at(&self, _: &[Step], lines: &[Option<usize>]) {
+        let known = lines.iter().flatten();
+        black_box(known.fold(0, |seen, line| {
+            seen + usize::from(self.latest[*line] == Streak::NONE)
+                + self.states[*line].streaks.len()
+        }));
+    }
+
+    fn serve(&mut self, step: &Step, line: Option<usize>, found: &mut Found) {
+        let Some(at) = line else {
+            found.totals.beyond += u64::from(step.counts);
+            return;
+        };
+        let before = self.latest[at];
+        let mut latest = before;
+        match found.go_on(&mut latest, step) {
+            Change::Nothing => return,
+            Change::Stores => {
+                let last = self.states[at].streaks.last_mut();
+                if let Some(last) = last.filter(|last| **last == before) {
+                    *last = latest;
+                }
+            }
+            Change::Begins => self.keep(at, step.key, latest),
+        }
+        self.latest[at] = latest;
+        let line = &mut self.states[at];
+        line.serve(step, self.options, found);
     }
 
     fn told(&mut self, what: Told, found: &mut Found) {

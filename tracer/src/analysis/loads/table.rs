@@ -193,9 +193,9 @@ impl LoadTable {
             ..LoadTotals::default()
         };
         let mut counted = vec![(Counted::default(), Effect::default()); self.loads.len()];
-        for of_thread in found {
-            totals.add(&of_thread.totals);
-            let found = of_thread.loads.into_iter().zip(&of_thread.effects);
+        for of_group in found {
+            totals.add(&of_group.totals);
+            let found = of_group.loads.into_iter().zip(&of_group.effects);
             for (all, (found, effect)) in counted.iter_mut().zip(found) {
                 all.0.join(found);
                 all.1.add(effect, 1);

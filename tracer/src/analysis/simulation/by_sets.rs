@@ -110,6 +110,34 @@ impl LinesBySets {
     pub(super) fn machine(&self, scenario: usize) -> Option<&Machine> {
         self.machines.iter().find(|machine| machine.is_of(scenario))
     }
+}
+
+impl Part for LinesBySets {
+    type Common = Counts;
+    type Step = Step;
+    type Told = ();
+    type Line = Line;
+
+    fn line(&mut self, step: &Step) -> Option<Line> {
+        self.lines.line(self.stripe.alone(step.key))
+    }
+
+    fn look_at(&self, steps: &[Step], lines: &[Option<Line>]) {
+        let known = || {
+            let both = steps.iter().zip(lines);
+            both.filter_map(|(step, line)| Some((step.cpu, (*line)?)))
+        };
+        let rows =
+            |machine: &Machine| known().fold(0, |seen, (_, line)| seen ^ machine.look_at(line));
+        // By the rows, which are near by now.
+        let next_out = |machine: &Machine| {
+            known().fold(0, |seen, (cpu, line)| {
+                seen ^ machine.caches.look_at_next_out(cpu, line)
+            })
+        };
+        black_box(self.machines.iter().map(rows).sum::<u64>());
+        black_box(self.machines.iter().map(next_out).sum::<u64>());
+    }
 
     fn serve(&mut self, step: &Step, line: Option<Line>, counts: &mut Counts) {
         if step.biased != Hinted::default() {
@@ -145,43 +173,6 @@ impl LinesBySets {
         }
         if let Some(load) = follows {
             counts.follow(load, step.number);
-        }
-    }
-}
-
-/// Steps whose lines are looked at before the first of them is served.
-const AHEAD: usize = 128;
-
-impl Part for LinesBySets {
-    type Common = Counts;
-    type Step = Step;
-    type Told = ();
-
-    fn take(&mut self, steps: &[Step], counts: &mut Counts) {
-        for steps in steps.chunks(AHEAD) {
-            let mut lines = [None; AHEAD];
-            for (line, step) in lines.iter_mut().zip(steps) {
-                *line = self.lines.line(self.stripe.alone(step.key));
-            }
-            // What each step will need comes from memory for all of them at the same time, and not for one after the other.
-            let known = || {
-                steps
-                    .iter()
-                    .zip(lines)
-                    .filter_map(|(step, line)| Some((step.cpu, line?)))
-            };
-            let rows =
-                |machine: &Machine| known().fold(0, |seen, (_, line)| seen ^ machine.look_at(line));
-            let ways = |machine: &Machine| {
-                known().fold(0, |seen, (cpu, line)| {
-                    seen ^ machine.caches.look_at_next_out(cpu, line)
-                })
-            };
-            black_box(self.machines.iter().map(rows).sum::<u64>());
-            black_box(self.machines.iter().map(ways).sum::<u64>());
-            for (step, line) in steps.iter().zip(lines) {
-                self.serve(step, line, counts);
-            }
         }
     }
 

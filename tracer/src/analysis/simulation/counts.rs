@@ -1,4 +1,4 @@
-//! What the machines of all lines of a thread counted.
+//! What the machines of a group of parts counted.
 
 use super::super::simulated::{SimulatedCosts, SimulatedTotals};
 use crate::coherence::{Intent, Served, Transaction};
