@@ -134,6 +134,51 @@ fn a_program_that_only_its_owner_may_read_is_named_by_root() {
         .expect("root reads it all the same");
 }
 
+/// Looks at a copy whose debug information is in a file beside it, which `behind` may replace.
+fn look_at_linked(behind: impl Fn(&Path)) -> Report {
+    let copy = copy();
+    let link = copy.path.with_file_name("linked.debug");
+    let objcopy = |arguments: &[&str], files: &[&Path]| {
+        let mut command = Command::new("objcopy");
+        let status = command.args(arguments).args(files).status();
+        assert!(status.expect("objcopy runs").success(), "{arguments:?}");
+    };
+    objcopy(&["--only-keep-debug"], &[&copy.path, &link]);
+    let link_to = format!("--add-gnu-debuglink={}", link.display());
+    objcopy(&["--strip-debug", &link_to], &[&copy.path]);
+    behind(&link);
+    look_at(&start(&copy.path))
+}
+
+/// Whether any access has a source line.
+fn has_lines(report: &Report) -> bool {
+    let accesses = report.findings.iter().flat_map(|finding| &finding.accesses);
+    accesses
+        .into_iter()
+        .any(|access| !access.code.places.is_empty())
+}
+
+#[test]
+fn debug_information_that_is_said_to_be_in_a_pipe_or_a_device_is_left_alone() {
+    let Some(_turn) = ready() else { return };
+    // The twin: where it is a file, it is read.
+    assert!(has_lines(&look_at_linked(|_| {})));
+    let pipe = |link: &Path| {
+        fs::remove_file(link).expect("it is ours");
+        let made = Command::new("mkfifo").arg(link).status();
+        assert!(made.expect("mkfifo runs").success());
+    };
+    let device = |link: &Path| {
+        fs::remove_file(link).expect("it is ours");
+        std::os::unix::fs::symlink("/dev/zero", link).expect("it is ours");
+    };
+    for behind in [&pipe as &dyn Fn(&Path), &device] {
+        let report = look_at_linked(behind);
+        assert_unnamed_answer(&report);
+        assert!(!has_lines(&report), "{:#?}", report.findings);
+    }
+}
+
 /// The sections of an ELF file: name, offset and size of the contents.
 fn sections(elf: &[u8]) -> Vec<(String, usize, usize)> {
     let number = |at: usize, bytes: usize| {

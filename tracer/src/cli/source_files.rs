@@ -3,7 +3,8 @@
 use std::{
     cell::RefCell,
     collections::HashMap,
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     rc::Rc,
     time::SystemTime,
@@ -18,7 +19,7 @@ use crate::{
     },
     module::hex,
     report::load_hints::Sources,
-    sys::map_file::map_file,
+    sys::{found_file::FoundFile, map_file::map_file},
 };
 
 /// Largest source that is read: generated ones are smaller.
@@ -153,11 +154,17 @@ fn text(path: &Path) -> Result<String, String> {
 /// The bytes of a source file.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let metadata = fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+    let found = FoundFile::at(path).map_err(failed)?;
+    if found.len() > MOST_BYTES {
         return Err(format!("{} is no source file", path.display()));
     }
-    fs::read(path).map_err(failed)
+    let mut bytes = Vec::new();
+    let file = found.open().map_err(failed)?;
+    // Of one that grows meanwhile, no more than was seen.
+    file.take(found.len())
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    Ok(bytes)
 }
 
 /// When the module was written, if it is still the recorded one.
@@ -168,8 +175,8 @@ fn built(module: &Path, build_id: &str) -> Built {
             "whether the source is that of the recorded program cannot be said: {module}: {why}"
         )
     };
-    let bytes = fs::File::open(module)
-        .and_then(|file| map_file(&file))
+    let bytes = FoundFile::at(module)
+        .and_then(|found| map_file(&found.open()?))
         .map_err(|error| cannot(&error))?;
     let elf = Module::parse(bytes, Box::new(NoDebugFiles)).map_err(|error| cannot(&error))?;
     let found = hex(elf.build_id().unwrap_or_default());

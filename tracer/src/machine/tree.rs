@@ -2,14 +2,9 @@
 //!
 //! Every read is bounded and every failure is `None`: whoever asks decides what not knowing means.
 
-use std::{
-    fs::{self, File},
-    io::Read,
-    path::Path,
-    str::FromStr,
-};
+use std::{fs, io::Read, path::Path, str::FromStr};
 
-use crate::access::Cpu;
+use crate::{access::Cpu, sys::found_file::FoundFile};
 
 /// Longest text that is looked at. `/proc/cpuinfo` and `/proc/kallsyms` are longer on big machines,
 /// but say what is asked of them at their beginning.
@@ -32,12 +27,10 @@ impl<'a> Tree<'a> {
 
     /// The beginning of a file. Only regular files are opened: a pipe would block.
     pub fn text(&self, path: &str) -> Option<String> {
-        let path = self.root.join(path);
-        if !fs::metadata(&path).ok()?.is_file() {
-            return None;
-        }
+        let found = FoundFile::at(&self.root.join(path)).ok()?;
         let mut bytes = Vec::new();
-        File::open(path)
+        found
+            .open()
             .ok()?
             .take(TEXT_BYTES)
             .read_to_end(&mut bytes)

@@ -3,14 +3,13 @@
 
 use std::{
     fmt::Write as _,
-    fs::File,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
 use symbolizer::{Bytes, DebugFiles, DebugRequest};
 
-use crate::sys;
+use crate::sys::{self, found_file::FoundFile};
 
 /// The system's debug directory and the directory of the module, below each root: that of the module's process
 /// while it lives, then our own.
@@ -108,16 +107,14 @@ impl DebugFiles for DebugDirectories {
         request: &DebugRequest<'a>,
     ) -> Box<dyn Iterator<Item = Bytes> + 'a> {
         let request = *request;
-        let paths = self
-            .roots
-            .iter()
-            .flat_map(move |root| self.places(root, &request));
-        Box::new(paths.filter_map(move |path| {
-            let file = File::open(&path).ok()?;
-            // A directory of this name, or a device, is no debug file.
-            if !file.metadata().ok()?.is_file() {
-                return None;
-            }
+        let paths = self.roots.iter().flat_map(move |root| {
+            let places = self.places(root, &request).into_iter();
+            places.map(move |path| (root, path))
+        });
+        Box::new(paths.filter_map(move |(root, path)| {
+            // The program says where they are: links of its own file system lead nowhere else.
+            let inside = path.strip_prefix(root).ok()?;
+            let file = FoundFile::below(root, inside).ok()?.open().ok()?;
             let bytes = sys::map_file::map_file(&file).ok()?;
             if matches!(
                 request,
@@ -126,7 +123,12 @@ impl DebugFiles for DebugDirectories {
                 // Files by build-id are links into the tree that relative names are meant for. The link is followed
                 // by hand: the whole path may lead through another mount namespace, which its text does not tell.
                 let directory = path.parent().map(Path::to_owned).unwrap_or_default();
-                let real = path.read_link().map_or(path, |link| directory.join(link));
+                let real = path
+                    .read_link()
+                    .map_or(path, |link| match link.strip_prefix("/") {
+                        Ok(absolute) => root.join(absolute),
+                        Err(_) => directory.join(link),
+                    });
                 let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
                 *holder = real.parent().map(Path::to_owned);
             }

@@ -1,15 +1,15 @@
 //! Finds the very file that a process mapped.
 
-use std::{
-    fs::{self, File},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use symbolizer::Bytes;
 
 use super::Unavailable;
-use crate::{access::Pid, event::Mapping, sys};
+use crate::{
+    access::Pid,
+    event::Mapping,
+    sys::{self, found_file::FoundFile},
+};
 
 /// The kernel's name for the code it maps into every process.
 pub const VDSO: &str = "[vdso]";
@@ -27,21 +27,20 @@ pub fn bytes(root: &Path, pid: Pid, mapping: &Mapping) -> Result<Bytes, Unavaila
         .trim_start_matches('/');
     let mut changed = false;
     // The process's own view of the file system comes first; ours serves when it is gone.
-    for candidate in [process.join("root").join(path), root.join(path)] {
-        match fs::metadata(&candidate) {
-            Ok(found) if found.ino() == mapping.inode => return read(&candidate),
+    for root in [&*process.join("root"), root] {
+        match FoundFile::below(root, Path::new(path)) {
+            Ok(found) if found.inode() == mapping.inode => return read(&found),
             Ok(_) => changed = true,
             Err(_) => {}
         }
     }
     // A deleted or replaced file is still reachable through the mapping itself (needs privileges).
     let by_mapping = process.join(format!("map_files/{:x}-{:x}", mapping.start, mapping.end()));
-    if fs::metadata(&by_mapping).is_ok_and(|found| found.ino() == mapping.inode) {
-        return read(&by_mapping);
-    }
-    let executable = process.join("exe");
-    if fs::metadata(&executable).is_ok_and(|found| found.ino() == mapping.inode) {
-        return read(&executable);
+    for candidate in [by_mapping, process.join("exe")] {
+        let found = FoundFile::at(&candidate).ok();
+        if let Some(found) = found.filter(|found| found.inode() == mapping.inode) {
+            return read(&found);
+        }
     }
     Err(if changed {
         Unavailable::Changed
@@ -56,17 +55,14 @@ pub fn by_path(root: &Path, mapping: &Mapping) -> Result<Bytes, Unavailable> {
         return Err(Unavailable::Gone);
     }
     let path = mapping.name.trim_end_matches(" (deleted)");
-    let path = root.join(path.trim_start_matches('/'));
-    if path.is_file() {
-        read(&path)
-    } else {
-        Err(Unavailable::Gone)
-    }
+    let path = path.trim_start_matches('/');
+    let found = FoundFile::below(root, Path::new(path)).map_err(|_| Unavailable::Gone)?;
+    read(&found)
 }
 
-fn read(path: &PathBuf) -> Result<Bytes, Unavailable> {
-    File::open(path)
-        .and_then(|file| sys::map_file::map_file(&file))
+fn read(found: &FoundFile) -> Result<Bytes, Unavailable> {
+    let file = found.open();
+    file.and_then(|file| sys::map_file::map_file(&file))
         .map_err(|e| Unavailable::Unreadable(e.to_string()))
 }
 

@@ -14,7 +14,7 @@ mod prober;
 mod unwinder;
 
 use std::{
-    fs::{self, File},
+    fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -35,6 +35,7 @@ use crate::{
     module::ModuleStore,
     sys::{
         bpf::{Heap, HeapEvent, HeapRing},
+        found_file::FoundFile,
         heap_cost::{self, HeapCosts},
         ring::page_bytes,
         uprobe::UprobePmu,
@@ -233,16 +234,15 @@ impl HeapTracker {
         }
         let name = mapping.name.trim_end_matches(" (deleted)");
         let (start, end) = (mapping.start, mapping.end());
+        let process = Path::new("/proc").join(pid.0.to_string());
         let candidates = [
-            format!("/proc/{}/root{name}", pid.0),
-            name.to_owned(),
-            format!("/proc/{}/map_files/{start:x}-{end:x}", pid.0),
+            FoundFile::below(&process.join("root"), Path::new(name)),
+            FoundFile::at(Path::new(name)),
+            FoundFile::at(&process.join(format!("map_files/{start:x}-{end:x}"))),
         ];
-        let file = candidates.iter().find_map(|path| {
-            let file = File::open(path).ok()?;
-            let found = file.metadata().ok()?;
-            (found.ino() == mapping.inode).then_some(file)
-        })?;
+        let mut found = candidates.into_iter().flatten();
+        let found = found.find(|found| found.inode() == mapping.inode)?;
+        let file = found.open().ok()?;
         Some(ProbedFile { file, probes })
     }
 

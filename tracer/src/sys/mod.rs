@@ -20,6 +20,7 @@ mod cpu_crew;
 #[path = "../../qemu-plugin/src/layout.rs"]
 pub mod emulator_layout;
 pub mod emulator_memory;
+pub mod found_file;
 pub mod heap_cost;
 pub mod launch;
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::{
     fs::{self, File, Metadata, OpenOptions},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, SystemTime},
 };
 
 use super::JitMissing;
-use crate::{access::Pid, event::Mapping};
+use crate::{access::Pid, event::Mapping, sys::found_file::FoundFile};
 
 /// `USER_HZ`, in which `/proc/PID/stat` counts on every machine that Linux runs on but alpha.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -89,20 +89,16 @@ pub(super) fn mapped(root: &Path, pid: Pid, mapping: &Mapping) -> Option<File> {
         .trim_end_matches(" (deleted)")
         .trim_start_matches('/');
     let by_mapping = format!("map_files/{:x}-{:x}", mapping.start, mapping.end());
-    let candidates: [PathBuf; 3] = [
-        process.join("root").join(name),
-        root.join(name),
-        process.join(by_mapping),
+    let candidates = [
+        FoundFile::below(&process.join("root"), Path::new(name)),
+        FoundFile::below(root, Path::new(name)),
+        FoundFile::at(&process.join(by_mapping)),
     ];
-    candidates.into_iter().find_map(|path| {
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)
-            .ok()?;
-        let metadata = file.metadata().ok()?;
-        (metadata.is_file() && metadata.ino() == mapping.inode).then_some(file)
-    })
+    let mut found = candidates.into_iter().flatten();
+    found
+        .find(|found| found.inode() == mapping.inode)?
+        .open()
+        .ok()
 }
 
 fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
