@@ -91,6 +91,7 @@ fn mapping(start: u64, shared: bool, executable: bool, name: &str) -> Mapping {
         writable: !executable,
         name: name.to_owned(),
         build_id: None,
+        stamp: None,
     }
 }
 

@@ -11,13 +11,16 @@
 //!   ─────────────────────┼─────────────────────────► time_ns
 //! ```
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 mod allocation;
+mod file_stamp;
 mod order;
+pub mod path_text;
 mod window;
 
 pub use allocation::{Allocation, AllocationKind, HeapPart, HeapTally};
+pub use file_stamp::FileStamp;
 pub use order::{Due, InOrder};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
@@ -177,11 +180,16 @@ pub struct Mapping {
     pub executable: bool,
     /// Can be written.
     pub writable: bool,
-    /// As the kernel names it: a path, `[heap]`, `[stack]`, `[vdso]`, `//anon`, or empty.
+    /// As the kernel names it: a path (as [`path_text`] writes one), `[heap]`, `[stack]`, `[vdso]`, `//anon`, or empty.
     pub name: String,
     /// The build of the file, in hexadecimal, where the recording has it. Another build is not the file.
     pub build_id: Option<String>,
+    /// The file as it was when it was seen mapped; `None` where nobody looked, or it was gone.
+    pub stamp: Option<FileStamp>,
 }
+
+/// What the kernel appends to the name of a file that has none any more (`d_path` in fs/d_path.c).
+pub const DELETED: &str = " (deleted)";
 
 impl Mapping {
     /// `dev` of a file whose device and inode were not recorded: no device has this number. `inode` is then a
@@ -196,6 +204,11 @@ impl Mapping {
     /// Whether the address is inside.
     pub fn contains(&self, addr: u64) -> bool {
         addr >= self.start && addr < self.end()
+    }
+
+    /// Where the file was, if its process sees it there: the kernel's mark of a deleted one is no part of its name.
+    pub fn path(&self) -> PathBuf {
+        path_text::path(self.name.trim_end_matches(DELETED))
     }
 
     /// Whether a file on disk (or once on disk) is behind it.

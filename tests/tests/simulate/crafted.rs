@@ -101,6 +101,7 @@ impl Program {
             writable: false,
             name: self.path.display().to_string(),
             build_id: None,
+            stamp: None,
         };
         Context {
             time_ns: 1,

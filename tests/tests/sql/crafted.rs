@@ -81,6 +81,7 @@ fn map(time_ns: u64, pid: u32, start: u64, len: u64, shared_inode: Option<u64>) 
         writable: true,
         name: shared_inode.map_or("[heap]".to_owned(), |inode| format!("/dev/shm/{inode}")),
         build_id: None,
+        stamp: None,
     };
     Context {
         time_ns,

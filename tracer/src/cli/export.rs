@@ -1,21 +1,21 @@
 //! `export`: session → a file of another tool.
 
-use std::{
-    fs,
-    io::BufWriter,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fs, io::BufWriter, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{args::ExportArgs, output, progress::Progress, report::boot_id, signals::StopSignal};
+use super::{
+    args::ExportArgs,
+    output,
+    progress::Progress,
+    report::{boot_id, modules_of},
+    signals::StopSignal,
+};
 use crate::{
     access::CostUnit,
     event::{Batch, ContextKind},
     export::{BuildIds, Description, Exported, KernelText, MemoryNode, PerfDataWriter},
     machine::{Machine, kallsyms::Kallsyms},
-    module::ModuleStore,
     session::SessionReader,
 };
 
@@ -73,7 +73,7 @@ fn write(
     let boot = meta.boot_id.clone();
     let of_this_boot = boot.is_some() && boot == boot_id();
     let unit = CostUnit::from_name(&meta.cost_unit).unwrap_or_default();
-    let modules = ModuleStore::new(PathBuf::from("/"), of_this_boot);
+    let modules = modules_of(meta);
     let mut description = Description::of(meta);
     if of_this_boot {
         description.nodes = memory_nodes();

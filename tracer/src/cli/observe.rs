@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::Result;
@@ -84,7 +84,8 @@ impl Observation {
         let command = emulator.as_ref().map(|emulator| emulator.command());
         let targets = Targets::open(target, command, output_to_stderr)?;
         let windows = Windows::new(watch, &targets.target)?;
-        let modules = Arc::new(ModuleStore::new("/".into(), true));
+        let modules =
+            Arc::new(ModuleStore::new("/".into(), true).unchanged_since(SystemTime::now()));
         let options = SourceOptions {
             frequency_hz: sampling.frequency(),
             ring_bytes: sampling.ring_kib * 1024,

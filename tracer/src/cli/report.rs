@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result};
@@ -128,10 +128,14 @@ pub fn modules_of(meta: &Meta) -> ModuleStore {
     let boot = &meta.boot_id;
     let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
     if boot.is_none() {
-        modules.recorded_elsewhere()
-    } else {
-        modules
+        return modules.recorded_elsewhere();
     }
+    let started = meta.started_unix_ns.unwrap_or_default();
+    let duration = meta.duration_ns().unwrap_or_default();
+    modules.recorded(
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(started),
+        Duration::from_nanos(duration),
+    )
 }
 
 /// The report of a session.
@@ -189,6 +193,16 @@ fn describe(meta: &Meta) -> RunDescription {
 
 /// Names what the pipeline found.
 pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
+    loop {
+        let report = made(pipeline, modules, run);
+        // Somebody wrote to a file while it was read: what it said then is left out. Each time, there are fewer of them.
+        if !modules.recheck() {
+            return report;
+        }
+    }
+}
+
+fn made(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
     let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
     let facts = run_facts(pipeline, run);
     report::build(

@@ -176,7 +176,7 @@ fn built(module: &Path, build_id: &str) -> Built {
         )
     };
     let bytes = FoundFile::at(module)
-        .and_then(|found| map_file(&found.open()?))
+        .and_then(|found| map_file(found.open()?))
         .map_err(|error| cannot(&error))?;
     let elf = Module::parse(bytes, Box::new(NoDebugFiles)).map_err(|error| cannot(&error))?;
     let found = hex(elf.build_id().unwrap_or_default());

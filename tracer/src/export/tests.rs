@@ -87,6 +87,7 @@ fn mapping() -> impl Strategy<Value = ContextKind> {
                     writable,
                     name: format!("/{name}"),
                     build_id: None,
+                    stamp: None,
                 }),
             }
         },

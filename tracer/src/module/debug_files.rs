@@ -9,7 +9,8 @@ use std::{
 
 use symbolizer::{Bytes, DebugFiles, DebugRequest};
 
-use crate::sys::{self, found_file::FoundFile};
+use super::opened_files::OpenedFiles;
+use crate::sys::{found_file::FoundFile, map_file::map_file};
 
 /// The system's debug directory and the directory of the module, below each root: that of the module's process
 /// while it lives, then our own.
@@ -18,15 +19,18 @@ pub struct DebugDirectories {
     module: PathBuf,
     /// Directory of the separate debug file found last: names of files that dwz made are relative to it.
     holder: Mutex<Option<PathBuf>>,
+    opened: OpenedFiles,
 }
 
 impl DebugDirectories {
-    /// For the module at `path` (as its process names it). The first of the `roots` is looked into first.
-    pub fn new(roots: Vec<PathBuf>, path: &str) -> DebugDirectories {
+    /// For the module at `path` (as its process names it). The first of the `roots` is looked into first; what is found is
+    /// one of the `opened`.
+    pub fn new(roots: Vec<PathBuf>, path: &Path, opened: OpenedFiles) -> DebugDirectories {
         DebugDirectories {
             roots,
-            module: Path::new(path.trim_end_matches(" (deleted)")).to_owned(),
+            module: path.to_owned(),
             holder: Mutex::new(None),
+            opened,
         }
     }
 
@@ -115,7 +119,8 @@ impl DebugFiles for DebugDirectories {
             // The program says where they are: links of its own file system lead nowhere else.
             let inside = path.strip_prefix(root).ok()?;
             let file = FoundFile::below(root, inside).ok()?.open().ok()?;
-            let bytes = sys::map_file::map_file(&file).ok()?;
+            let bytes = map_file(file).ok()?;
+            self.opened.add(&bytes);
             if matches!(
                 request,
                 DebugRequest::BuildId(_) | DebugRequest::DebugLink { .. }
@@ -132,6 +137,7 @@ impl DebugFiles for DebugDirectories {
                 let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
                 *holder = real.parent().map(Path::to_owned);
             }
+            let bytes: Bytes = bytes;
             Some(bytes)
         }))
     }
@@ -152,11 +158,19 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::{
+        path::{Path, PathBuf},
+        sync::Arc,
+    };
 
     use symbolizer::{DebugFiles, DebugRequest};
 
-    use super::DebugDirectories;
+    use super::{super::opened_files::OpenedFiles, DebugDirectories};
+
+    fn finder(roots: Vec<PathBuf>, module: &str) -> DebugDirectories {
+        let opened = OpenedFiles::new(&Arc::new(Vec::new().into()));
+        DebugDirectories::new(roots, Path::new(module), opened)
+    }
 
     /// What is asked for by each kind of request, from a module at `/opt/app/bin/tool`.
     fn requests() -> Vec<(&'static str, DebugRequest<'static>)> {
@@ -209,7 +223,7 @@ mod tests {
         for (path, request) in requests() {
             let (theirs, ours) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let roots = vec![theirs.path().to_owned(), ours.path().to_owned()];
-            let finder = DebugDirectories::new(roots, "/opt/app/bin/tool");
+            let finder = finder(roots, "/opt/app/bin/tool");
             let found = |finder: &DebugDirectories| -> Vec<Vec<u8>> {
                 let all = finder.candidates(&request);
                 all.map(|bytes| (*bytes).as_ref().to_vec()).collect()
@@ -237,7 +251,7 @@ mod tests {
         std::fs::write(path("opt/shared"), "shared").unwrap();
         let link = path(".build-id/ab/cd.debug");
         std::os::unix::fs::symlink("../../opt/app/tool.debug", link).unwrap();
-        let finder = DebugDirectories::new(vec![root.path().to_owned()], "/opt/app/tool");
+        let finder = finder(vec![root.path().to_owned()], "/opt/app/tool");
         assert!(finder.find(&alt("../shared")).is_none());
         assert!(finder.find(&DebugRequest::BuildId(&[0xab, 0xcd])).is_some());
         assert!(finder.find(&alt("../shared")).is_some());

@@ -15,7 +15,12 @@ use std::{
 
 use symbolizer::{JitDump, JitDumpError, JitFunction, PerfMap};
 
-use crate::{access::Pid, event::Mapping, sys};
+use crate::{
+    access::{Pid, SpaceId},
+    event::Mapping,
+    space::AddressSpaces,
+    sys,
+};
 
 /// How long tables are believed before the files are looked at again: a compiler may put new code at an old
 /// address at any time, and a look costs some ten microseconds.
@@ -61,6 +66,14 @@ pub enum JitMissing {
     /// An earlier process had the same number.
     #[error("{0} is older than the process: not read")]
     Stale(String),
+    /// The process that was recorded is gone, and another one has its number.
+    #[error(
+        "process {0} started after the recording: its number was given out again, so its JIT map is of another program"
+    )]
+    OtherProcess(u32),
+    /// The process is gone, and the file was made when nobody looked any more.
+    #[error("{0} was made after the recording, maybe by another process of that number: not read")]
+    Later(String),
     /// It is there, but cannot be read.
     #[error("{0}: {1}")]
     Unreadable(String, String),
@@ -80,12 +93,36 @@ fn incomplete(left_out: u64) -> String {
     }
 }
 
+/// Whose code is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiled {
+    /// Its process.
+    pub pid: Pid,
+    /// The address space of the process that the code is in.
+    pub space: SpaceId,
+    /// Whether that is the last one of all processes of that number: the files of the others were written over.
+    pub is_last: bool,
+}
+
+impl Compiled {
+    /// In one of the address spaces known so far.
+    pub fn of(spaces: &AddressSpaces, pid: Pid, space: SpaceId) -> Compiled {
+        Compiled {
+            pid,
+            space,
+            is_last: spaces.current(pid) == Some(space),
+        }
+    }
+}
+
 /// Tables of all processes asked for so far.
 pub struct JitStore {
     /// `None` where process numbers mean nothing: recorded under another boot.
     root: Option<PathBuf>,
+    /// When the recording ended, nanoseconds since 1970-01-01 UTC; `None` while it runs.
+    recorded_until: Option<u64>,
     reread: Duration,
-    processes: Mutex<HashMap<Pid, Process>>,
+    processes: Mutex<HashMap<(Pid, SpaceId), Process>>,
 }
 
 #[derive(Default)]
@@ -152,15 +189,27 @@ impl<T: Reader> Growing<T> {
 }
 
 impl Process {
-    fn look(&mut self, root: &std::path::Path, pid: Pid, mappings: &[&Arc<Mapping>]) {
+    fn look(
+        &mut self,
+        root: &std::path::Path,
+        recorded_until: Option<u64>,
+        pid: Pid,
+        mappings: &[&Arc<Mapping>],
+    ) {
         self.refused = None;
         let own = files::own_pid(root, pid);
+        if let Some(until) = recorded_until
+            && files::started(root, pid).is_some_and(|started| started > until)
+        {
+            self.refused = Some(JitMissing::OtherProcess(pid.0));
+            return;
+        }
         // Of a process that ended only its number here is left, under which another file may be.
         let ended = own.is_none() && self.map.is_some();
         let found = if ended {
             Err(JitMissing::NoMap)
         } else {
-            files::perf_map(root, pid)
+            files::perf_map(root, pid, recorded_until)
         };
         match found {
             Ok((file, identity)) => {
@@ -242,8 +291,18 @@ impl JitStore {
     pub fn new(root: Option<PathBuf>) -> JitStore {
         JitStore {
             root,
+            recorded_until: None,
             reread: REREAD,
             processes: Mutex::default(),
+        }
+    }
+
+    /// For a recording that ended, nanoseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn recorded_until(self, unix_ns: u64) -> JitStore {
+        JitStore {
+            recorded_until: Some(unix_ns),
+            ..self
         }
     }
 
@@ -251,11 +310,11 @@ impl JitStore {
     /// file is found: its writer maps it as executable for that (`jit_detect` in tools/perf/util/jitdump.c).
     pub fn find<'m>(
         &self,
-        pid: Pid,
+        of: Compiled,
         addr: u64,
         mappings: impl Iterator<Item = &'m Arc<Mapping>>,
     ) -> Result<JitCode, JitMissing> {
-        self.ask(pid, mappings, |process| {
+        self.ask(of, mappings, |process| {
             let (function, dump) = process.function(addr).ok_or_else(|| process.missing())?;
             let line = dump.and_then(|dump| dump.read.line(addr));
             Ok(JitCode {
@@ -270,12 +329,12 @@ impl JitStore {
     /// beginning is known: from the process, which runs it, or from the dump when that is gone.
     pub fn text<'m>(
         &self,
-        pid: Pid,
+        of: Compiled,
         addr: u64,
         longest: u64,
         mappings: impl Iterator<Item = &'m Arc<Mapping>>,
     ) -> Option<(u64, Vec<u8>)> {
-        let found = self.ask(pid, mappings, |process| {
+        let found = self.ask(of, mappings, |process| {
             let (function, dump) = process.function(addr).ok_or(JitMissing::NoMap)?;
             let dumped = dump.and_then(|dump| {
                 let (at, len) = dump.read.code(addr)?;
@@ -289,7 +348,7 @@ impl JitStore {
             return None;
         }
         let mut text = vec![0; length as usize];
-        let got = sys::process_memory::read(pid, start, &mut text).unwrap_or(0);
+        let got = sys::process_memory::read(of.pid, start, &mut text).unwrap_or(0);
         if got == text.len() {
             return Some((start, text));
         }
@@ -302,7 +361,7 @@ impl JitStore {
     /// Asks the tables of a process, after a look at its files when the last one is some time ago.
     fn ask<'m, T>(
         &self,
-        pid: Pid,
+        of: Compiled,
         mappings: impl Iterator<Item = &'m Arc<Mapping>>,
         question: impl FnOnce(&Process) -> Result<T, JitMissing>,
     ) -> Result<T, JitMissing> {
@@ -311,13 +370,13 @@ impl JitStore {
             .processes
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let process = processes.entry(pid).or_default();
-        if process
+        let process = processes.entry((of.pid, of.space)).or_default();
+        let is_due = process
             .looked
-            .is_none_or(|looked| looked.elapsed() >= self.reread)
-        {
+            .is_none_or(|looked| looked.elapsed() >= self.reread);
+        if of.is_last && is_due {
             let mappings: Vec<&Arc<Mapping>> = mappings.collect();
-            process.look(root, pid, &mappings);
+            process.look(root, self.recorded_until, of.pid, &mappings);
             process.looked = Some(Instant::now());
         }
         question(process)

@@ -1,10 +1,13 @@
 //! The files behind mappings: found, checked to be the ones that were mapped, opened once, and kept
 //! open, so that a process that is gone can still be named.
 
+mod build_id;
 mod debug_files;
 mod find;
 mod jit;
+mod opened_files;
 mod package;
+mod stamps;
 mod vmlinux;
 
 use std::{
@@ -17,19 +20,24 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant, SystemTime},
 };
 
 use symbolizer::{Mapped, Module};
 
 pub(crate) use debug_files::hex;
-pub use jit::{JitCode, JitMissing, JitStore};
+pub use jit::{Compiled, JitCode, JitMissing, JitStore};
+pub use stamps::Stamps;
 pub use vmlinux::KernelMissing;
 
 use crate::{
     access::Pid,
-    event::Mapping,
+    event::{FileStamp, Mapping},
     machine::{btf::KernelTypes, kallsyms::Kallsyms},
+    sys::{found_file::FoundFile, map_file::FileBytes},
 };
+use debug_files::DebugDirectories;
+use opened_files::OpenedFiles;
 
 impl Mapped for Mapping {
     fn start(&self) -> u64 {
@@ -65,9 +73,17 @@ pub struct LoadedModule {
     pub path: String,
     /// The parsed file.
     pub elf: Module,
+    /// Its file and those of its debug information.
+    files: OpenedFiles,
 }
 
 impl LoadedModule {
+    /// The machine code at some of the module's own addresses (svmas); `None` too where the file does not have it any more.
+    pub fn code(&self, svmas: Range<u64>) -> Option<Vec<u8>> {
+        let code = self.elf.code(svmas.start, svmas.end)?.to_vec();
+        (!self.files.is_torn()).then_some(code)
+    }
+
     /// The identity of the build, as tools write it.
     pub fn build_id(&self) -> Option<String> {
         self.elf.build_id().map(hex)
@@ -124,8 +140,50 @@ pub enum Unavailable {
 }
 
 type Opened = Result<Arc<LoadedModule>, Unavailable>;
-/// By device and inode, then by name and build-id.
-type ByFile = HashMap<(u64, u64), Vec<(String, Option<String>, Opened)>>;
+
+/// An answer, and what it answers.
+struct Known {
+    name: String,
+    build_id: Option<String>,
+    stamp: Option<FileStamp>,
+    opened: Opened,
+    /// When the file was last seen to be as it was opened.
+    checked: Instant,
+}
+
+/// How long a file is believed to stay as it is; looking costs a microsecond.
+const RECHECK: Duration = Duration::from_millis(100);
+
+impl Known {
+    fn is_of(&self, mapping: &Mapping) -> bool {
+        self.name == mapping.name
+            && self.build_id == mapping.build_id
+            && (self.build_id.is_some() || self.stamp == mapping.stamp)
+    }
+
+    /// The module, unless its file changed under us. Asked for each sample, so it does not look each time.
+    fn current(&mut self) -> Opened {
+        if let Ok(module) = &self.opened
+            && (module.files.is_torn() || self.checked.elapsed() >= RECHECK)
+        {
+            self.check();
+        }
+        self.opened.clone()
+    }
+
+    /// Whether the file changed since it was looked at last.
+    fn check(&mut self) -> bool {
+        let changed = (self.opened.as_ref()).is_ok_and(|module| module.files.have_changed());
+        if changed {
+            self.opened = Err(Unavailable::Changed);
+        }
+        self.checked = Instant::now();
+        changed
+    }
+}
+
+/// By device and inode.
+type ByFile = HashMap<(u64, u64), Vec<Known>>;
 
 /// Opened modules by identity (device, inode, name).
 pub struct ModuleStore {
@@ -135,6 +193,7 @@ pub struct ModuleStore {
     loaded: AtomicU32,
     of_this_boot: bool,
     elsewhere: bool,
+    unchanged_since: Option<u64>,
     kernel: OnceLock<Result<Kallsyms, KernelMissing>>,
     vmlinux: OnceLock<Option<(Arc<LoadedModule>, u64)>>,
     kernel_types: OnceLock<Option<KernelTypes>>,
@@ -152,9 +211,31 @@ impl ModuleStore {
             loaded: AtomicU32::new(0),
             of_this_boot,
             elsewhere: false,
+            unchanged_since: None,
             kernel: OnceLock::new(),
             vmlinux: OnceLock::new(),
             kernel_types: OnceLock::new(),
+        }
+    }
+
+    /// For a recording of that stretch of wall-clock time: JIT maps of later processes are not of its own.
+    #[must_use]
+    pub fn recorded(self, started: SystemTime, duration: Duration) -> ModuleStore {
+        let store = self.unchanged_since(started);
+        let until = stamps::unix_ns(started + duration);
+        ModuleStore {
+            jit: store.jit.recorded_until(until),
+            ..store
+        }
+    }
+
+    /// Files of which nobody saw what they were when they were mapped are believed by their inode numbers only if they
+    /// have not changed since that time.
+    #[must_use]
+    pub fn unchanged_since(self, time: SystemTime) -> ModuleStore {
+        ModuleStore {
+            unchanged_since: Some(stamps::unix_ns(time)),
+            ..self
         }
     }
 
@@ -183,12 +264,10 @@ impl ModuleStore {
         let found =
             fs::metadata(self.root.join(file.trim_start_matches('/'))).map(|file| file.ino());
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let named = |modules: &Vec<(String, Option<String>, Opened)>| {
-            modules.iter().any(|(name, ..)| name == file)
-        };
+        let named = |known: &Vec<Known>| known.iter().any(|known| known.name == file);
         let inodes: Vec<u64> = opened
             .iter()
-            .filter(|(_, modules)| named(modules))
+            .filter(|(_, known)| named(known))
             .map(|((_, inode), _)| *inode)
             .collect();
         !inodes.is_empty() && !found.is_ok_and(|found| inodes.contains(&found))
@@ -218,9 +297,9 @@ impl ModuleStore {
     /// addresses. Looked for when first asked for.
     pub fn vmlinux(&self) -> Option<(&Arc<LoadedModule>, u64)> {
         let open = || {
-            let (path, elf, bias) = vmlinux::open(&self.root, self.kernel().ok()?)?;
             let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
-            Some((Arc::new(LoadedModule { id, path, elf }), bias))
+            let (module, bias) = vmlinux::open(&self.root, self.kernel().ok()?, id)?;
+            Some((Arc::new(module), bias))
         };
         let (module, bias) = self.vmlinux.get_or_init(open).as_ref()?;
         Some((module, *bias))
@@ -239,45 +318,62 @@ impl ModuleStore {
         }
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let of_file = opened.entry((mapping.dev, mapping.inode)).or_default();
-        let same = |(name, build_id, _): &&(String, Option<String>, Opened)| {
-            *name == mapping.name && *build_id == mapping.build_id
-        };
-        if let Some((.., known)) = of_file.iter().find(same) {
-            return known.clone();
+        if let Some(known) = of_file.iter_mut().find(|known| known.is_of(mapping)) {
+            return known.current();
         }
-        let module = self.find(pid, mapping).and_then(|bytes| {
-            let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
-            // Of a process in a container, the debug files are there too while it lives.
-            let process = self.root.join(format!("proc/{}/root", pid.0));
-            let mut roots = vec![process, self.root.clone()];
-            roots.drain(..usize::from(self.elsewhere));
-            let debug = debug_files::DebugDirectories::new(roots, &mapping.name);
-            let elf = Module::parse(bytes, Box::new(debug))
-                .map_err(|e| Unavailable::Malformed(e.to_string()))?;
-            let module = LoadedModule {
-                id,
-                path: mapping.name.clone(),
-                elf,
-            };
-            check_build(mapping, &module)?;
-            Ok(Arc::new(module))
+        let opened = self.find(pid, mapping);
+        of_file.push(Known {
+            name: mapping.name.clone(),
+            build_id: mapping.build_id.clone(),
+            stamp: mapping.stamp,
+            opened: opened.clone(),
+            checked: Instant::now(),
         });
-        of_file.push((
-            mapping.name.clone(),
-            mapping.build_id.clone(),
-            module.clone(),
-        ));
-        module
+        opened
     }
 
-    fn find(&self, pid: Pid, mapping: &Mapping) -> Result<symbolizer::Bytes, Unavailable> {
+    /// Looks whether files that names came from are still what they were; what changed gives no more names. Says whether
+    /// any did: the names it gave last may be wrong.
+    pub fn recheck(&self) -> bool {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = opened.values_mut().flatten();
+        all.fold(false, |changed, known| known.check() || changed)
+    }
+
+    /// The file behind a mapping, looked at and not opened, if it is the one that was mapped as far as its inode number says.
+    pub fn file(&self, pid: Pid, mapping: &Mapping) -> Option<FoundFile> {
+        let mut found = find::candidates(&self.root, pid, mapping);
+        found.next().map(|candidate| candidate.file)
+    }
+
+    fn find(&self, pid: Pid, mapping: &Mapping) -> Opened {
+        let load = |bytes| self.load(pid, mapping, bytes);
         if !self.elsewhere {
-            return find::bytes(&self.root, pid, mapping);
+            return find::first(&self.root, pid, mapping, self.unchanged_since, load);
         }
         if mapping.build_id.is_none() {
             return Err(Unavailable::Unidentified);
         }
-        find::by_path(&self.root, mapping)
+        load(find::by_path(&self.root, mapping)?)
+    }
+
+    fn load(&self, pid: Pid, mapping: &Mapping, bytes: Arc<FileBytes>) -> Opened {
+        // Of a process in a container, the debug files are there too while it lives.
+        let process = self.root.join(format!("proc/{}/root", pid.0));
+        let mut roots = vec![process, self.root.clone()];
+        roots.drain(..usize::from(self.elsewhere));
+        let files = OpenedFiles::new(&bytes);
+        let debug = DebugDirectories::new(roots, &mapping.path(), files.clone());
+        let elf = Module::parse(bytes, Box::new(debug))
+            .map_err(|e| Unavailable::Malformed(e.to_string()))?;
+        let module = LoadedModule {
+            id: ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed)),
+            path: mapping.name.clone(),
+            elf,
+            files,
+        };
+        check_build(mapping, &module)?;
+        Ok(Arc::new(module))
     }
 }
 

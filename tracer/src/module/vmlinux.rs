@@ -1,16 +1,21 @@
 //! The running kernel: its symbols, and its file with debug info where a package put one.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
 };
 
 use symbolizer::Module;
 
-use super::debug_files::{DebugDirectories, hex};
+use super::{
+    LoadedModule, ModuleId,
+    debug_files::{DebugDirectories, hex},
+    opened_files::OpenedFiles,
+};
 use crate::{
+    event::path_text,
     machine::{btf::KernelTypes, kallsyms::Kallsyms},
-    sys,
+    sys::{found_file::FoundFile, map_file::map_file},
 };
 
 /// Why the kernel's addresses have no names.
@@ -50,20 +55,30 @@ pub(super) fn symbols(root: &Path) -> Result<Kallsyms, KernelMissing> {
 
 /// The kernel's own file, and what to subtract (wrapping) from its run-time addresses: where it was loaded is
 /// chosen at boot (`CONFIG_RANDOMIZE_BASE`). Only a file of the very build that runs is taken.
-pub(super) fn open(root: &Path, symbols: &Kallsyms) -> Option<(String, Module, u64)> {
+pub(super) fn open(root: &Path, symbols: &Kallsyms, id: ModuleId) -> Option<(LoadedModule, u64)> {
     let running = build_id(&fs::read(root.join("sys/kernel/notes")).ok()?)?;
     candidates(root, &running).into_iter().find_map(|path| {
-        let bytes = sys::map_file::map_file(&File::open(&path).ok()?).ok()?;
+        let bytes = map_file(FoundFile::at(&path).ok()?.open().ok()?).ok()?;
         let shown = Path::new("/").join(path.strip_prefix(root).unwrap_or(&path));
-        let shown = shown.display().to_string();
-        let debug = DebugDirectories::new(vec![root.to_owned()], &shown);
+        let files = OpenedFiles::new(&bytes);
+        let debug = DebugDirectories::new(vec![root.to_owned()], &shown, files.clone());
         let elf = Module::parse(bytes, Box::new(debug)).ok()?;
         if elf.build_id() != Some(&*running) {
             return None;
         }
         // `_stext` is the first byte of `.text` (arch/*/kernel/vmlinux.lds.S of x86 and arm64).
         let text = elf.section_range(".text")?.start;
-        Some((shown, elf, symbols.text()?.wrapping_sub(text)))
+        let bias = symbols.text()?.wrapping_sub(text);
+        let path = path_text::of(&shown);
+        Some((
+            LoadedModule {
+                id,
+                path,
+                elf,
+                files,
+            },
+            bias,
+        ))
     })
 }
 

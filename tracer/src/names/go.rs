@@ -67,6 +67,7 @@ mod tests {
             writable: true,
             name: name.to_owned(),
             build_id: None,
+            stamp: None,
         }
     }
 

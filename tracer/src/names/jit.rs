@@ -4,7 +4,7 @@ use super::{CodeName, Language, Resolver, missed::Unnamed, source::source_path};
 use crate::{
     access::{Pid, SpaceId},
     event::Mapping,
-    module::{JitMissing, Unavailable},
+    module::{Compiled, JitMissing, Unavailable},
 };
 
 /// What code of a just-in-time compiler is shown as part of.
@@ -52,7 +52,8 @@ impl Resolver<'_> {
         unavailable: &Unavailable,
     ) -> CodeName {
         let mappings = self.spaces.mappings(space);
-        let code = self.modules.jit().find(pid, ip, mappings);
+        let compiled = Compiled::of(self.spaces, pid, space);
+        let code = self.modules.jit().find(compiled, ip, mappings);
         let files = (self.spaces.mappings(space)).filter(|mapping| mapping.is_file());
         let language = runtime_language(files.map(|mapping| &*mapping.name));
         let named = Some(&*mapping.name).filter(|name| !name.is_empty() && !name.starts_with("//"));

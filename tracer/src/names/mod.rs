@@ -13,6 +13,7 @@ mod kernel;
 mod language;
 mod local_storage;
 mod lookup;
+mod lost_module;
 mod missed;
 mod nameless;
 mod owner;

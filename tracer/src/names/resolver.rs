@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
-    event::Mapping,
+    event::{DELETED, Mapping},
     heap::HeapIndex,
     module::{LoadedModule, ModuleStore},
     space::AddressSpaces,
@@ -357,6 +357,9 @@ impl<'a> Resolver<'a> {
         if data.is_some_and(|(module, svma)| module.elf.memory().contains(svma)) {
             return ObjectKind::Global;
         }
+        if data.is_none() && self.data_of_lost_module(space, addr).is_some() {
+            return ObjectKind::Global;
+        }
         match self.spaces.mapping(space, addr) {
             None => ObjectKind::Unknown,
             Some(mapping) if mapping.is_file() => ObjectKind::Mapping,
@@ -371,12 +374,16 @@ impl<'a> Resolver<'a> {
         kind: ObjectKind,
         data: Option<&(Arc<LoadedModule>, u64)>,
     ) -> Option<String> {
-        let file = |path: &str| path.trim_end_matches(" (deleted)").to_owned();
+        let file = |path: &str| path.trim_end_matches(DELETED).to_owned();
         match (kind, data) {
             (ObjectKind::Global, Some((module, svma))) => {
                 let path = file(&module.path);
                 let name = path.rsplit('/').next().unwrap_or(&path);
                 Some(format!("{name}+{svma:#x}"))
+            }
+            (ObjectKind::Global, None) => {
+                let (space, addr) = self.locate(place)?;
+                self.data_of_lost_module(space, addr)
             }
             (ObjectKind::Mapping, _) => {
                 let (space, addr) = self.locate(place)?;

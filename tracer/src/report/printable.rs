@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use crate::event::path_text::escaped_byte;
+
 /// The text with every character that a terminal could act on written out as an escape (`\x1b`,
 /// `\u{202e}`); with `ascii`, every character beyond ASCII too.
 pub fn printable(text: &str, ascii: bool) -> Cow<'_, str> {
@@ -15,6 +17,8 @@ pub fn printable(text: &str, ascii: bool) -> Cow<'_, str> {
     for c in text.chars() {
         if is_plain(c, ascii) {
             out.push(c);
+        } else if let Some(byte) = escaped_byte(c) {
+            out.push_str(&format!("\\x{byte:02x}"));
         } else if u32::from(c) < 0x100 {
             out.push_str(&format!("\\x{:02x}", u32::from(c)));
         } else {
@@ -25,9 +29,11 @@ pub fn printable(text: &str, ascii: bool) -> Cow<'_, str> {
 }
 
 /// Whether the character is one that a terminal, or a reader's eye, takes as something else than a letter:
-/// C0 and C1 controls, separators of lines, bidirectional overrides (CVE-2021-42574) and characters without width.
+/// C0 and C1 controls, separators of lines, bidirectional overrides (CVE-2021-42574), characters without width,
+/// and what stands for a byte that is no letter at all.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
+        || escaped_byte(c).is_some()
         || matches!(c,
             '\u{00ad}' | '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
@@ -70,6 +76,8 @@ mod tests {
         assert_eq!(printable("\x1b[31mred\x07", false), "\\x1b[31mred\\x07");
         assert_eq!(printable("a\u{9b}2J", false), "a\\x9b2J");
         assert_eq!(printable("x\u{202e}y\nz", false), "x\\u{202e}y\\x0az");
+        let odd = crate::event::path_text::text(b"/tmp/\xffx");
+        assert_eq!(printable(&odd, false), "/tmp/\\xffx");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use parquet::errors::ParquetError;
 use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
 use crate::{
     access::{Pid, Tid},
-    event::{Context, ContextKind, LocalBlock, Mapping},
+    event::{Context, ContextKind, FileStamp, LocalBlock, Mapping},
 };
 
 /// A context event and its place in the stream.
@@ -166,7 +166,11 @@ pub(super) fn encode_mappings(
     sink.bools("executable", mappings().map(|mapping| mapping.executable))?;
     sink.bools("writable", mappings().map(|mapping| mapping.writable))?;
     sink.texts("name", mappings().map(|mapping| mapping.name.as_str()))?;
-    sink.optional_texts("build_id", mappings().map(|m| m.build_id.as_deref()))
+    sink.optional_texts("build_id", mappings().map(|m| m.build_id.as_deref()))?;
+    let stamp = |of: fn(&FileStamp) -> u64| mappings().map(move |m| m.stamp.as_ref().map(of));
+    sink.optional_u64s("file_bytes", stamp(|stamp| stamp.bytes))?;
+    sink.optional_u64s("modified_unix_ns", stamp(|stamp| stamp.modified_ns))?;
+    sink.optional_u64s("changed_unix_ns", stamp(|stamp| stamp.changed_ns))
 }
 
 /// Gives all columns of `tasks`.
@@ -329,6 +333,17 @@ pub(super) fn decode_mappings(
     let mut writable = source.bools("writable")?.into_iter();
     let mut name = source.texts("name")?.into_iter();
     let mut build_id = source.optional_texts("build_id")?.into_iter();
+    let mut bytes = source.optional_u64s("file_bytes")?.into_iter();
+    let mut modified = source.optional_u64s("modified_unix_ns")?.into_iter();
+    let mut changed = source.optional_u64s("changed_unix_ns")?.into_iter();
+    let mut stamp = || {
+        let (bytes, modified, changed) = (bytes.next(), modified.next(), changed.next());
+        Some(FileStamp {
+            bytes: bytes.flatten()?,
+            modified_ns: modified.flatten()?,
+            changed_ns: changed.flatten()?,
+        })
+    };
     let mut next = || {
         Some(ContextKind::Mapping {
             pid: Pid(pid.next()?),
@@ -344,6 +359,7 @@ pub(super) fn decode_mappings(
                 name: name.next()?,
                 // Older parts do not have the column.
                 build_id: build_id.next().flatten(),
+                stamp: stamp(),
             }),
         })
     };

@@ -10,9 +10,11 @@ use std::{
 use super::{
     error::{Damage, SessionError},
     meta::{FORMAT, Meta},
+    origin::Origin,
     schema::{MAX_PART_BYTES, TABLES, Table},
     upgrade,
 };
+use crate::sys::found_file::FoundFile;
 
 const META: &str = "meta.json";
 
@@ -23,6 +25,8 @@ const MAX_META_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(super) struct Directory {
     pub path: PathBuf,
+    /// What its parts say of where they are from; nothing of one that is being written.
+    pub origin: Origin,
 }
 
 impl Directory {
@@ -48,6 +52,7 @@ impl Directory {
         }
         Ok(Directory {
             path: path.to_owned(),
+            origin: Origin::default(),
         })
     }
 
@@ -79,7 +84,8 @@ impl Directory {
         };
         let meta = upgrade::read_meta(path, &file, &text)?;
         let path = path.to_owned();
-        Ok((Directory { path }, meta))
+        let origin = Origin::of(&meta);
+        Ok((Directory { path, origin }, meta))
     }
 
     pub(super) fn meta_path(&self) -> PathBuf {
@@ -203,15 +209,17 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A regular file's bytes; `None` when it is something else or longer than `limit`.
 fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    // Before opening, since opening a named pipe waits.
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > limit {
+    let found = FoundFile::at(path)?;
+    if found.len() > limit {
         return Ok(None);
     }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-    fs::File::open(path)?
-        .take(limit + 1)
-        .read_to_end(&mut bytes)?;
+    let file = match found.open() {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::with_capacity(found.len() as usize + 1);
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 

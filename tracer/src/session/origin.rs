@@ -1,11 +1,11 @@
 //! Where a part is from, in its footer, so that parts of many hosts can lie in one place and still be told apart.
 //!
-//! Plain strings under keys that any Parquet reader lists. Nothing here is read back: `meta.json` has the same facts,
-//! and parts of older recordings lack them.
+//! Plain strings under keys that any Parquet reader lists. `meta.json` has the same facts, so that a part beside the
+//! `meta.json` of another recording is noticed; parts of older recordings lack them.
 
 use parquet::file::metadata::KeyValue;
 
-use super::{meta::Meta, schema::SCHEMA_VERSION};
+use super::{error::Damage, meta::Meta, schema::SCHEMA_VERSION};
 
 /// Name of the host.
 pub(super) const HOST_KEY: &str = "cohtrace.host";
@@ -37,6 +37,23 @@ impl Origin {
             value.map(|value| KeyValue::new(key.to_owned(), value))
         };
         Origin(facts.into_iter().filter_map(entry).collect())
+    }
+
+    /// Refuses the entries of a part that say another host, boot or start.
+    pub(super) fn check(&self, part: Option<&Vec<KeyValue>>) -> Result<(), Damage> {
+        let told = |key| move |entry: &&KeyValue| entry.key == key;
+        for key in [HOST_KEY, BOOT_ID_KEY, STARTED_KEY] {
+            let own = self.0.iter().find(told(key));
+            let found = part.into_iter().flatten().find(told(key));
+            if let (Some(own), Some(found)) = (own, found)
+                && own.value != found.value
+            {
+                return Err(Damage::Meta(
+                    "it is of another recording than meta.json: their host, boot or start differ",
+                ));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn entries(&self) -> &[KeyValue] {

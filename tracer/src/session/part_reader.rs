@@ -17,6 +17,7 @@ use parquet::{
 use super::{
     claims,
     error::Damage,
+    origin::Origin,
     schema::{MAX_SEGMENT_TEXT_BYTES, SEGMENT_KEY, Table},
     seal,
 };
@@ -30,20 +31,22 @@ pub(super) struct ColumnSource<'a> {
     text_bytes: usize,
 }
 
-/// Checks a part and has `take` read its columns; `take` is given the footer's facts first.
+/// Checks a part, which is to be of that origin, and has `take` read its columns; `take` is given the footer's facts first.
 pub(super) fn read_part<T>(
     table: &'static Table,
     part: Vec<u8>,
+    origin: &Origin,
     take: impl FnOnce(&str, &mut ColumnSource<'_>) -> Result<T, Damage>,
 ) -> Result<T, Damage> {
     seal::check(&part)?;
-    read_sealed_part(table, part, take)
+    read_sealed_part(table, part, origin, take)
 }
 
 /// [`read_part`] past the seal. A file can be sealed by anyone, so all other checks are made here.
 pub(super) fn read_sealed_part<T>(
     table: &'static Table,
     part: Vec<u8>,
+    origin: &Origin,
     take: impl FnOnce(&str, &mut ColumnSource<'_>) -> Result<T, Damage>,
 ) -> Result<T, Damage> {
     // The parquet crate asserts and indexes where a hostile file can lead it (its `byte_range` asserts on
@@ -55,6 +58,7 @@ pub(super) fn read_sealed_part<T>(
         check_columns(table, file.metadata())?;
         let rows = check_rows(table, file.metadata())?;
         claims::check(table, &bytes, file.metadata(), rows)?;
+        origin.check(file.metadata().file_metadata().key_value_metadata())?;
         let facts = facts(file.metadata())?;
         let group = if rows == 0 {
             None

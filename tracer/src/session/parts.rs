@@ -226,10 +226,17 @@ pub(super) struct DecodedAllocations {
     pub batches: Vec<u64>,
 }
 
-/// Decodes `accesses` of segment `number`.
-pub(super) fn decode_accesses(part: Vec<u8>, number: u32) -> Result<DecodedAccesses, Damage> {
-    read_part(&ACCESSES, part, |facts, source| {
-        let whole = check_facts(facts, number)?
+/// What a part is to belong to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub origin: &'a Origin,
+    pub segment: u32,
+}
+
+/// Decodes `accesses` of a segment.
+pub(super) fn decode_accesses(part: Vec<u8>, of: Of<'_>) -> Result<DecodedAccesses, Damage> {
+    read_part(&ACCESSES, part, of.origin, |facts, source| {
+        let whole = check_facts(facts, of.segment)?
             .whole
             .ok_or(Damage::Meta("its footer does not count its segment"))?;
         check_count("accesses", source.rows(), whole.accesses)?;
@@ -246,66 +253,66 @@ pub(super) fn decode_accesses(part: Vec<u8>, number: u32) -> Result<DecodedAcces
     })
 }
 
-/// Decodes `mappings` of segment `number`, which must have `rows` of them.
+/// Decodes `mappings` of a segment, which must have `rows` of them.
 pub(super) fn decode_mappings(
     part: Vec<u8>,
-    number: u32,
+    of: Of<'_>,
     rows: u64,
 ) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&MAPPINGS, part, |facts, source| {
-        check_facts(facts, number)?;
+    read_part(&MAPPINGS, part, of.origin, |facts, source| {
+        check_facts(facts, of.segment)?;
         check_count("mappings", source.rows(), rows)?;
         context_tables::decode_mappings(source)
     })
 }
 
-/// Decodes `tasks` of segment `number`, which must have `rows` of them.
+/// Decodes `tasks` of a segment, which must have `rows` of them.
 pub(super) fn decode_tasks(
     part: Vec<u8>,
-    number: u32,
+    of: Of<'_>,
     rows: u64,
 ) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&TASKS, part, |facts, source| {
-        check_facts(facts, number)?;
+    read_part(&TASKS, part, of.origin, |facts, source| {
+        check_facts(facts, of.segment)?;
         check_count("tasks", source.rows(), rows)?;
         context_tables::decode_tasks(source)
     })
 }
 
-/// Decodes `local_storage` of segment `number`, which must have `rows` of them.
+/// Decodes `local_storage` of a segment, which must have `rows` of them.
 pub(super) fn decode_local_storage(
     part: Vec<u8>,
-    number: u32,
+    of: Of<'_>,
     rows: u64,
 ) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&LOCAL_STORAGE, part, |facts, source| {
-        check_facts(facts, number)?;
+    read_part(&LOCAL_STORAGE, part, of.origin, |facts, source| {
+        check_facts(facts, of.segment)?;
         check_count("local_storage", source.rows(), rows)?;
         context_tables::decode_blocks(source)
     })
 }
 
-/// Decodes `memory` of segment `number`, which must have `rows` of them.
+/// Decodes `memory` of a segment, which must have `rows` of them.
 pub(super) fn decode_memory(
     part: Vec<u8>,
-    number: u32,
+    of: Of<'_>,
     rows: u64,
 ) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&MEMORY, part, |facts, source| {
-        check_facts(facts, number)?;
+    read_part(&MEMORY, part, of.origin, |facts, source| {
+        check_facts(facts, of.segment)?;
         check_count("memory", source.rows(), rows)?;
         context_tables::decode_memory(source)
     })
 }
 
-/// Decodes `windows` of segment `number`, which must have `rows` of them.
+/// Decodes `windows` of a segment, which must have `rows` of them.
 pub(super) fn decode_windows(
     part: Vec<u8>,
-    number: u32,
+    of: Of<'_>,
     rows: u64,
 ) -> Result<DecodedWindows, Damage> {
-    read_part(&WINDOWS, part, |facts, source| {
-        check_facts(facts, number)?;
+    read_part(&WINDOWS, part, of.origin, |facts, source| {
+        check_facts(facts, of.segment)?;
         check_count("windows", source.rows(), rows)?;
         let (first, windows, batches) = window_table::decode(source)?;
         Ok(DecodedWindows {
@@ -316,14 +323,14 @@ pub(super) fn decode_windows(
     })
 }
 
-/// Decodes `allocations` of segment `number`, which must have `rows` of them.
+/// Decodes `allocations` of a segment, which must have `rows` of them.
 pub(super) fn decode_allocations(
     part: Vec<u8>,
-    number: u32,
+    of: Of<'_>,
     rows: u64,
 ) -> Result<DecodedAllocations, Damage> {
-    read_part(&ALLOCATIONS, part, |facts, source| {
-        check_facts(facts, number)?;
+    read_part(&ALLOCATIONS, part, of.origin, |facts, source| {
+        check_facts(facts, of.segment)?;
         check_count("allocations", source.rows(), rows)?;
         let (first, allocations, batches) = allocation_table::decode(source)?;
         Ok(DecodedAllocations {
@@ -334,9 +341,9 @@ pub(super) fn decode_allocations(
     })
 }
 
-fn check_facts(facts: &str, number: u32) -> Result<Facts, Damage> {
+fn check_facts(facts: &str, segment: u32) -> Result<Facts, Damage> {
     let facts: Facts = serde_json::from_str(facts)?;
-    if facts.segment == number {
+    if facts.segment == segment {
         Ok(facts)
     } else {
         Err(Damage::Meta("it belongs to another segment"))

@@ -14,7 +14,7 @@ use std::{
 use super::{
     directory::Directory,
     error::{Damage, SessionError},
-    parts::{self, DecodedAllocations, DecodedWindows},
+    parts::{self, DecodedAllocations, DecodedWindows, Of},
     schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MEMORY, TASKS, Table, WINDOWS},
     segment::{self, Numbered},
 };
@@ -81,41 +81,45 @@ fn read_segment(directory: &Directory, number: u32) -> Decoded {
     let damaged = |table: &Table, damage: Damage| {
         SessionError::corrupt(&directory.part_path(table, number), damage)
     };
+    let of = Of {
+        origin: &directory.origin,
+        segment: number,
+    };
     let accesses = directory.read_part(&ACCESSES, number)?;
     let decoded =
-        parts::decode_accesses(accesses, number).map_err(|damage| damaged(&ACCESSES, damage))?;
+        parts::decode_accesses(accesses, of).map_err(|damage| damaged(&ACCESSES, damage))?;
     let whole = &decoded.whole;
     let (mut mappings, mut tasks) = (Vec::new(), Vec::new());
     if wants_part(directory, &MAPPINGS, number, whole.mappings)? {
         let part = directory.read_part(&MAPPINGS, number)?;
-        mappings = parts::decode_mappings(part, number, whole.mappings)
+        mappings = parts::decode_mappings(part, of, whole.mappings)
             .map_err(|damage| damaged(&MAPPINGS, damage))?;
     }
     if wants_part(directory, &TASKS, number, whole.tasks)? {
         let part = directory.read_part(&TASKS, number)?;
-        tasks = parts::decode_tasks(part, number, whole.tasks)
-            .map_err(|damage| damaged(&TASKS, damage))?;
+        tasks =
+            parts::decode_tasks(part, of, whole.tasks).map_err(|damage| damaged(&TASKS, damage))?;
     }
     if wants_part(directory, &LOCAL_STORAGE, number, whole.local_storage)? {
         let part = directory.read_part(&LOCAL_STORAGE, number)?;
-        let blocks = parts::decode_local_storage(part, number, whole.local_storage);
+        let blocks = parts::decode_local_storage(part, of, whole.local_storage);
         tasks.extend(blocks.map_err(|damage| damaged(&LOCAL_STORAGE, damage))?);
     }
     if wants_part(directory, &MEMORY, number, whole.memory)? {
         let part = directory.read_part(&MEMORY, number)?;
-        let memory = parts::decode_memory(part, number, whole.memory);
+        let memory = parts::decode_memory(part, of, whole.memory);
         tasks.extend(memory.map_err(|damage| damaged(&MEMORY, damage))?);
     }
     let mut windows = DecodedWindows::default();
     if wants_part(directory, &WINDOWS, number, whole.windows)? {
         let part = directory.read_part(&WINDOWS, number)?;
-        windows = parts::decode_windows(part, number, whole.windows)
+        windows = parts::decode_windows(part, of, whole.windows)
             .map_err(|damage| damaged(&WINDOWS, damage))?;
     }
     let mut allocations = DecodedAllocations::default();
     if wants_part(directory, &ALLOCATIONS, number, whole.allocations)? {
         let part = directory.read_part(&ALLOCATIONS, number)?;
-        allocations = parts::decode_allocations(part, number, whole.allocations)
+        allocations = parts::decode_allocations(part, of, whole.allocations)
             .map_err(|damage| damaged(&ALLOCATIONS, damage))?;
     }
     segment::assemble(decoded, mappings, tasks, windows, allocations)

@@ -1,4 +1,4 @@
-//! The files of a session: tables, columns, types, units. Schema version 6.
+//! The files of a session: tables, columns, types, units. Schema version 7.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
@@ -43,8 +43,10 @@
 //! | dev | u64 | | `major << 32 \| minor`, 0 for anonymous private memory; all ones where a file's was not recorded, which an import may not have |
 //! | inode | u64 | | 0 for anonymous private memory; with `dev` all ones, a number by which equal files are equal |
 //! | shared, executable, writable | bool | | of the mapping |
-//! | name | text | | path, `[heap]`, `[stack]`, `//anon`, .. or empty |
+//! | name | text | | path (bytes that are not UTF-8 as U+10FE00 + byte), `[heap]`, `[stack]`, `//anon`, .. or empty |
 //! | build_id | text, null | | of the file, hexadecimal; null where not recorded |
+//! | file_bytes | u64, null | bytes | length of the file when it was seen mapped; null where nobody looked, or it was gone |
+//! | modified_unix_ns, changed_unix_ns | u64, null | ns | its `mtime` and `ctime` then, since 1970-01-01 UTC; null with `file_bytes` |
 //!
 //! `tasks`: one row per event of a thread.
 //!
@@ -125,7 +127,7 @@
 //!
 //! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`; versions
 //! before 5 had no `repeats`, no `op` 5 and no `basis` 5; versions before 6 had no `within`, `wait` and `instead`, and no
-//! `memory`.
+//! `memory`; versions before 7 had no `file_bytes`, `modified_unix_ns` and `changed_unix_ns`.
 
 use std::sync::Arc;
 
@@ -136,7 +138,7 @@ use parquet::{
 };
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 6;
+pub const SCHEMA_VERSION: u32 = 7;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
@@ -282,8 +284,12 @@ pub(super) static MAPPINGS: Table = Table {
         column("writable", Kind::Bool, Coding::Plain),
         column("name", Kind::Text, Coding::Dictionary),
         nullable("build_id", Kind::Text, Coding::Dictionary),
+        nullable("file_bytes", Kind::U64, Coding::Dictionary),
+        nullable("modified_unix_ns", Kind::U64, Coding::Dictionary),
+        nullable("changed_unix_ns", Kind::U64, Coding::Dictionary),
     ],
-    added: &[1],
+    // Before version 4; of versions 4 to 6.
+    added: &[4, 3],
 };
 
 /// Threads' names, births, ends, stacks.

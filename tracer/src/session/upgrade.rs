@@ -30,6 +30,8 @@ static STEPS: &[Step] = &[
     // 6 added what is not known of an access's address and of a wait: last columns of `accesses`, null in older parts; and
     // the table `memory`, which reads as none.
     |_| {},
+    // 7 added what files were when they were mapped: last columns of `mappings`, null in older parts.
+    |_| {},
 ];
 
 const _: () = assert!(STEPS.len() + 1 == SCHEMA_VERSION as usize);

@@ -31,11 +31,10 @@ use self::{
 use super::{Evidence, SourceError, Target, live::Live};
 use crate::{
     access::{Pid, Tid},
-    event::{Allocation, AllocationKind, Batch, ContextKind, HeapTally, Mapping},
+    event::{Allocation, AllocationKind, Batch, ContextKind, HeapTally, Mapping, path_text},
     module::ModuleStore,
     sys::{
         bpf::{Heap, HeapEvent, HeapRing},
-        found_file::FoundFile,
         heap_cost::{self, HeapCosts},
         ring::page_bytes,
         uprobe::UprobePmu,
@@ -180,8 +179,9 @@ impl HeapTracker {
             shared: false,
             executable: true,
             writable: false,
-            name: path.to_string_lossy().into_owned(),
+            name: path_text::of(&path),
             build_id: None,
+            stamp: None,
         };
         for root in roots {
             self.mapped(*root, &mapping);
@@ -232,16 +232,7 @@ impl HeapTracker {
         if probes.is_empty() {
             return None;
         }
-        let name = mapping.name.trim_end_matches(" (deleted)");
-        let (start, end) = (mapping.start, mapping.end());
-        let process = Path::new("/proc").join(pid.0.to_string());
-        let candidates = [
-            FoundFile::below(&process.join("root"), Path::new(name)),
-            FoundFile::at(Path::new(name)),
-            FoundFile::at(&process.join(format!("map_files/{start:x}-{end:x}"))),
-        ];
-        let mut found = candidates.into_iter().flatten();
-        let found = found.find(|found| found.inode() == mapping.inode)?;
+        let found = self.modules.file(pid, mapping)?;
         let file = found.open().ok()?;
         Some(ProbedFile { file, probes })
     }

@@ -6,7 +6,7 @@
 
 use crate::{
     access::{Cpu, Pid, Tid},
-    event::Mapping,
+    event::{Mapping, path_text},
     perf_format::{
         mapping::{MAP_SHARED, PROT_EXEC, PROT_WRITE},
         record,
@@ -195,6 +195,7 @@ fn mapping<'a>(mut fields: Fields<'_>, misc: u16) -> Result<RecordKind<'a>, Malf
         writable: protection & PROT_WRITE != 0,
         name: fields.string(),
         build_id: None,
+        stamp: None,
     };
     Ok(RecordKind::Mapping { pid, tid, mapping })
 }
@@ -266,7 +267,7 @@ impl<'a> Fields<'a> {
     /// What is left, up to the NUL that pads it.
     fn string(&self) -> String {
         let name = self.rest.split(|byte| *byte == 0).next();
-        String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+        path_text::text(name.unwrap_or_default())
     }
 }
 
@@ -321,6 +322,7 @@ mod tests {
             writable: false,
             name: "/lib/x.so".to_owned(),
             build_id: None,
+            stamp: None,
         };
         let kind = RecordKind::Mapping {
             pid: Pid(11),

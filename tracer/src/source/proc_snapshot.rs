@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use crate::{
     access::{Pid, Tid},
-    event::{Context, ContextKind, Mapping},
+    event::{Context, ContextKind, Mapping, path_text},
 };
 
 /// Context of one running process, all at `time_ns`; empty when it is gone or unreadable.
@@ -12,10 +12,10 @@ pub fn process(proc: &Path, pid: Pid, time_ns: u64) -> Vec<Context> {
     let directory = proc.join(pid.0.to_string());
     let mut contexts = Vec::new();
     for Tid(tid) in threads(proc, pid) {
-        let Ok(comm) = fs::read_to_string(directory.join(format!("task/{tid}/comm"))) else {
+        let Ok(comm) = fs::read(directory.join(format!("task/{tid}/comm"))) else {
             continue;
         };
-        let comm = comm.trim_end_matches('\n').to_owned();
+        let comm = path_text::text(comm.strip_suffix(b"\n").unwrap_or(&comm));
         let kind = ContextKind::Comm {
             pid,
             tid: Tid(tid),
@@ -25,7 +25,7 @@ pub fn process(proc: &Path, pid: Pid, time_ns: u64) -> Vec<Context> {
         contexts.push(Context { time_ns, kind });
     }
     let maps = fs::read(directory.join("maps")).unwrap_or_default();
-    for line in String::from_utf8_lossy(&maps).lines() {
+    for line in path_text::text(&maps).lines() {
         if let Some(mapping) = parse_mapping(line) {
             let kind = ContextKind::Mapping {
                 pid,
@@ -113,6 +113,7 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
         writable,
         name,
         build_id: None,
+        stamp: None,
     })
 }
 

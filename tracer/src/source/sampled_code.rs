@@ -13,7 +13,7 @@ use crate::{
     access::Pid,
     decode::{FunctionCode, Harvest, Registers, Stall, Touch},
     event::{Mapping, Unresolved},
-    module::{ModuleId, ModuleStore},
+    module::{Compiled, ModuleId, ModuleStore},
     space::{AddressSpaces, KERNEL_START},
     sys,
 };
@@ -133,10 +133,9 @@ impl SampledCode {
             return Ok((code.clone(), bias));
         }
         let bytes = module
-            .elf
-            .code(function.start, function.end)
+            .code(function.start..function.end)
             .ok_or(Unresolved::NoModule)?;
-        let code = self.decode(function.start, bytes);
+        let code = self.decode(function.start, &bytes);
         self.functions.insert(key, code.clone());
         Ok((code, bias))
     }
@@ -150,9 +149,12 @@ impl SampledCode {
         ip: u64,
     ) -> Result<(Rc<FunctionCode>, u64), Unresolved> {
         let modules = self.modules.clone();
-        let space = spaces.current(pid);
-        let mappings = space.into_iter().flat_map(|space| spaces.mappings(space));
-        let Some((start, text)) = modules.jit().text(pid, ip, LONGEST_FUNCTION, mappings) else {
+        let text = spaces.current(pid).and_then(|space| {
+            let of = Compiled::of(spaces, pid, space);
+            let mappings = spaces.mappings(space);
+            modules.jit().text(of, ip, LONGEST_FUNCTION, mappings)
+        });
+        let Some((start, text)) = text else {
             return Err(if mapping.is_file() {
                 Unresolved::NoModule
             } else {

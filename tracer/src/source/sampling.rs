@@ -26,7 +26,7 @@ use crate::{
     access::{Cpu, Pid},
     event::{Batch, Context, ContextKind, Tally, Window, WindowEnd},
     machine::{Machine, btf::KernelOffsets},
-    module::ModuleStore,
+    module::{ModuleStore, Stamps},
     sys::{bpf::KernelHalf, clock, perf_event, poll},
 };
 
@@ -96,6 +96,7 @@ pub(super) struct Sampling<S: Sampler> {
     watcher: Option<Watcher>,
     heap: Option<HeapTracker>,
     stats: FxHashMap<Cpu, Stats>,
+    stamps: Stamps,
 }
 
 impl<S: Sampler> Sampling<S> {
@@ -146,7 +147,9 @@ impl<S: Sampler> Sampling<S> {
             .map(|options| HeapTracker::open(&mut live, target, options, modules.clone()))
             .transpose()?;
         let mut order = TimeOrder::default();
-        for context in live.find_targets(target)? {
+        let mut stamps = Stamps::new("/".into());
+        for mut context in live.find_targets(target)? {
+            stamps.complete_told(context.time_ns, &mut context.kind);
             if let Some(heap) = &mut heap {
                 heap.notice(&context.kind);
             }
@@ -168,6 +171,7 @@ impl<S: Sampler> Sampling<S> {
             watcher,
             heap,
             stats: FxHashMap::default(),
+            stamps,
         };
         sampling.started_ns = clock::monotonic_ns();
         sampling.sampler.start()?;
@@ -202,11 +206,12 @@ impl<S: Sampler> Sampling<S> {
                         if let RecordKind::Lost(count) = record.kind {
                             tally.lost_context += count;
                         }
-                        if let Some((id, kind)) = record.id.zip(context_of(record.kind)) {
-                            if let Some(heap) = &mut self.heap
-                                && is_of_target(&self.live, &kind)
-                            {
-                                heap.notice(&kind);
+                        if let Some((id, mut kind)) = record.id.zip(context_of(record.kind)) {
+                            if is_of_target(&self.live, &kind) {
+                                self.stamps.complete_told(id.time_ns, &mut kind);
+                                if let Some(heap) = &mut self.heap {
+                                    heap.notice(&kind);
+                                }
                             }
                             self.order.push(id.time_ns, Pending::Context(kind));
                         }

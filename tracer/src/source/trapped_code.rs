@@ -12,7 +12,7 @@ use crate::{
     access::{Pid, SpaceId},
     decode::trap::{FunctionText, Hit, Stopped, Text, TrapCode, Trapped, Unit},
     event::Unresolved,
-    module::{LoadedModule, ModuleId, ModuleStore},
+    module::{Compiled, LoadedModule, ModuleId, ModuleStore},
     space::{AddressSpaces, KERNEL_START},
     sys,
 };
@@ -101,7 +101,8 @@ impl LiveText<'_> {
     fn compiled(&self, addr: u64) -> Option<FunctionText> {
         let mappings = self.spaces.mappings(self.space);
         let jit = self.modules.jit();
-        let (start, bytes) = jit.text(self.pid, addr, LONGEST_FUNCTION, mappings)?;
+        let of = Compiled::of(self.spaces, self.pid, self.space);
+        let (start, bytes) = jit.text(of, addr, LONGEST_FUNCTION, mappings)?;
         Some(FunctionText {
             start,
             bytes,
@@ -190,13 +191,12 @@ impl Text for LiveText<'_> {
             return self.outside_of_modules(addr).ok_or(Unresolved::NoFunction);
         };
         let bytes = module
-            .elf
-            .code(function.start, function.end)
+            .code(function.start..function.end)
             .ok_or(Unresolved::NoModule)?;
         let bias = addr.wrapping_sub(svma);
         Ok(FunctionText {
             start: function.start.wrapping_add(bias),
-            bytes: bytes.to_vec(),
+            bytes,
             starts: None,
         })
     }

@@ -18,6 +18,7 @@ fn mapping(start: u64, len: u64, name: &str) -> Mapping {
         writable: true,
         name: name.into(),
         build_id: None,
+        stamp: None,
     }
 }
 

@@ -55,6 +55,7 @@ fn mapping(pid: u32, start: u64, inode: u64) -> Context {
                 writable: true,
                 name: String::new(),
                 build_id: None,
+                stamp: None,
             }),
         },
     }

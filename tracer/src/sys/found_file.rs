@@ -5,12 +5,15 @@ use std::{
     io,
     os::{fd::AsRawFd as _, unix::fs::MetadataExt as _},
     path::Path,
+    time::SystemTime,
 };
 
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, open, openat, openat2},
     io::Errno,
 };
+
+use crate::event::FileStamp;
 
 /// What is at a path, looked at and not yet opened: a pipe would block, and opening a device may do anything.
 #[derive(Debug)]
@@ -51,6 +54,16 @@ impl FoundFile {
     fn new(seen: File) -> io::Result<FoundFile> {
         let metadata = seen.metadata()?;
         Ok(FoundFile { seen, metadata })
+    }
+
+    /// Its length and times.
+    pub fn stamp(&self) -> FileStamp {
+        FileStamp::of(&self.metadata)
+    }
+
+    /// When it was made, where the file system says so.
+    pub fn born(&self) -> Option<SystemTime> {
+        self.metadata.created().ok()
     }
 
     /// Its number in its file system.

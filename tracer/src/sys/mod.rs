@@ -38,6 +38,7 @@ pub mod probe;
 pub mod process_memory;
 pub mod ring;
 pub mod target_table;
+mod torn_pages;
 pub mod uprobe;
 pub mod watch_control;
 #[cfg(test)]

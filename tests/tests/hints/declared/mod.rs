@@ -62,6 +62,7 @@ impl Built {
             writable: true,
             name: path.to_string_lossy().into_owned(),
             build_id: None,
+            stamp: None,
         };
         let mut spaces = AddressSpaces::default();
         let mapping = Arc::new(mapping);

@@ -99,6 +99,7 @@ impl Program {
                 writable: !executable,
                 name: self.path.display().to_string(),
                 build_id: None,
+                stamp: None,
             };
             Context {
                 time_ns: 0,

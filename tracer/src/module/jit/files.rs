@@ -1,23 +1,32 @@
 //! Where a compiler's files are, and whether they may be believed.
 
 use std::{
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{self, File, OpenOptions},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
     time::{Duration, SystemTime},
 };
 
-use super::JitMissing;
-use crate::{access::Pid, event::Mapping, sys::found_file::FoundFile};
+use super::{
+    super::{find, stamps::unix_ns},
+    JitMissing,
+};
+use crate::{access::Pid, event::Mapping};
 
 /// `USER_HZ`, in which `/proc/PID/stat` counts on every machine that Linux runs on but alpha.
 const TICKS_A_SECOND: f64 = 100.0;
 /// How much older than its process a file may seem: the clocks of start times are coarse.
-const SLACK: Duration = Duration::from_secs(2);
+const SLACK_NS: u64 = 2_000_000_000;
 
 /// The process' own `/tmp/perf-PID.map`, by its number in its own namespace; see `map__init` and
 /// `dso__load_perf_map` in tools/perf/util.
-pub(super) fn perf_map(root: &Path, pid: Pid) -> Result<(File, (u64, u64)), JitMissing> {
+///
+/// What a process that is gone left behind is believed only if it was there while it was recorded.
+pub(super) fn perf_map(
+    root: &Path,
+    pid: Pid,
+    recorded_until: Option<u64>,
+) -> Result<(File, (u64, u64)), JitMissing> {
     let process = root.join(format!("proc/{}", pid.0));
     let status = fs::read_to_string(process.join("status")).ok();
     let (path, user) = if let Some(status) = &status {
@@ -56,8 +65,18 @@ pub(super) fn perf_map(root: &Path, pid: Pid) -> Result<(File, (u64, u64)), JitM
     if owner != 0 && user != Some(owner) {
         return Err(JitMissing::Owner { path: said, owner });
     }
-    if is_older(root, &process, &metadata) == Some(true) {
+    let started = started(root, pid);
+    let written = metadata.modified().ok().map(unix_ns);
+    if let Some((started, written)) = started.zip(written)
+        && written.saturating_add(SLACK_NS) < started
+    {
         return Err(JitMissing::Stale(said));
+    }
+    let born = metadata.created().or(metadata.modified());
+    if let (None, Some(until), Ok(born)) = (started, recorded_until, born)
+        && unix_ns(born) > until
+    {
+        return Err(JitMissing::Later(said));
     }
     Ok((file, (metadata.dev(), metadata.ino())))
 }
@@ -70,9 +89,9 @@ pub(super) fn own_pid(root: &Path, pid: Pid) -> Option<u32> {
 /// Whether a mapping is what a compiler makes of its dump to say where that is: executable, of a file named
 /// `jit-PID.dump` (`jit_detect` in tools/perf/util/jitdump.c).
 pub(super) fn is_dump(mapping: &Mapping, own: Option<u32>) -> bool {
-    let name = mapping.name.trim_end_matches(" (deleted)");
+    let path = mapping.path();
     let number = || {
-        let file = name.rsplit('/').next()?;
+        let file = path.file_name()?.to_str()?;
         let digits = file.strip_prefix("jit-")?.strip_suffix(".dump")?;
         digits.parse::<u32>().ok()
     };
@@ -83,22 +102,8 @@ pub(super) fn is_dump(mapping: &Mapping, own: Option<u32>) -> bool {
 
 /// Opens the very file that is mapped.
 pub(super) fn mapped(root: &Path, pid: Pid, mapping: &Mapping) -> Option<File> {
-    let process = root.join(format!("proc/{}", pid.0));
-    let name = mapping
-        .name
-        .trim_end_matches(" (deleted)")
-        .trim_start_matches('/');
-    let by_mapping = format!("map_files/{:x}-{:x}", mapping.start, mapping.end());
-    let candidates = [
-        FoundFile::below(&process.join("root"), Path::new(name)),
-        FoundFile::below(root, Path::new(name)),
-        FoundFile::at(&process.join(by_mapping)),
-    ];
-    let mut found = candidates.into_iter().flatten();
-    found
-        .find(|found| found.inode() == mapping.inode)?
-        .open()
-        .ok()
+    let found = find::candidates(root, pid, mapping).next()?;
+    found.file.open().ok()
 }
 
 fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
@@ -120,15 +125,15 @@ fn user(status: &str) -> Option<u32> {
         .ok()
 }
 
-/// Whether the file was last written before the process started; `None` when that cannot be known.
-fn is_older(root: &Path, process: &Path, file: &Metadata) -> Option<bool> {
-    let stat = fs::read_to_string(process.join("stat")).ok()?;
+/// When the process started, nanoseconds since 1970-01-01 UTC, to some ten milliseconds; `None` when it is gone.
+pub(super) fn started(root: &Path, pid: Pid) -> Option<u64> {
+    let stat = fs::read(root.join(format!("proc/{}/stat", pid.0))).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     // The program's name is in parentheses and may hold anything; the start time is the 20th field behind.
     let (_, fields) = stat.rsplit_once(')')?;
     let started: f64 = fields.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let uptime = fs::read_to_string(root.join("proc/uptime")).ok()?;
     let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
     let age = Duration::try_from_secs_f64(uptime - started / TICKS_A_SECOND).ok()?;
-    let start = SystemTime::now().checked_sub(age)?;
-    Some(file.modified().ok()?.checked_add(SLACK)? < start)
+    SystemTime::now().checked_sub(age).map(unix_ns)
 }

@@ -23,9 +23,18 @@ fn store(root: &Path) -> JitStore {
     }
 }
 
+/// The first and only process of that number.
+fn last(pid: u32) -> Compiled {
+    Compiled {
+        pid: Pid(pid),
+        space: SpaceId(0),
+        is_last: true,
+    }
+}
+
 fn symbol(store: &JitStore, pid: u32, addr: u64) -> Result<String, JitMissing> {
     store
-        .find(Pid(pid), addr, std::iter::empty())
+        .find(last(pid), addr, std::iter::empty())
         .map(|code| code.symbol)
 }
 
@@ -149,10 +158,11 @@ fn a_dump_is_found_by_its_executable_mapping_and_gives_lines_and_code() {
             writable: false,
             name: name.into(),
             build_id: None,
+            stamp: None,
         })
     };
     let find = |mapping: Arc<Mapping>, addr| {
-        let found = store(root.path()).find(Pid(500), addr, [mapping].iter());
+        let found = store(root.path()).find(last(500), addr, [mapping].iter());
         found.map(|code| (code.symbol, code.file, code.line))
     };
     let good = mapping("/tmp/jit-7.dump", true);
@@ -168,6 +178,62 @@ fn a_dump_is_found_by_its_executable_mapping_and_gives_lines_and_code() {
         assert_eq!(find(other, 0x1000), Err(JitMissing::NoMap));
     }
     // No process 500 runs that code, or it has none at 0x1000: the dump has it.
-    let text = store(root.path()).text(Pid(500), 0x1001, 4096, [good].iter());
+    let text = store(root.path()).text(last(500), 0x1001, 4096, [good].iter());
     assert_eq!(text, Some((0x1000, b"\x90\xc3".to_vec())));
+}
+
+#[test]
+fn a_later_process_of_the_same_number_has_tables_of_its_own_and_the_earlier_one_keeps_its() {
+    let root = tempfile::tempdir().unwrap();
+    process(root.path(), 500, 500, user());
+    let map = root.path().join("proc/500/root/tmp/perf-500.map");
+    fs::write(&map, "1000 10 first\n").unwrap();
+    let store = store(root.path());
+    let ask = |space, is_last| {
+        let of = Compiled {
+            space: SpaceId(space),
+            is_last,
+            ..last(500)
+        };
+        let found = store.find(of, 0x1000, std::iter::empty());
+        found.map(|code| code.symbol)
+    };
+    assert_eq!(ask(0, true), Ok("first".into()));
+    fs::write(&map, "1000 10 second\n").unwrap();
+    assert_eq!(ask(1, true), Ok("second".into()));
+    assert_eq!(ask(0, false), Ok("first".into()));
+    // Of one that nobody asked for while it was the last, nothing is known.
+    assert_eq!(ask(2, false), Err(JitMissing::NoMap));
+}
+
+#[test]
+fn after_a_recording_neither_a_later_process_nor_what_one_left_behind_is_believed() {
+    let root = tempfile::tempdir().unwrap();
+    let map = root.path().join("tmp/perf-500.map");
+    fs::create_dir_all(map.parent().unwrap()).unwrap();
+    fs::create_dir_all(root.path().join("proc/self")).unwrap();
+    let own = fs::read("/proc/self/status").unwrap();
+    fs::write(root.path().join("proc/self/status"), own).unwrap();
+    fs::write(&map, "1000 10 left_behind\n").unwrap();
+    let now = super::super::stamps::unix_ns(std::time::SystemTime::now());
+    let second = 1_000_000_000;
+    let ask = |until: u64| {
+        let store = store(root.path()).recorded_until(until);
+        symbol(&store, 500, 0x1000)
+    };
+    // Gone, and the file was there before the recording ended, or not.
+    assert_eq!(ask(now + second), Ok("left_behind".into()));
+    let shown = map.display().to_string();
+    assert_eq!(ask(now - 10 * second), Err(JitMissing::Later(shown)));
+    // Alive, and started 100 seconds after the machine, which started 200 seconds ago.
+    process(root.path(), 500, 500, user());
+    let map = root.path().join("proc/500/root/tmp/perf-500.map");
+    fs::write(map, "1000 10 of_a_process\n").unwrap();
+    let zeros = "0 ".repeat(17);
+    let stat = format!("500 (a) b) S {zeros} 1 10000 0\n");
+    fs::write(root.path().join("proc/500/stat"), stat).unwrap();
+    fs::write(root.path().join("proc/uptime"), "200.00 1.00\n").unwrap();
+    assert_eq!(ask(now - 50 * second), Ok("of_a_process".into()));
+    let other = Err(JitMissing::OtherProcess(500));
+    assert_eq!(ask(now - 150 * second), other);
 }

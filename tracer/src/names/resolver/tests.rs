@@ -26,6 +26,7 @@ fn spaces(name: &str, shared: bool) -> AddressSpaces {
         writable: true,
         name: name.to_owned(),
         build_id: None,
+        stamp: None,
     };
     spaces.apply(&Context {
         time_ns: 1,

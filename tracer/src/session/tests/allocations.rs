@@ -49,9 +49,12 @@ fn check(
             sink.optional_texts("stack", [stack].into_iter())
         },
     );
-    read_sealed_part(&ALLOCATIONS, part.expect("a part"), |_, source| {
-        allocation_table::decode(source).map(|_| ())
-    })
+    read_sealed_part(
+        &ALLOCATIONS,
+        part.expect("a part"),
+        &Origin::default(),
+        |_, source| allocation_table::decode(source).map(|_| ()),
+    )
     .map_err(|error: Damage| error.to_string())
 }
 

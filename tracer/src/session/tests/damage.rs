@@ -128,12 +128,16 @@ fn an_empty_part_is_damage() {
 
 #[test]
 fn any_flipped_bit_and_any_cut_is_noticed_before_decoding() {
-    use crate::session::{error::Damage, part_reader::read_part, schema::ACCESSES};
+    use crate::session::{error::Damage, origin::Origin, part_reader::read_part, schema::ACCESSES};
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");
     write(&path, &[batch(0)], &WriterOptions::default()).expect("written");
     let part = fs::read(path.join("accesses/part-00000.parquet")).expect("a part");
-    let read = |part: Vec<u8>| read_part(&ACCESSES, part, |_, source| Ok(source.rows()));
+    let read = |part: Vec<u8>| {
+        read_part(&ACCESSES, part, &Origin::default(), |_, source| {
+            Ok(source.rows())
+        })
+    };
     assert!(matches!(read(part.clone()), Ok(20)));
     for at in 0..part.len() {
         let mut flipped = part.clone();

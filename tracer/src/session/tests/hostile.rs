@@ -11,7 +11,7 @@ use crate::session::{
     origin::Origin,
     part_reader::{ColumnSource, read_part, read_sealed_part},
     part_writer::{ColumnSink, write_part},
-    parts,
+    parts::{self, Of},
     schema::{
         ACCESSES, Column, Kind, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES, TABLES, TASKS,
         Table,
@@ -34,7 +34,9 @@ fn take(table: &Table, source: &mut ColumnSource<'_>) -> Result<(), Damage> {
 
 /// Decodes a part as a reader would, but for its seal.
 fn decode(table: &'static Table, part: Vec<u8>) -> Result<(), Damage> {
-    read_sealed_part(table, part, |_, source| take(table, source))
+    read_sealed_part(table, part, &Origin::default(), |_, source| {
+        take(table, source)
+    })
 }
 
 fn parts() -> [(&'static Table, Vec<u8>); 7] {
@@ -121,7 +123,9 @@ pub(super) fn zeros_but(
 }
 
 pub(super) fn check(table: &'static Table, part: Vec<u8>, expected: &str) {
-    let result = read_part(table, part, |_, source| take(table, source));
+    let result = read_part(table, part, &Origin::default(), |_, source| {
+        take(table, source)
+    });
     match result {
         Ok(()) => assert_eq!("read", expected),
         Err(damage) => assert_eq!(damage.to_string(), expected),
@@ -249,9 +253,15 @@ fn a_part_of_other_counts_than_its_footer_says_is_refused() {
             |_| Ok(()),
         )
         .expect("a part");
-        parts::decode_accesses(part, 0)
-            .map(|decoded| decoded.whole.tasks)
-            .map_err(|damage| damage.to_string())
+        parts::decode_accesses(
+            part,
+            Of {
+                origin: &Origin::default(),
+                segment: 0,
+            },
+        )
+        .map(|decoded| decoded.whole.tasks)
+        .map_err(|damage| damage.to_string())
     };
     let tally = serde_json::to_string(&crate::session::TallyRecord::default()).expect("text");
     let whole = |accesses: u64| {

@@ -109,6 +109,7 @@ fn any_mapping() -> impl Strategy<Value = Mapping> {
                     writable,
                     name,
                     build_id,
+                    stamp: None,
                 }
             },
         )

@@ -57,6 +57,7 @@ fn batch(n: u64) -> Batch {
         writable: false,
         name: format!("/usr/bin/program-{n}"),
         build_id: None,
+        stamp: None,
     };
     let context = |kind| Context { time_ns, kind };
     let (pid, tid) = (Pid(100), Tid(101));

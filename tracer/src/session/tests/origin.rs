@@ -6,7 +6,10 @@ use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::*;
-use crate::session::{schema::TABLES, seal};
+use crate::{
+    event::{FileStamp, path_text},
+    session::{schema::TABLES, seal},
+};
 
 /// The footer's entries of every part, by path within the session.
 fn footers(session: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
@@ -93,4 +96,58 @@ fn a_host_whose_name_looks_like_the_seal_is_only_a_name() {
     );
     let (whole, _) = read(&path).expect("the seal is where it was");
     assert_eq!(whole, joined(&[batch(1), batch(2)]));
+}
+
+fn of_host(host: &str, started_unix_ns: u64) -> (tempfile::TempDir, std::path::PathBuf) {
+    written(Meta {
+        host: Some(host.to_owned()),
+        started_unix_ns: Some(started_unix_ns),
+        ..Meta::new()
+    })
+}
+
+#[test]
+fn parts_beside_the_meta_of_another_recording_are_refused() {
+    let (_one, path) = of_host("build-7", 1);
+    for (host, started, reads) in [
+        ("build-7", 1, true),
+        ("build-8", 1, false),
+        ("build-7", 2, false),
+    ] {
+        let (_other, other) = of_host(host, started);
+        fs::copy(other.join("meta.json"), path.join("meta.json")).expect("room");
+        let found = read(&path).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(found.is_ok(), reads, "{host} {started}: {found:?}");
+        if let Err(error) = found {
+            assert!(error.contains("part-00000.parquet"), "{error}");
+            assert!(error.contains("of another recording"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_a_mapped_file_was_is_kept_and_so_is_every_byte_of_its_name() {
+    let mut with_files = batch(1);
+    for (n, context) in with_files.context.iter_mut().enumerate() {
+        if let ContextKind::Mapping { mapping, .. } = &mut context.kind {
+            *mapping = Arc::new(Mapping {
+                name: path_text::text(b"/tmp/\xff\x80/app"),
+                build_id: None,
+                stamp: Some(FileStamp {
+                    bytes: n as u64,
+                    modified_ns: 1_700_000_000_000_000_001,
+                    changed_ns: u64::MAX,
+                }),
+                ..Mapping::clone(mapping)
+            });
+        }
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("a.coh");
+    let mut writer =
+        SessionWriter::create(&path, Meta::new(), &segment_per_batch()).expect("a new session");
+    writer.append(&with_files).expect("room");
+    writer.finish(Meta::new()).expect("room");
+    let (whole, _) = read(&path).expect("it reads");
+    assert_eq!(whole, joined(&[with_files]));
 }

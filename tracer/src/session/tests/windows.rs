@@ -290,7 +290,7 @@ fn to_version(version: u32, path: &Path, tables: &[&str]) {
 fn without_build_ids(part: Vec<u8>) -> Vec<u8> {
     let old_columns = &MAPPINGS.columns[..MAPPINGS.columns.len() - MAPPINGS.added[0]];
     let mut texts = Vec::new();
-    let (facts, numbers) = read_part(&MAPPINGS, part, |facts, source| {
+    let (facts, numbers) = read_part(&MAPPINGS, part, &Origin::default(), |facts, source| {
         let mut numbers = Vec::new();
         for column in old_columns {
             let values = match column.kind {
@@ -337,7 +337,7 @@ fn without_build_ids(part: Vec<u8>) -> Vec<u8> {
 /// The part with the same rows, without what PMUs measure, and a footer that does not count rows of these tables, nor anything of heaps.
 fn without_counts(part: Vec<u8>, tables: &[&str]) -> Vec<u8> {
     let old_columns = &ACCESSES.columns[..ACCESSES.columns.len() - ACCESSES.added[0]];
-    let (old, columns) = read_part(&ACCESSES, part, |facts, source| {
+    let (old, columns) = read_part(&ACCESSES, part, &Origin::default(), |facts, source| {
         let mut old: serde_json::Value = serde_json::from_str(facts).expect("JSON");
         let whole = old["whole"].as_object_mut().expect("the counts");
         for table in tables {
@@ -426,7 +426,7 @@ fn sessions_of_earlier_versions_read_as_they_did_and_have_no_rows_of_later_table
 /// The part of accesses as an older version wrote it, which lacks so many of the last columns.
 fn without_last_columns(part: Vec<u8>, lacks: usize) -> Vec<u8> {
     let old_columns = &ACCESSES.columns[..ACCESSES.columns.len() - lacks];
-    let (facts, columns) = read_part(&ACCESSES, part, |facts, source| {
+    let (facts, columns) = read_part(&ACCESSES, part, &Origin::default(), |facts, source| {
         let mut columns = Vec::new();
         for column in old_columns {
             let values: Vec<Option<u64>> = match (column.null, column.kind) {

@@ -124,6 +124,7 @@ fn heap(start: u64, end: u64) -> Option<Arc<Mapping>> {
         writable: true,
         name: "[heap]".to_owned(),
         build_id: None,
+        stamp: None,
     }))
 }
 

@@ -16,7 +16,7 @@ use crate::{
     access::{CostUnit, Cpu, Pid, Tid},
     event::{Batch, Context},
     machine::Machine,
-    module::ModuleStore,
+    module::{ModuleStore, Stamps},
     sys::{clock::monotonic_ns, emulator_layout::PROCESSES, emulator_memory::time_stamp},
 };
 
@@ -173,6 +173,7 @@ struct Emulated {
     unseen: u64,
     /// The last poll could pass on nothing.
     stuck: bool,
+    stamps: Stamps,
 }
 
 impl Emulated {
@@ -186,6 +187,7 @@ impl Emulated {
             started_ns: monotonic_ns(),
             lanes: Lanes::new(clock.ticks(PATIENCE)),
             merge: Merge::default(),
+            stamps: Stamps::new("/".into()),
             processes: Processes::new(pid, &qemu, &program),
             stopped: false,
             unseen: 0,
@@ -206,6 +208,7 @@ impl Emulated {
             (self.lanes).collect(all, found, &mut self.merge, now, self.stuck)
         };
         let clock = self.clock;
+        let stamps = &mut self.stamps;
         let mut contexts = Vec::new();
         for process in &mut self.processes.found {
             let Some(place) = process.place else { continue };
@@ -251,9 +254,10 @@ impl Emulated {
         for process in processes {
             (process.side_band).pass(bound, |tsc, kind| contexts.push((tsc, kind)));
         }
-        context.extend(contexts.into_iter().map(|(tsc, kind)| Context {
-            time_ns: clock.ns(tsc.max(first)),
-            kind,
+        context.extend(contexts.into_iter().map(|(tsc, mut kind)| {
+            let time_ns = clock.ns(tsc.max(first));
+            stamps.complete_told(time_ns, &mut kind);
+            Context { time_ns, kind }
         }));
         context.sort_by_key(|context| context.time_ns);
         tally.produced += executions;

@@ -8,7 +8,7 @@ use std::{
 use super::guest_maps::GuestMaps;
 use crate::{
     access::{Pid, Tid},
-    event::ContextKind,
+    event::{ContextKind, path_text},
     sys::emulator_layout::{ENTRY_WORDS, LOG_WORDS, Log, Shared, entry},
 };
 
@@ -275,7 +275,7 @@ fn next(log: &Log) -> Option<Entry> {
         kind: first as u32,
         tsc: word(1),
         numbers: [word(2), word(3), word(4)],
-        text: String::from_utf8_lossy(&text).into_owned(),
+        text: path_text::text(&text),
     };
     log.tail
         .store(tail + (ENTRY_WORDS + text_words) as u64, Release);

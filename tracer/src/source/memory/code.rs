@@ -71,8 +71,8 @@ impl Instructions {
             // The end of a function may be nearer than the longest instruction's.
             let end = module.elf.function(svma).map_or(svma, |found| found.end);
             let end = end.min(svma.saturating_add(LONGEST_INSTRUCTION as u64));
-            if let Some(bytes) = module.elf.code(svma, end) {
-                let access = single_access(bytes, op);
+            if let Some(bytes) = module.code(svma..end) {
+                let access = single_access(&bytes, op);
                 self.known.insert(place, access);
                 return access;
             }

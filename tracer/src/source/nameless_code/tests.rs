@@ -18,6 +18,7 @@ fn mapping() -> Mapping {
         writable: true,
         name: String::new(),
         build_id: None,
+        stamp: None,
     }
 }
 

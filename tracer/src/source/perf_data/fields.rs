@@ -1,5 +1,7 @@
 //! Takes fields off the front of bytes of either byte order; never past their end.
 
+use crate::event::path_text;
+
 /// What is left of a record or a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
@@ -93,7 +95,7 @@ impl<'a> Fields<'a> {
 
 fn text(bytes: &[u8]) -> String {
     let name = bytes.split(|byte| *byte == 0).next();
-    String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+    path_text::text(name.unwrap_or_default())
 }
 
 #[cfg(test)]

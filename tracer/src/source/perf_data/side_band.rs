@@ -80,6 +80,7 @@ fn mapping_1(misc: u16, mut fields: Fields<'_>) -> Option<(u32, Mapping)> {
         writable: data,
         name: fields.string(),
         build_id: None,
+        stamp: None,
     };
     Some((pid, mapping))
 }
@@ -112,6 +113,7 @@ fn mapping_2(misc: u16, mut fields: Fields<'_>) -> Option<(u32, Mapping)> {
         writable: protection & PROT_WRITE != 0,
         name: fields.string(),
         build_id,
+        stamp: None,
     };
     Some((pid, mapping))
 }

@@ -54,8 +54,8 @@ impl Sizes {
         // Where the section ends sooner, the instruction does too.
         let code = (1..=LONGEST)
             .rev()
-            .find_map(|len| module.elf.code(svma, svma.checked_add(len)?))?;
-        let size = single_access(code, access.op).map_or(0, |found| found.size);
+            .find_map(|len| module.code(svma..svma.checked_add(len)?))?;
+        let size = single_access(&code, access.op).map_or(0, |found| found.size);
         if self.known.len() >= MOST_KEPT {
             self.known.clear();
         }

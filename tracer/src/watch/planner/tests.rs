@@ -345,6 +345,7 @@ fn shared(first: u64, second: u64) -> (AddressSpaces, LineKey) {
             writable: true,
             name: "/dev/shm/counters".to_owned(),
             build_id: None,
+            stamp: None,
         });
         spaces.apply(&Context {
             time_ns: 0,

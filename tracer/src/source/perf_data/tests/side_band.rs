@@ -91,6 +91,7 @@ fn tasks_and_mappings_come_with_their_times_in_both_byte_orders_and_with_every_t
                 writable: false,
                 name: "/usr/bin/a".to_owned(),
                 build_id: None,
+                stamp: None,
             };
             let kinds = [
                 ContextKind::Fork {

@@ -1,0 +1,81 @@
+//! What a file was when it was mapped, read while that is known: by the time that names are asked for, there may be another
+//! of its name, and even of its inode number.
+
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
+
+use rustc_hash::FxHashMap;
+
+use super::{build_id, find};
+use crate::{
+    access::Pid,
+    event::{ContextKind, FileStamp, Mapping},
+    sys::clock,
+};
+
+/// Files kept; more begin anew.
+const MOST_KNOWN: usize = 4096;
+
+/// Reads build-ids of mapped files, of each file once for as long as it stays as it is.
+pub struct Stamps {
+    root: PathBuf,
+    /// By device and inode.
+    known: FxHashMap<(u64, u64), (FileStamp, Option<String>)>,
+    /// Nanoseconds since 1970-01-01 UTC at 0 of CLOCK_MONOTONIC.
+    clock_started_ns: u64,
+}
+
+impl Stamps {
+    /// Looks below `root`: `/`.
+    pub fn new(root: PathBuf) -> Stamps {
+        Stamps {
+            root,
+            known: FxHashMap::default(),
+            clock_started_ns: unix_ns(SystemTime::now()).saturating_sub(clock::monotonic_ns()),
+        }
+    }
+
+    /// Completes what is told of a mapping, if that is what is told.
+    pub fn complete_told(&mut self, time_ns: u64, told: &mut ContextKind) {
+        if let ContextKind::Mapping { pid, mapping } = told {
+            self.complete(*pid, time_ns, Arc::make_mut(mapping));
+        }
+    }
+
+    /// Completes a mapping of a running process, or of one that ended just now, that was made at a time
+    /// (CLOCK_MONOTONIC, nanoseconds). Of a file that is gone already it stays incomplete.
+    pub fn complete(&mut self, pid: Pid, time_ns: u64, mapping: &mut Mapping) {
+        if !mapping.is_file() || mapping.build_id.is_some() {
+            return;
+        }
+        let mapped_ns = self.clock_started_ns.saturating_add(time_ns);
+        let mut candidates = find::candidates(&self.root, pid, mapping);
+        // Of what is found by its name alone, the number may be that of a later file.
+        let found = candidates
+            .find(|candidate| candidate.is_held || candidate.file.stamp().changed_ns <= mapped_ns);
+        let Some(found) = found else {
+            return;
+        };
+        let key = (mapping.dev, mapping.inode);
+        let stamp = found.file.stamp();
+        let known = self.known.get(&key).filter(|(known, _)| *known == stamp);
+        let build_id = if let Some((_, build_id)) = known {
+            build_id.clone()
+        } else {
+            let file = found.file.open();
+            let read = file.ok().and_then(|file| build_id::of_file(&file));
+            if self.known.len() >= MOST_KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(key, (stamp, read.clone()));
+            read
+        };
+        mapping.build_id = build_id;
+        mapping.stamp = Some(stamp);
+    }
+}
+
+/// Nanoseconds since 1970-01-01 UTC; 0 before.
+pub(super) fn unix_ns(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
