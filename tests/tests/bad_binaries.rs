@@ -1,8 +1,9 @@
 //! Programs whose file is gone, closed or broken: the lines are still found, and what has no name says so.
 
 use std::{
+    ffi::OsStr,
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -176,6 +177,164 @@ fn debug_information_that_is_said_to_be_in_a_pipe_or_a_device_is_left_alone() {
         let report = look_at_linked(behind);
         assert_unnamed_answer(&report);
         assert!(!has_lines(&report), "{:#?}", report.findings);
+    }
+}
+
+#[test]
+fn a_program_with_a_name_that_is_no_text_is_named_from_its_own_file() {
+    let Some(_turn) = ready() else { return };
+    let copy = copy();
+    let odd = copy.path.with_file_name(OsStr::from_bytes(b"odd\xff"));
+    fs::rename(&copy.path, &odd).expect("it is ours");
+    let report = look_at(&start(&odd));
+    copy.subject
+        .judge_report(&report)
+        .expect("the bytes of the name lead to the file");
+}
+
+/// A library that is sampled, and a program that then shortens it under whoever reads it.
+const SHORTENED: [&str; 2] = [
+    "volatile long hits[16] __attribute__((aligned(128)));
+     char large[4 << 20] = {1};
+     __attribute__((noinline)) void count(int at, long times) { while (times--) hits[at]++; }",
+    "#include <pthread.h>
+     #include <stdlib.h>
+     #include <time.h>
+     #include <unistd.h>
+     void count(int at, long times);
+     volatile struct { long left, right; } own __attribute__((aligned(128)));
+     pthread_barrier_t both;
+     static void count_for_two_seconds(int at) {
+         for (time_t end = time(0) + 2; time(0) < end;) count(at, 1000000);
+     }
+     static void *other(void *arg) {
+         count_for_two_seconds(0);
+         pthread_barrier_wait(&both);
+         for (;;) own.left++;
+     }
+     int main(int argc, char **argv) {
+         pthread_t thread;
+         pthread_barrier_init(&both, 0, 2);
+         pthread_create(&thread, 0, other, 0);
+         count_for_two_seconds(1);
+         pthread_barrier_wait(&both);
+         if (argc > 1 && truncate(argv[1], 4096)) abort();
+         for (;;) own.right++;
+     }",
+];
+
+#[test]
+fn a_library_that_its_program_shortens_ends_neither_the_run_nor_the_other_names() {
+    let Some(_turn) = ready() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let compile = |arguments: &[&str], source: &str, to: &str| {
+        let file = at(to).with_extension("c");
+        fs::write(&file, source).expect("room");
+        let mut cc = Command::new("cc");
+        cc.args(["-g", "-O1", "-o"]).arg(at(to)).arg(&file);
+        let built = cc.args(arguments).status();
+        assert!(built.expect("cc runs").success(), "{to}");
+    };
+    compile(&["-shared", "-fPIC"], SHORTENED[0], "libcount.so");
+    let path = at("libcount.so");
+    let path = path.to_str().expect("a name in letters");
+    compile(&["-pthread", path], SHORTENED[1], "shortens");
+    for shortens in [false, true] {
+        let mut attach = cohtrace(["attach", "--json", "--duration", "4", "--"]);
+        attach.arg(at("shortens")).args(shortens.then_some(path));
+        let ended = run(&mut attach, GRACE).expect_code(0);
+        let report = Report::parse(&ended.stdout)
+            .unwrap_or_else(|error| panic!("{error:#}\n{}", ended.said()));
+        let named = |name| {
+            let mut findings = report.findings.iter();
+            findings.any(|finding| finding.object_name.as_deref() == Some(name))
+        };
+        assert!(named("own"), "{:#?}", report.findings);
+        assert_eq!(named("hits"), !shortens, "{:#?}", report.findings);
+        let told = |caveat: &String| caveat.contains("libcount.so") && caveat.contains("changed");
+        assert_eq!(
+            report.caveats.iter().any(told),
+            shortens,
+            "{:#?}",
+            report.caveats
+        );
+    }
+}
+
+/// Builds the two counters again: with other names, lines and code.
+fn build_again(path: &Path, arguments: &[&str]) {
+    let source = path.with_extension("c");
+    let text = "#include <pthread.h>
+        struct { long added; volatile long LEFT, RIGHT; } OTHER __attribute__((aligned(64)));
+        static void *COUNT(void *arg) { for (;;) OTHER.LEFT++; }
+        int main(void) { pthread_t t; pthread_create(&t, 0, COUNT, 0); for (;;) OTHER.RIGHT++; }";
+    fs::write(&source, text).expect("room");
+    let mut cc = Command::new("cc");
+    cc.args(["-g", "-O1", "-pthread", "-o"])
+        .arg(path)
+        .arg(source);
+    let built = cc.args(arguments).status();
+    assert!(built.expect("cc runs").success());
+}
+
+#[test]
+fn a_recording_is_not_named_from_a_later_build_of_its_program() {
+    let Some(_turn) = ready() else { return };
+    // By their build-ids, and by their times where the linker writes none.
+    for notes in ["-Wl,--build-id=sha1", "-Wl,--build-id=none"] {
+        let copy = copy();
+        let session = copy.path.with_extension("coh");
+        build_again(&copy.path, &[notes]);
+        let first = fs::read(&copy.path).expect("just built");
+        let mut record = cohtrace(["record", "--duration", "2", "-o"]);
+        record.arg(&session).arg("--").arg(&copy.path);
+        run(&mut record, GRACE).expect_code(0);
+        let report = || {
+            let mut report = cohtrace(["report", "--json"]);
+            let ended = run(report.arg(&session), GRACE).expect_code(0);
+            Report::parse(&ended.stdout).unwrap_or_else(|e| panic!("{e:#}\n{}", ended.said()))
+        };
+        let named = report();
+        let object = named.findings[0].object_name.as_deref();
+        assert_eq!(object, Some("OTHER"), "{:#?}", named.findings);
+        // In place of the first, whose inode number may or may not be used again, and written into its very inode.
+        let replaced = |how: &str, bytes: &[u8]| {
+            if how == "linked" {
+                fs::remove_file(&copy.path).expect("it is ours");
+            }
+            fs::write(&copy.path, bytes).expect("it is ours");
+            let report = report();
+            let name = copy.path.to_str().expect("a name in letters");
+            let said = |caveat: &String| {
+                caveat.contains(name) && (caveat.contains("build") || caveat.contains("changed"))
+            };
+            let finding = &report.findings[0];
+            assert_eq!(
+                finding.kind, "false-sharing",
+                "{notes}, {how}: {finding:#?}"
+            );
+            assert!(
+                report.caveats.iter().any(said),
+                "{notes}, {how}: {:#?}",
+                report.caveats
+            );
+            assert_eq!(functions(finding), [""; 0], "{notes}, {how}");
+            assert_eq!(finding.object_kind, "global", "{notes}, {how}");
+            let object = finding.object_name.clone().unwrap_or_default();
+            assert!(object.starts_with("two_counters+0x"), "{object}");
+            assert!(!finding.advice.contains("OTHER"), "{}", finding.advice);
+            assert!(!has_lines(&report), "{notes}, {how}");
+        };
+        let mut second = copy.subject.program.path.clone();
+        if notes.ends_with("none") {
+            second = copy.path.with_file_name("second");
+            build_again(&second, &["-Wl,--build-id=none", "-O0"]);
+        }
+        let second = fs::read(second).expect("built");
+        assert_ne!(first, second);
+        replaced("written", &second);
+        replaced("linked", &second);
     }
 }
 

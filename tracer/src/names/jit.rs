@@ -76,9 +76,10 @@ impl Resolver<'_> {
                 } else {
                     self.miss(named.unwrap_or(JIT), &missing, Unnamed::Code(ip));
                 }
+                let own = self.lost_module_address(space, mapping, ip);
                 CodeName {
                     module: named.map(str::to_owned),
-                    ip,
+                    ip: own.unwrap_or(ip),
                     language,
                     ..CodeName::default()
                 }

@@ -1,4 +1,4 @@
-//! Data of a module whose file is gone, or is another by now: its place in the module still says which data it is.
+//! Code and data of a module whose file is gone, or is another by now: the place in the module still says which it is.
 
 use symbolizer::module_mapping;
 
@@ -28,16 +28,27 @@ impl Resolver<'_> {
             return None;
         }
         self.miss(&code.name, &reason, Unnamed::Data(addr));
-        let first = (self.spaces.mappings(space)).find(|mapping| is_of(mapping, code))?;
-        let svma = if first.start < FIXED_BELOW {
+        let svma = self.lost_module_address(space, code, addr)?;
+        let path = code.name.trim_end_matches(DELETED);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        Some(format!("{name}+{svma:#x}"))
+    }
+
+    /// The module's own address (svma) of a run-time address: from where its first mapping is, which its headers would say
+    /// better. `None` of what is no file.
+    pub(super) fn lost_module_address(
+        &self,
+        space: SpaceId,
+        module: &Mapping,
+        addr: u64,
+    ) -> Option<u64> {
+        let first = (self.spaces.mappings(space)).find(|mapping| is_of(mapping, module))?;
+        Some(if first.start < FIXED_BELOW {
             addr
         } else {
             addr.wrapping_sub(first.start)
                 .wrapping_add(first.file_offset)
-        };
-        let path = code.name.trim_end_matches(DELETED);
-        let name = path.rsplit('/').next().unwrap_or(path);
-        Some(format!("{name}+{svma:#x}"))
+        })
     }
 
     /// Whether anonymous memory begins where a mapping of the module's file ends: its zero-initialised data.
