@@ -230,6 +230,8 @@ pub struct Tally {
     pub filtered: u64,
     /// Samples that found no room in their CPU's ring.
     pub lost: BTreeMap<Cpu, u64>,
+    /// Time in which a CPU was online and not sampled, nanoseconds.
+    pub blind_ns: BTreeMap<Cpu, u64>,
     /// Context records (mappings, forks, ..) that found no room: names may be wrong after.
     pub lost_context: u64,
     /// Target time that the samples stand for, nanoseconds; or the sum of their latencies, cycles
@@ -254,6 +256,9 @@ impl Tally {
         self.filtered += other.filtered;
         for (cpu, n) in &other.lost {
             *self.lost.entry(*cpu).or_default() += n;
+        }
+        for (cpu, ns) in &other.blind_ns {
+            *self.blind_ns.entry(*cpu).or_default() += ns;
         }
         self.lost_context += other.lost_context;
         self.sampled_ns += other.sampled_ns;

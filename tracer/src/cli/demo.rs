@@ -71,6 +71,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
             quiet: false,
         },
         watch: WatchArgs {
+            slots: 4,
             no_watch: false,
             overhead: DEFAULT_OVERHEAD_PERCENT,
             watch: Vec::new(),

@@ -90,6 +90,7 @@ impl Observation {
             frequency_hz: sampling.frequency(),
             ring_bytes: sampling.ring_kib * 1024,
             watch: windows.watching(),
+            slots: watch.slots as usize,
             heap: heap.options(target),
             memory: sampling.source.memory(),
             emulator,

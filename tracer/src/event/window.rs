@@ -43,9 +43,9 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether no hit is missing from its order.
+    /// Whether no access is missing from its order.
     pub fn is_complete(&self) -> bool {
-        self.lost == 0 && self.unresolved.is_empty()
+        self.lost == 0 && self.unresolved.is_empty() && self.end != WindowEnd::CpusChanged
     }
 }
 
@@ -80,6 +80,8 @@ pub enum WindowEnd {
     Asked,
     /// The watched process ended or became another program.
     Gone,
+    /// A CPU went offline or came online: what ran on it may have been missed.
+    CpusChanged,
 }
 
 impl Breadth {

@@ -80,7 +80,12 @@ impl Machine {
         }
     }
 
-    /// CPUs that run; empty when unknown.
+    /// The CPUs that are online now; `None` when unknown.
+    pub fn online_now(root: &Path) -> Option<Vec<Cpu>> {
+        Tree::new(root).cpus("sys/devices/system/cpu/online")
+    }
+
+    /// CPUs that ran when it was probed; empty when unknown.
     pub fn online_cpus(&self) -> &[Cpu] {
         self.online.as_deref().unwrap_or_default()
     }

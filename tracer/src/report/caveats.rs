@@ -18,6 +18,9 @@ const WORTH_ITS_OWN: f64 = 0.03;
 /// Share of undecided waits worth a sentence.
 const UNDECIDED_SHARE: f64 = 0.001;
 
+/// Time without samples on a CPU that is worth a sentence, nanoseconds.
+const BLIND_NS: u64 = 1_000_000;
+
 /// Share of kernel samples worth a sentence.
 const KERNEL_SHARE: f64 = 0.01;
 
@@ -253,6 +256,14 @@ fn lost(tally: &Tally) -> Vec<String> {
             count(tally.produced, "sample", "samples"),
             grouped(tally.samples),
             grouped(lost)
+        ));
+    }
+    for (cpu, ns) in tally.blind_ns.iter().filter(|(_, ns)| **ns >= BLIND_NS) {
+        out.push(format!(
+            "CPU {} was online and not sampled for {}: it came online then, or its clock gave nothing. What ran there \
+             meanwhile is missing.",
+            cpu.0,
+            super::number::seconds(*ns as f64 / 1e9)
         ));
     }
     if tally.lost_context > 0 {

@@ -11,6 +11,9 @@ pub(super) const ENOUGH_SAMPLES: f64 = 20.0;
 /// lines may be missing. Below, what is seldom read is as rare as what one finding more or less takes.
 const UNREAD: f64 = 0.1;
 
+/// Where CPUs were not sampled for at least this part of the time, 0..=1, what ran on them then may have been a finding.
+const BLIND: f64 = 0.1;
+
 /// Samples that may have waited for memory and of which it is not known for what.
 pub(super) fn unread(run: &Run) -> u64 {
     // Time that was not spent waiting for memory hides no line.
@@ -31,6 +34,9 @@ pub(super) fn of(run: &Run, findings: &[Finding], insignificant: &[Finding]) -> 
     }
     if run.order.is_some() {
         return None;
+    }
+    if findings.is_empty() && run.blind_s >= BLIND * run.duration_s * f64::from(run.cpus) {
+        return Some(Doubt::Blind);
     }
     // Whatever they are of.
     if findings.is_empty() && run.samples as f64 * run.threshold < ENOUGH_SAMPLES {

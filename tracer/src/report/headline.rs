@@ -42,6 +42,11 @@ pub(super) fn print(out: &mut Lines, report: &Report) {
                 unread(&report.run)
             ),
         ),
+        (_, 0) if report.run.doubt == Some(Doubt::Blind) => (
+            Role::Mixed,
+            "No sharing of cache lines was seen, but CPUs were not sampled for much of the time."
+                .to_owned(),
+        ),
         (_, 0) if report.run.doubt == Some(Doubt::TooFewSamples) => (
             Role::Mixed,
             "No sharing of cache lines was seen, in too few samples to tell.".to_owned(),
@@ -218,6 +223,11 @@ fn how_sure(run: &Run, unit: CostUnit) -> String {
     );
     if run.order.is_some() {
         return format!("{least}. Every access was seen: none was missed in what the program did.");
+    }
+    if run.doubt == Some(Doubt::Blind) {
+        return format!(
+            "{least}. What ran on CPUs while they were not sampled may have been one: look again."
+        );
     }
     let expected = doubt::expected(run);
     let here = count(expected.round() as u64, "sample", "samples");

@@ -80,6 +80,8 @@ pub struct Run {
     pub lost_per_cpu: BTreeMap<String, u64>,
     /// Mapping and task records that found no room.
     pub lost_context: u64,
+    /// Time in which CPUs were online and not sampled, in sum over CPUs, seconds.
+    pub blind_s: f64,
     /// Samples of other processes, dropped in the kernel half.
     pub filtered: u64,
     /// Samples attributed to an access.
@@ -127,6 +129,8 @@ pub enum Doubt {
     Unread,
     /// Lines move between CPUs, and which of their bytes threads use was not seen.
     BytesUnknown,
+    /// CPUs were not sampled for much of the time.
+    Blind,
     /// A line at the threshold would have given too few samples.
     TooFewSamples,
 }

@@ -108,6 +108,7 @@ pub(super) fn run(
             .map(|(cpu, n)| (cpu.0.to_string(), *n))
             .collect(),
         lost_context: tally.lost_context,
+        blind_s: tally.blind_ns.values().sum::<u64>() as f64 / 1e9,
         filtered: tally.filtered,
         attributed: tally.attributed,
         unresolved: tally

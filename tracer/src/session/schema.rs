@@ -96,7 +96,7 @@
 //! | cost_ns | u64 | ns | time that the traps took from the targets |
 //! | everyone | bool | | hits of every target were taken, not only of the words' processes |
 //! | breadth | u8 | code | 0 armed on every CPU, 1 on each thread |
-//! | ended_by | u8 | code | 0 hits, 1 time, 2 asked, 3 the process is gone |
+//! | ended_by | u8 | code | 0 hits, 1 time, 2 asked, 3 the process is gone, 4 a CPU went offline or came online |
 //! | addr0 .. addr3 | u64, null | address | watched words, a multiple of the length; null after the last |
 //! | pid0 .. pid3 | u32, null | | process of each |
 //! | len0 .. len3 | u8, null | bytes | 1, 2, 4 or 8 |
@@ -127,7 +127,8 @@
 //!
 //! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`; versions
 //! before 5 had no `repeats`, no `op` 5 and no `basis` 5; versions before 6 had no `within`, `wait` and `instead`, and no
-//! `memory`; versions before 7 had no `file_bytes`, `modified_unix_ns` and `changed_unix_ns`.
+//! `memory`; versions before 7 had no `file_bytes`, `modified_unix_ns` and
+//! `changed_unix_ns`, and no `ended_by` 4.
 
 use std::sync::Arc;
 

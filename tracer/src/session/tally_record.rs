@@ -20,6 +20,9 @@ pub struct TallyRecord {
     pub filtered: u64,
     /// By CPU number.
     pub lost: BTreeMap<u32, u64>,
+    /// By CPU number. Before version 7 nobody counted it.
+    #[serde(default)]
+    pub blind_ns: BTreeMap<u32, u64>,
     pub lost_context: u64,
     pub sampled_ns: u64,
     pub attributed: u64,
@@ -62,6 +65,7 @@ impl TallyRecord {
         ];
         let counts = self.lost.values().chain(self.unresolved.values());
         counts
+            .chain(self.blind_ns.values())
             .chain(&single)
             .try_fold(0u64, |sum, n| sum.checked_add(*n))
     }
@@ -75,6 +79,9 @@ impl From<&Tally> for TallyRecord {
             kernel_samples: tally.kernel_samples,
             filtered: tally.filtered,
             lost: tally.lost.iter().map(|(cpu, n)| (cpu.0, *n)).collect(),
+            blind_ns: (tally.blind_ns.iter())
+                .map(|(cpu, ns)| (cpu.0, *ns))
+                .collect(),
             lost_context: tally.lost_context,
             sampled_ns: tally.sampled_ns,
             attributed: tally.attributed,
@@ -112,6 +119,9 @@ impl TryFrom<&TallyRecord> for Tally {
             kernel_samples: record.kernel_samples,
             filtered: record.filtered,
             lost: record.lost.iter().map(|(cpu, n)| (Cpu(*cpu), *n)).collect(),
+            blind_ns: (record.blind_ns.iter())
+                .map(|(cpu, ns)| (Cpu(*cpu), *ns))
+                .collect(),
             lost_context: record.lost_context,
             sampled_ns: record.sampled_ns,
             attributed: record.attributed,

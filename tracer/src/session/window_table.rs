@@ -228,6 +228,7 @@ fn end_code(end: WindowEnd) -> u32 {
         WindowEnd::Time => 1,
         WindowEnd::Asked => 2,
         WindowEnd::Gone => 3,
+        WindowEnd::CpusChanged => 4,
     }
 }
 
@@ -237,6 +238,7 @@ fn end_of(code: u32) -> Option<WindowEnd> {
         WindowEnd::Time,
         WindowEnd::Asked,
         WindowEnd::Gone,
+        WindowEnd::CpusChanged,
     ]
     .into_iter()
     .find(|end| end_code(*end) == code)

@@ -147,6 +147,11 @@ impl Live {
         self.kernel.is_target(pid) || self.tracked.contains(pid)
     }
 
+    /// Processes to observe, where they are not simply all.
+    pub fn targets(&self) -> impl Iterator<Item = Pid> {
+        self.tracked.pids()
+    }
+
     /// Something to tell in the report.
     pub fn caveat(&mut self, text: String) {
         self.caveats.push(text);

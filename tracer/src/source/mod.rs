@@ -28,6 +28,7 @@ pub mod pebs;
 pub mod perf_data;
 pub mod perf_record;
 mod pointers;
+mod presence;
 pub mod proc_snapshot;
 mod recalled;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub mod tracked;
 pub mod trapped_code;
 mod waits;
 pub mod watch;
+mod watchdog;
 
 /// All sources, in order of preference.
 pub static SOURCES: &[&dyn SourceKind] = &[&pebs::KIND, &ibs::KIND, &timer::KIND, &emulate::KIND];
@@ -110,6 +112,8 @@ pub struct SourceOptions {
     pub ring_bytes: usize,
     /// Whether to be ready for watch windows.
     pub watch: Watching,
+    /// Breakpoint registers that windows may take, at most as many as the CPU has.
+    pub slots: usize,
     /// How to follow the targets' heaps, if they are to be.
     pub heap: Option<heap::HeapOptions>,
     /// What PMUs leave out.

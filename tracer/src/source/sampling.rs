@@ -5,6 +5,8 @@
 //! A second event per CPU carries perf's own records of mappings, names, forks and exits into a ring of its own,
 //! so that a flood of samples never displaces what gives them meaning.
 
+mod upkeep;
+
 use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
@@ -18,9 +20,11 @@ use super::{
     order::TimeOrder,
     perf_record::{self, RecordKind},
     pointers::Pointers,
+    presence::Presence,
     proc_snapshot,
     threads::Threads,
     watch::{Hit, Watcher},
+    watchdog::Watchdog,
 };
 use crate::{
     access::{Cpu, Pid},
@@ -29,9 +33,7 @@ use crate::{
     module::{ModuleStore, Stamps},
     sys::{bpf::KernelHalf, clock, perf_event, poll},
 };
-
-/// Breakpoint registers left to a debugger that is attached to a target.
-const LEFT_TO_DEBUGGER: usize = 2;
+use upkeep::{Announced, LEFT_TO_DEBUGGER};
 
 /// What takes samples: opens events on CPUs, and makes accesses of what the kernel half wrote of them.
 pub(super) trait Sampler {
@@ -42,9 +44,19 @@ pub(super) trait Sampler {
     fn cpus(&self, machine: &Machine) -> Vec<Cpu> {
         machine.online_cpus().to_vec()
     }
+    /// Whether this CPU can be sampled when it comes online.
+    fn covers(&self, _cpu: Cpu) -> bool {
+        true
+    }
+    /// Time between two samples of a CPU that is not idle, nanoseconds, where that is fixed.
+    fn period_ns(&self) -> Option<u64> {
+        None
+    }
     /// Opens the events of a CPU, off at first, and has the kernel half run on them.
     fn open_on(&mut self, cpu: Cpu, kernel: &mut KernelHalf) -> Result<(), SourceError>;
-    /// Starts all events.
+    /// Ends the events of a CPU, if there are any.
+    fn close_on(&mut self, cpu: Cpu);
+    /// Starts all events; those that run already go on.
     fn start(&self) -> Result<(), SourceError>;
     /// Ends all events. One whose CPU went offline has nothing left to end.
     fn stop(&self);
@@ -97,6 +109,14 @@ pub(super) struct Sampling<S: Sampler> {
     heap: Option<HeapTracker>,
     stats: FxHashMap<Cpu, Stats>,
     stamps: Stamps,
+    ring_bytes: usize,
+    presence: Presence,
+    announced: Announced,
+    watchdog: Option<Watchdog>,
+    /// Breakpoint registers that are ours to take, before a debugger comes.
+    slots: usize,
+    left_to_debugger: usize,
+    debuggers_looked_ns: u64,
 }
 
 impl<S: Sampler> Sampling<S> {
@@ -111,6 +131,8 @@ impl<S: Sampler> Sampling<S> {
     ) -> Result<Sampling<S>, SourceError> {
         let heap_least = options.heap.as_ref().map(|heap| heap.least_bytes);
         let mut live = Live::load(target, machine, offsets, heap_least)?;
+        // Before the first CPU is opened: of those that change from here on it tells.
+        let announced = Announced::listen();
         let mut rings = Vec::new();
         for cpu in sampler.cpus(machine) {
             let opened = CpuRings::open(cpu, options.ring_bytes, &live.kernel)
@@ -127,11 +149,13 @@ impl<S: Sampler> Sampling<S> {
         if rings.is_empty() {
             return Err(SourceError::NoCpus);
         }
+        let leave = left_to_debugger(target);
         let watcher = match options.watch {
             Watching::Off => None,
             Watching::IfPossible | Watching::Required => {
                 let online: Vec<Cpu> = rings.iter().map(|rings| rings.cpu).collect();
-                match watcher(&mut live, &online, target, modules) {
+                let slots = options.slots.saturating_sub(leave).max(1);
+                match Watcher::open(&mut live, &online, slots, modules.clone()) {
                     Ok(watcher) => Some(watcher),
                     Err(error) if options.watch == Watching::Required => return Err(error),
                     Err(error) => {
@@ -172,7 +196,20 @@ impl<S: Sampler> Sampling<S> {
             heap,
             stats: FxHashMap::default(),
             stamps,
+            ring_bytes: options.ring_bytes,
+            presence: Presence::new([], 0),
+            announced,
+            watchdog: None,
+            slots: options.slots,
+            left_to_debugger: leave,
+            debuggers_looked_ns: 0,
         };
+        if leave > 0 && sampling.watcher.is_some() {
+            sampling.tell_of_debugger();
+        }
+        let open = sampling.rings.iter().map(|rings| rings.cpu);
+        sampling.presence = Presence::new(open, clock::monotonic_ns());
+        sampling.watchdog = sampling.sampler.period_ns().map(Watchdog::new);
         sampling.started_ns = clock::monotonic_ns();
         sampling.sampler.start()?;
         Ok(sampling)
@@ -192,12 +229,7 @@ impl<S: Sampler> Sampling<S> {
                 }
             });
         }
-        let mut hits = Vec::new();
-        if let Some(watcher) = &mut self.watcher {
-            watcher.drain(self.stopped, |time_ns, hit| {
-                hits.push((time_ns, Box::new(hit)));
-            });
-        }
+        let hits = self.hits(self.stopped);
         for rings in &mut self.rings {
             rings
                 .sideband
@@ -226,6 +258,22 @@ impl<S: Sampler> Sampling<S> {
             self.order.push(time_ns, Pending::Sample(sample));
         }
         for (time_ns, hit) in hits {
+            self.order.push(time_ns, Pending::Hit(hit));
+        }
+    }
+
+    /// Takes the hits out of their rings; `last`: nothing will follow.
+    fn hits(&mut self, last: bool) -> Vec<(u64, Box<Hit>)> {
+        let mut hits = Vec::new();
+        if let Some(watcher) = &mut self.watcher {
+            watcher.drain(last, |time_ns, hit| hits.push((time_ns, Box::new(hit))));
+        }
+        hits
+    }
+
+    /// Takes the last hits of rings that will be closed.
+    fn drain_hits(&mut self) {
+        for (time_ns, hit) in self.hits(true) {
             self.order.push(time_ns, Pending::Hit(hit));
         }
     }
@@ -284,7 +332,10 @@ impl<S: Sampler> Sampling<S> {
     /// Puts a closed window behind all of its hits, which are in the rings by now.
     fn window_closed(&mut self, window: Result<Option<Window>, SourceError>) {
         match window {
-            Ok(Some(window)) => {
+            Ok(Some(mut window)) => {
+                if !self.all_cpus_were_there() {
+                    window.end = WindowEnd::CpusChanged;
+                }
                 let time_ns = clock::monotonic_ns();
                 self.order.push(time_ns, Pending::Window(Box::new(window)));
             }
@@ -341,6 +392,12 @@ impl<S: Sampler> Source for Sampling<S> {
         let mut tally = Tally::default();
         self.drain(&mut tally);
         self.count(&mut tally);
+        if !self.stopped {
+            // After what they gave was taken: what ended with its CPU is closed.
+            self.check_clocks(&mut tally);
+            self.follow_cpus(&mut tally);
+            self.leave_to_debuggers();
+        }
         batch.tally.add(&tally);
         let released: Vec<_> = if self.stopped {
             self.ended = true;
@@ -388,31 +445,24 @@ impl<S: Sampler> Source for Sampling<S> {
     fn caveats(&self) -> Vec<String> {
         let heap = self.heap.as_ref().and_then(HeapTracker::caveat);
         let own = self.live.caveats().iter().cloned();
-        own.chain(self.sampler.caveats()).chain(heap).collect()
+        let watchdog = self.watchdog.iter().flat_map(Watchdog::caveats);
+        own.chain(self.sampler.caveats())
+            .chain(heap)
+            .chain(self.presence.caveats())
+            .chain(watchdog)
+            .collect()
     }
 }
 
-/// The watcher, which leaves breakpoint registers to a debugger that holds a target.
-fn watcher(
-    live: &mut Live,
-    cpus: &[Cpu],
-    target: &Target,
-    modules: &Arc<ModuleStore>,
-) -> Result<Watcher, SourceError> {
-    let traced = |pids: &Vec<Pid>| {
-        let proc = Path::new("/proc");
-        pids.iter().any(|pid| proc_snapshot::is_traced(proc, *pid))
-    };
-    let leave = match target {
-        Target::Trees(pids) if traced(pids) => LEFT_TO_DEBUGGER,
+/// Breakpoint registers to leave to a debugger that holds a target.
+fn left_to_debugger(target: &Target) -> usize {
+    let proc = Path::new("/proc");
+    match target {
+        Target::Trees(pids) if pids.iter().any(|pid| proc_snapshot::is_traced(proc, *pid)) => {
+            LEFT_TO_DEBUGGER
+        }
         _ => 0,
-    };
-    if leave > 0 {
-        live.caveat(format!(
-            "a debugger is attached to a target: {leave} of the breakpoint registers were left to it"
-        ));
     }
-    Watcher::open(live, cpus, leave, modules.clone())
 }
 
 /// Whether what happened concerns a target.

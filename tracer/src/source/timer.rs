@@ -86,7 +86,7 @@ fn open(
 
 /// A cpu-clock on each CPU.
 struct Timer {
-    clocks: Vec<PerfEvent>,
+    clocks: Vec<(Cpu, PerfEvent)>,
     period_ns: u64,
     code: SampledCode,
     waits: Waits,
@@ -102,12 +102,12 @@ impl Sampler for Timer {
     fn open_on(&mut self, cpu: Cpu, kernel: &mut KernelHalf) -> Result<(), SourceError> {
         let clock = perf_event::open(&perf_event::cpu_clock(self.period_ns), Scope::Cpu(cpu))?;
         kernel.attach_sample(&clock)?;
-        self.clocks.push(clock);
+        self.clocks.push((cpu, clock));
         Ok(())
     }
 
     fn start(&self) -> Result<(), SourceError> {
-        for clock in &self.clocks {
+        for (_, clock) in &self.clocks {
             clock.enable().map_err(|source| SourceError::System {
                 what: "starting the cpu-clock",
                 source,
@@ -117,9 +117,17 @@ impl Sampler for Timer {
     }
 
     fn stop(&self) {
-        for clock in &self.clocks {
+        for (_, clock) in &self.clocks {
             let _ = clock.disable();
         }
+    }
+
+    fn close_on(&mut self, cpu: Cpu) {
+        self.clocks.retain(|(open, _)| *open != cpu);
+    }
+
+    fn period_ns(&self) -> Option<u64> {
+        Some(self.period_ns)
     }
 
     fn parse(raw: &[u8]) -> Option<(u64, SampleRecord)> {

@@ -36,6 +36,11 @@ impl Tracked {
         self.pids.insert(pid)
     }
 
+    /// The targets, unless everything is one.
+    pub fn pids(&self) -> impl Iterator<Item = Pid> {
+        self.pids.iter().copied()
+    }
+
     /// Whether the process is a target.
     pub fn contains(&self, pid: Pid) -> bool {
         if self.everything {

@@ -12,7 +12,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use rustc_hash::FxHashMap;
-use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_KERNEL, SAMPLE_STACK_TOP, WATCH_SLOTS, WatchRecord};
+use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_KERNEL, SAMPLE_STACK_TOP, WatchRecord};
 use zerocopy::FromBytes;
 
 use super::{
@@ -117,27 +117,15 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Takes the breakpoint registers that are free and measures what a hit costs. `leave` of them stay
-    /// free for debuggers.
+    /// Takes so many of the breakpoint registers that are free, and measures what a hit costs.
     pub fn open(
         live: &mut Live,
         cpus: &[Cpu],
-        leave: usize,
+        slots: usize,
         modules: Arc<ModuleStore>,
     ) -> Result<Watcher, SourceError> {
-        let mut rings = Vec::new();
-        for &cpu in cpus {
-            let output = perf_event::bpf_output(RING_BYTES as u32 / 4);
-            let event = perf_event::open(&output, perf_event::Scope::Cpu(cpu))?;
-            let ring = Ring::map(event, RING_BYTES).map_err(|source| SourceError::Ring {
-                cpu: cpu.0,
-                kib: RING_BYTES / 1024,
-                source,
-            })?;
-            live.kernel.set_hits_ring(cpu, ring.event())?;
-            rings.push(ring);
-        }
-        let breakpoints = Breakpoints::open(&mut live.kernel, cpus, WATCH_SLOTS - leave)?;
+        let rings = rings(live, cpus)?;
+        let breakpoints = Breakpoints::open(&mut live.kernel, cpus, slots)?;
         let costs = breakpoints.costs();
         let prices = Prices {
             hit_ns: costs.hit_ns,
@@ -156,6 +144,27 @@ impl Watcher {
             accounts: FxHashMap::default(),
             trapped: Vec::new(),
         })
+    }
+
+    /// Watches on these CPUs and with so many registers from now on. No window may be open, and all hits are to be taken:
+    /// [`Watcher::drain`] for the last time.
+    pub fn reopen(
+        &mut self,
+        live: &mut Live,
+        cpus: &[Cpu],
+        slots: usize,
+    ) -> Result<(), SourceError> {
+        self.rings = rings(live, cpus)?;
+        self.held = self.rings.iter().map(|_| None).collect();
+        self.cpus = cpus.to_vec();
+        self.breakpoints.reopen(cpus, slots)?;
+        Ok(())
+    }
+
+    /// The processes of the open window.
+    pub fn watched(&self) -> impl Iterator<Item = Pid> {
+        let words = self.open.iter().flat_map(|open| &open.words);
+        words.map(|word| word.pid)
     }
 
     /// Words that fit into a window.
@@ -395,6 +404,22 @@ impl Hit {
             && (a.tid, a.ip, a.regs) == (b.tid, b.ip, b.regs)
             && !self.addresses.contains(&next.watched_addr)
     }
+}
+
+/// A ring for the hits on each CPU.
+fn rings(live: &mut Live, cpus: &[Cpu]) -> Result<Vec<Ring>, SourceError> {
+    let open = |cpu: &Cpu| {
+        let output = perf_event::bpf_output(RING_BYTES as u32 / 4);
+        let event = perf_event::open(&output, perf_event::Scope::Cpu(*cpu))?;
+        let ring = Ring::map(event, RING_BYTES).map_err(|source| SourceError::Ring {
+            cpu: cpu.0,
+            kib: RING_BYTES / 1024,
+            source,
+        })?;
+        live.kernel.set_hits_ring(*cpu, ring.event())?;
+        Ok(ring)
+    };
+    cpus.iter().map(open).collect()
 }
 
 fn parse(bytes: &[u8]) -> Option<WatchRecord> {

@@ -108,6 +108,14 @@ impl Slots {
         }))
     }
 
+    /// No slot.
+    pub fn none() -> Slots {
+        Slots::Threads {
+            slots: 0,
+            armed: Vec::new(),
+        }
+    }
+
     /// As many slots as our own thread could have, up to `wanted`. Reserves nothing.
     pub fn on_threads(wanted: usize) -> Result<Slots, BreakpointError> {
         let mut held = Vec::new();

@@ -144,6 +144,22 @@ impl Breakpoints {
         Breakpoints::with(watch, slots, hit)
     }
 
+    /// Reserves anew: on other CPUs, or another number of slots. No window may be open. After an error there is no slot.
+    pub fn reopen(&mut self, cpus: &[Cpu], wanted: usize) -> Result<(), BreakpointError> {
+        if self.window.is_some() {
+            return Err(BreakpointError::Plan("another one is open"));
+        }
+        // What is held is given back first: it is the same registers.
+        self.slots = Slots::none();
+        let wanted = wanted.min(WATCH_SLOTS);
+        self.slots = match Slots::on_cpus(&self.watch.program, cpus, wanted)? {
+            Some(slots) => slots,
+            None => Slots::on_threads(wanted)?,
+        };
+        self.seen = self.watch.stats()?;
+        Ok(())
+    }
+
     /// Watches single threads instead of CPUs: each window opens its breakpoints anew, and threads that are
     /// born in it are not seen. Reserves nothing; there are as many slots as our own thread could have.
     pub fn open_on_threads(

@@ -15,6 +15,7 @@ mod breakpoint_slots;
 mod breakpoint_turn;
 pub mod breakpoints;
 pub mod clock;
+pub mod cpu_changes;
 mod cpu_crew;
 /// The memory that the QEMU plugin and we share.
 #[path = "../../qemu-plugin/src/layout.rs"]

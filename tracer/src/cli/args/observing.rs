@@ -72,6 +72,10 @@ pub struct WatchArgs {
     /// Share of the targets' time, in percent, that watch windows may take.
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_OVERHEAD_PERCENT, value_parser = overhead)]
     pub overhead: f64,
+    /// Breakpoint registers that windows may take, of the four that x86-64 has. A debugger of a target is left two anyway.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4),
+        conflicts_with = "no_watch")]
+    pub slots: u8,
     /// Watch this memory instead of what samples suspect: an address with 1, 2, 4 or 8 bytes (0x7f3a40,8),
     /// or a variable and what is in it (counters, table.slots[1].served). Repeat for more.
     #[arg(

@@ -10,7 +10,7 @@ use crate::{
     report::{
         Caveat, build,
         fixture::{FakeNames, LINE, facts, report, site, tally},
-        model::{Doubt, Weight},
+        model::{Doubt, Report, Weight},
         text::{self, TextOptions},
     },
 };
@@ -130,6 +130,46 @@ fn where_most_could_not_be_read_that_is_said_first_and_nothing_is_cleared() {
     assert_eq!(few.run.doubt, Some(Doubt::TooFewSamples));
     let report = of(4000, 0);
     assert!(report.run.conclusive && plain(&report).starts_with("No sharing of cache lines worth"));
+}
+
+/// The report in one line.
+fn unwrapped(report: &Report) -> String {
+    let text = plain(report);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn where_cpus_were_not_sampled_for_much_of_the_time_nothing_is_cleared() {
+    let of = |blind_ns| {
+        let tally = Tally {
+            blind_ns: [(Cpu(1), blind_ns)].into(),
+            ..read_in_part(0, 0)
+        };
+        build(
+            &Judged::default(),
+            &[],
+            &FakeNames::default(),
+            &tally,
+            &facts(),
+            &[],
+        )
+    };
+    let whole_ns = facts().duration_ns * u64::from(facts().cpus);
+    let report = of(whole_ns / 4);
+    assert_eq!(report.run.doubt, Some(Doubt::Blind));
+    let text = unwrapped(&report);
+    assert!(
+        text.starts_with("No sharing of cache lines was seen, but CPUs"),
+        "{text}"
+    );
+    assert!(!text.contains("unlikely that one was missed"), "{text}");
+    assert!(
+        text.contains("CPU 1 was online and not sampled for"),
+        "{text}"
+    );
+    let report = of(whole_ns / 100);
+    assert_eq!(report.run.doubt, None);
+    assert!(unwrapped(&report).contains("unlikely that one was missed"));
 }
 
 #[test]

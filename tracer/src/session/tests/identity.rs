@@ -170,6 +170,7 @@ fn any_tally() -> impl Strategy<Value = Tally> {
         (count(), count(), count(), count(), count()),
         (count(), count(), count()),
         prop::collection::btree_map(any::<u32>().prop_map(Cpu), count(), 0..3),
+        prop::collection::btree_map(any::<u32>().prop_map(Cpu), count(), 0..3),
         prop::collection::btree_map(reason, count(), 0..5),
     )
         .prop_map(
@@ -177,6 +178,7 @@ fn any_tally() -> impl Strategy<Value = Tally> {
                 (produced, samples, kernel_samples, filtered, lost_context),
                 (sampled_ns, attributed, operands_unknown),
                 lost,
+                blind_ns,
                 unresolved,
             )| Tally {
                 produced,
@@ -184,6 +186,7 @@ fn any_tally() -> impl Strategy<Value = Tally> {
                 kernel_samples,
                 filtered,
                 lost,
+                blind_ns,
                 lost_context,
                 sampled_ns,
                 attributed,

@@ -52,8 +52,8 @@ fn values_that_no_window_has_are_named_with_column_and_row() {
     let cases: &[Case] = &[
         (&[("breadth", 1)], "read"),
         (&[("breadth", 2)], "row 1 has breadth 2"),
-        (&[("ended_by", 3)], "read"),
-        (&[("ended_by", 4)], "row 1 has ended_by 4"),
+        (&[("ended_by", 4)], "read"),
+        (&[("ended_by", 5)], "row 1 has ended_by 5"),
         (&[("open_ns", 5), ("end_ns", 5)], "read"),
         (&[("open_ns", 5), ("end_ns", 4)], "row 1 has end_ns 4"),
         (&[("seq", 2)], "row 1 has seq 2"),

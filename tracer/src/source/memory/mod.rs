@@ -84,8 +84,8 @@ pub(super) struct Memory {
     /// Whether data sources and latencies can be read.
     has_offsets: bool,
     program: Option<OnMemory>,
-    members: Vec<PerfEvent>,
-    leaders: Vec<PerfEvent>,
+    members: Vec<(Cpu, PerfEvent)>,
+    leaders: Vec<(Cpu, PerfEvent)>,
     code: Instructions,
     kernel_code: KernelCode,
     /// Takes every ip for exact: true of page faults, which no driver marks.
@@ -156,15 +156,15 @@ impl Sampler for Memory {
             let (member, leader) =
                 opened.map_err(|source| refused(source, event, cpu, &self.machine))?;
             program.attach(&member)?;
-            self.members.push(member);
-            self.leaders.extend(leader);
+            self.members.push((cpu, member));
+            self.leaders.extend(leader.map(|leader| (cpu, leader)));
         }
         Ok(())
     }
 
     fn start(&self) -> Result<(), SourceError> {
         // A group runs when its leader does, with those of its members that are on by then.
-        for event in self.members.iter().chain(&self.leaders) {
+        for (_, event) in self.members.iter().chain(&self.leaders) {
             event.enable().map_err(|source| SourceError::System {
                 what: "starting the PMU's events",
                 source,
@@ -174,9 +174,18 @@ impl Sampler for Memory {
     }
 
     fn stop(&self) {
-        for event in self.leaders.iter().chain(&self.members) {
+        for (_, event) in self.leaders.iter().chain(&self.members) {
             let _ = event.disable();
         }
+    }
+
+    fn covers(&self, cpu: Cpu) -> bool {
+        self.planned_cpus().contains(&cpu)
+    }
+
+    fn close_on(&mut self, cpu: Cpu) {
+        self.members.retain(|(open, _)| *open != cpu);
+        self.leaders.retain(|(open, _)| *open != cpu);
     }
 
     fn parse(raw: &[u8]) -> Option<(u64, MemoryRecord)> {

@@ -79,6 +79,7 @@ fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructio
     let options = SourceOptions {
         frequency_hz: 1000,
         ring_bytes: 1 << 20,
+        slots: 4,
         watch: Watching::Off,
         heap: None,
         memory: MemoryOptions::default(),

@@ -25,6 +25,7 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
     let options = SourceOptions {
         frequency_hz: 1000,
         ring_bytes: 1 << 20,
+        slots: 4,
         watch: Watching::Off,
         heap: None,
         memory: MemoryOptions::default(),
