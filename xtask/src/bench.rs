@@ -219,7 +219,7 @@ fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
 }
 
 /// The tool as users run it; `COHTRACE_BIN` names another build to measure.
-fn release_build() -> Result<PathBuf> {
+pub fn release_build() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("COHTRACE_BIN") {
         return Ok(path.into());
     }

@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use crate::{
     bench::target_directory,
     ebpf::{self, Check},
-    llvm_plugin, root,
+    llvm_plugin, root, vm,
 };
 
 /// How a step ended.
@@ -67,6 +67,9 @@ pub fn run() -> Result<()> {
     let is_built = step("release build", &release_build);
     step("LLVM plugin", &plugin);
     step("rights for the live tests", &live_tests);
+    if is_built {
+        step("the oldest kernel and the newest", &kernels);
+    }
     table(&steps);
     println!("=== tests");
     let tests = tests(
@@ -169,6 +172,15 @@ fn release_build() -> Outcome {
 /// The tests of load hints in clang and rustc use it.
 fn plugin() -> Outcome {
     match llvm_plugin::check() {
+        Ok(None) => Outcome::Passed,
+        Ok(Some(why)) => Outcome::CouldNotCheck(why),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
+}
+
+/// In emulated machines; `cargo xtask vm` has more of them.
+fn kernels() -> Outcome {
+    match vm::check() {
         Ok(None) => Outcome::Passed,
         Ok(Some(why)) => Outcome::CouldNotCheck(why),
         Err(error) => Outcome::Failed(format!("{error:#}")),

@@ -11,6 +11,7 @@ mod bpf_toolchain;
 mod ci;
 mod ebpf;
 mod llvm_plugin;
+mod vm;
 
 use std::{
     path::{Path, PathBuf},
@@ -48,6 +49,11 @@ enum Task {
     ///
     /// Builds the release binary first. Wants a quiet machine and root. `--list` explains the benchmarks.
     Bench(bench::Options),
+    /// Run the tool on Debian's kernels from 5.10 on, in machines that QEMU emulates, and judge what it answers there.
+    ///
+    /// Builds the release binary, fetches kernels by apt into target/vm/, and as root installs the emulator if it is
+    /// missing. Each guest takes about a minute; `--kernel` and `--machine` choose, `--list` explains.
+    Vm(vm::Options),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +62,7 @@ fn main() -> ExitCode {
         Some(Task::LlvmPlugin(options)) => llvm_plugin::run(&options),
         Some(Task::Ci) => ci::run(),
         Some(Task::Bench(options)) => bench::run(&options),
+        Some(Task::Vm(options)) => vm::run(&options),
         None => Arguments::command().print_long_help().map_err(Into::into),
     };
     match outcome {

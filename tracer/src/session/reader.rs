@@ -13,7 +13,10 @@ use super::{
     schema::ACCESSES,
     segment::{Bound, Position, Segment},
 };
-use crate::{access::LineSize, event::Batch};
+use crate::{
+    access::LineSize,
+    event::{Batch, Tally},
+};
 
 /// What a reader of the data must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,11 @@ pub enum Caveat {
     Incomplete {
         /// Time that may be missing at the end, milliseconds.
         missing_ms: u64,
+    },
+    /// The recorder had not yet taken these samples over, or not yet written them, when the last segment was.
+    OnTheirWay {
+        /// How many.
+        samples: u64,
     },
     /// The recorder could not go on; its own words.
     Stopped(String),
@@ -45,6 +53,15 @@ impl fmt::Display for Caveat {
                 f,
                 "recording did not end normally; the last {:.1} s may be missing",
                 *missing_ms as f64 / 1e3
+            ),
+            Caveat::OnTheirWay { samples } => write!(
+                f,
+                "{samples} further {} taken, and had not arrived when the last of the recording was written",
+                if *samples == 1 {
+                    "sample was"
+                } else {
+                    "samples were"
+                }
             ),
             Caveat::LastSegmentLost { segment, reason } => {
                 write!(f, "the last segment ({segment}) is left out: {reason}")
@@ -76,6 +93,8 @@ pub struct SessionReader {
     next_bound: usize,
     /// End of the batch that was given out last.
     given: Bound,
+    /// Samples that were taken and are not in the segments so far, nor lost, of a recording that did not end normally.
+    on_their_way: u64,
     /// Of the parts of accesses: bytes before the segment, in it, and in all.
     bytes_read: (u64, u64, u64),
 }
@@ -109,6 +128,7 @@ impl SessionReader {
             segment: Segment::default(),
             next_bound: 0,
             given: Bound::default(),
+            on_their_way: 0,
         })
     }
 
@@ -148,6 +168,10 @@ impl SessionReader {
         while self.next_bound == self.segment.bounds.len() {
             if self.next_segment == self.segments {
                 self.ahead = None;
+                let samples = std::mem::take(&mut self.on_their_way);
+                if samples > 0 {
+                    self.caveats.push(Caveat::OnTheirWay { samples });
+                }
                 return Ok(false);
             }
             self.next_bound = 0;
@@ -174,12 +198,23 @@ impl SessionReader {
             self.next_segment += 1;
             self.first = self.first.after(&self.segment);
             batch.tally = std::mem::take(&mut self.segment.tally);
+            if !self.meta.complete {
+                self.count_what_arrived(&mut batch.tally);
+            }
         }
         let bound = self.segment.bounds[self.next_bound];
         self.next_bound += 1;
         self.segment.give(self.given, bound, batch);
         self.given = bound;
         Ok(true)
+    }
+
+    /// A sample is counted as taken before it arrives, maybe with the next segment. Where the recorder was stopped in between,
+    /// it is counted with its arrival instead, so that what is there adds up.
+    fn count_what_arrived(&mut self, tally: &mut Tally) {
+        let arrived = tally.samples.saturating_add(tally.lost_total());
+        let taken = std::mem::replace(&mut tally.produced, arrived);
+        self.on_their_way = (self.on_their_way.saturating_add(taken)).saturating_sub(arrived);
     }
 
     fn is_last_of_unfinished(&self) -> bool {

@@ -24,6 +24,43 @@ fn a_killed_recorder_leaves_a_session_that_reads_with_a_caveat() {
     assert_eq!(reader.meta().tally.produced, 44);
 }
 
+/// Four batches, of which the second and the last were written while samples of theirs were on their way; those of the
+/// second arrived with the third.
+fn two_with_samples_on_their_way() -> Vec<Batch> {
+    let mut batches = four();
+    batches[1].tally.produced += 5;
+    batches[2].tally.produced -= 5;
+    batches[3].tally.produced += 3;
+    batches
+}
+
+#[test]
+fn samples_that_were_on_their_way_to_a_killed_recorder_are_told_and_the_others_add_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    write_and_die(&path, &two_with_samples_on_their_way());
+    let (back, caveats) = read(&path).expect("reads");
+    assert_eq!(back, joined(&four()));
+    let text = "3 further samples were taken, and had not arrived when the last of the recording was written";
+    assert_eq!(caveats[1..], [text]);
+}
+
+#[test]
+fn samples_that_never_arrived_at_a_recorder_that_ended_normally_stay_a_difference() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.coh");
+    write(
+        &path,
+        &two_with_samples_on_their_way(),
+        &segment_per_batch(),
+    )
+    .expect("written");
+    let (back, caveats) = read(&path).expect("reads");
+    assert_eq!(back.tally.produced, 47);
+    assert_eq!(back.tally.samples + back.tally.lost_total(), 44);
+    assert_eq!(caveats, Vec::<String>::new());
+}
+
 #[test]
 fn a_finished_recorder_leaves_a_session_that_reads_without_a_caveat() {
     let directory = tempfile::tempdir().expect("a directory");
