@@ -32,6 +32,9 @@ pub(super) fn of(run: &Run, findings: &[Finding], insignificant: &[Finding]) -> 
     if run.order.is_some() {
         return None;
     }
+    if findings.is_empty() && run.software_emulation.is_some() {
+        return Some(Doubt::SoftwareEmulation);
+    }
     // Whatever they are of.
     if findings.is_empty() && run.samples as f64 * run.threshold < ENOUGH_SAMPLES {
         return Some(Doubt::TooFewSamples);

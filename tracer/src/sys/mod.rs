@@ -16,6 +16,7 @@ mod breakpoint_turn;
 pub mod breakpoints;
 pub mod clock;
 mod cpu_crew;
+pub mod cpuid;
 /// The memory that the QEMU plugin and we share.
 #[path = "../../qemu-plugin/src/layout.rs"]
 pub mod emulator_layout;
@@ -23,6 +24,7 @@ pub mod emulator_memory;
 pub mod found_file;
 pub mod heap_cost;
 pub mod launch;
+pub mod limits;
 #[cfg(test)]
 mod live_tests;
 pub mod map_file;
@@ -30,6 +32,7 @@ pub mod map_memory;
 #[cfg(test)]
 mod memory_live_tests;
 pub mod orphans;
+pub mod own_descriptor;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;
@@ -37,7 +40,9 @@ pub mod priority;
 pub mod probe;
 pub mod process_memory;
 pub mod ring;
+pub mod standard_streams;
 pub mod target_table;
+pub mod terminal;
 pub mod uprobe;
 pub mod watch_control;
 #[cfg(test)]
