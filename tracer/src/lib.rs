@@ -21,6 +21,7 @@ pub mod module;
 pub mod names;
 pub mod perf_format;
 pub mod pipeline;
+pub mod printable;
 pub mod report;
 pub mod session;
 pub mod source;

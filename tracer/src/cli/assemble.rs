@@ -8,7 +8,7 @@ mod read_back;
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, OpenOptions},
+    fs,
     io::{self, Read as _, Write as _},
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -23,10 +23,13 @@ use self::{
     arguments::{Arguments, Input},
     disk::Disk,
 };
-use super::{args::AsArgs, output};
-use crate::hint::{
-    assembly::{self, Place, Rewritten, UnitRecord},
-    file::HintFile,
+use super::{args::AsArgs, destination, failure, output};
+use crate::{
+    hint::{
+        assembly::{self, Place, Rewritten, UnitRecord},
+        file::HintFile,
+    },
+    printable,
 };
 
 /// Set for the assembler that is run, so that one that is a wrapper again runs plainly.
@@ -114,7 +117,7 @@ fn assemble(args: &AsArgs) -> Result<ExitCode> {
     let (hints, rewritten) = match rewrite(&text, args) {
         Ok(done) => done,
         Err(error) => {
-            let why = format!("{error:#}");
+            let why = failure::causes(&error);
             warn(&format!("assembled without hints: {why}"));
             log(&UnitRecord {
                 unchanged: Some(why),
@@ -225,11 +228,10 @@ impl Call {
             return;
         }
         let lines = assembly::lines(rewritten, hints);
-        // One write, so that units that are built at once do not mix their lines.
-        let text = lines.iter().fold(String::new(), |text, line| {
-            text + "cohtrace as: " + line + "\n"
-        });
-        output::write_stderr(&text);
+        let lines: Vec<String> = (lines.iter())
+            .map(|line| format!("cohtrace as: {line}"))
+            .collect();
+        output::say_all(&lines);
     }
 }
 
@@ -252,7 +254,7 @@ fn rewrite(text: &[u8], args: &AsArgs) -> Result<(HintFile, Rewritten)> {
 }
 
 fn warn(text: &str) {
-    output::write_stderr(&format!("cohtrace as: {text}\n"));
+    output::say(&format!("cohtrace as: {text}"));
 }
 
 fn directory() -> String {
@@ -266,17 +268,13 @@ fn log(record: &UnitRecord) {
     let Some(path) = std::env::var_os("COHTRACE_AS_LOG").filter(|path| !path.is_empty()) else {
         return;
     };
-    let line = serde_json::to_string(record).unwrap_or_default() + "\n";
-    let written = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .and_then(|mut file| file.write_all(line.as_bytes()));
+    let line = printable::json(&serde_json::to_string(record).unwrap_or_default()) + "\n";
+    let path = Path::new(&path);
+    let written =
+        destination::append(path).and_then(|mut file| Ok(file.write_all(line.as_bytes())?));
     if let Err(error) = written {
-        output::write_stderr(&format!(
-            "cohtrace as: writing {}: {error}\n",
-            Path::new(&path).display()
-        ));
+        let why = failure::causes(&error);
+        warn(&format!("writing {}: {why}", path.display()));
     }
 }
 

@@ -22,6 +22,8 @@ use crate::{
 
 /// Watches, then prints the report.
 pub fn run(args: &AttachArgs) -> Result<ExitCode> {
+    // Before there is anything to lose.
+    output::check(args.output.output.as_deref())?;
     let mut observation = Observation::open(
         &args.target,
         &args.sampling,
@@ -74,6 +76,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
         cost_unit,
+        software_emulation: observation.machine.software_emulation(),
         watch: observation.watch_facts(),
         heap: observation.heap_facts(),
         caveats: caveats.chain(remarks).collect(),

@@ -14,6 +14,7 @@ use super::{
     output,
     source_options::{SourceArgs, SourceName},
 };
+use crate::sys::limits;
 
 const SOURCE: &str = include_str!("demo.c");
 
@@ -41,21 +42,22 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
         compile.arg("-DPADDED");
     }
     compile.arg("demo.c").current_dir(directory.path());
+    limits::give_back(&mut compile);
     let result = compile.output().with_context(|| {
         format!("running the C compiler `{compiler}`; install one (apt install gcc) or set CC")
     })?;
     if !result.status.success() {
-        bail!(
-            "{compiler} could not build the demo:\n{}",
-            String::from_utf8_lossy(&result.stderr)
-        );
+        let said = String::from_utf8_lossy(&result.stderr);
+        let said: Vec<&str> = said.lines().collect();
+        output::say_all(&said);
+        bail!("{compiler} could not build the demo: what it said is above");
     }
     let milliseconds = (args.duration * 1000.0) as u64 + 500;
     attach::run(&AttachArgs {
         target: TargetArgs {
             pid: Vec::new(),
             all: false,
-            command: vec![program.display().to_string(), milliseconds.to_string()],
+            command: vec![program.into(), milliseconds.to_string().into()],
             leave_running: false,
         },
         record: None,

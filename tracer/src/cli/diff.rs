@@ -12,6 +12,7 @@ use crate::report::{
 
 /// Prints the difference.
 pub fn run(args: &DiffArgs) -> Result<ExitCode> {
+    output::check(args.output.as_deref())?;
     let (before, before_cost) = read(&args.before, args)?;
     let (after, after_cost) = read(&args.after, args)?;
     let names = [&args.before, &args.after].map(|path| path.display().to_string());

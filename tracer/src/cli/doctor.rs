@@ -17,6 +17,7 @@ use crate::{
 
 /// Probes and prints; exit code 2 when no source can run.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
+    output::check(None)?;
     let machine = Machine::probe(Path::new("/"));
     let live = LiveProbe {
         emulator: Some(emulate::is_installed()),

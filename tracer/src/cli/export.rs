@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     args::ExportArgs,
-    output,
+    destination, output,
     progress::Progress,
     report::{boot_id, modules_of},
     signals::StopSignal,
@@ -19,16 +19,17 @@ use crate::{
     session::SessionReader,
 };
 
-/// Writes the file beside its place and moves it there when it is whole.
+/// Writes the file beside its place and moves it there when it is whole. Nothing is replaced unasked, and nothing but a
+/// file ever is: moving one over a device would remove it.
 pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     let path = &args.perf_data;
-    may_write(path, args.force)?;
+    let (place, found) = destination::regular(path)?;
+    if found.is_some() && !args.force {
+        bail!("{} exists; --force replaces it", path.display());
+    }
     let reader = SessionReader::open(&args.session)?;
     let stop = StopSignal::install()?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = destination::folder(&place);
     // Gone when dropped, whatever happens; mode 0600, as perf wants it.
     let file = tempfile::Builder::new()
         .prefix(".cohtrace-export-")
@@ -43,24 +44,15 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         .sync_all()
         .with_context(|| format!("writing {}", path.display()))?;
     if args.force {
-        file.persist(path).map(drop)
+        file.persist(&place).map(drop)
     } else {
-        file.persist_noclobber(path).map(drop)
+        file.persist_noclobber(&place).map(drop)
     }
     .with_context(|| format!("writing {}", path.display()))?;
     if !args.quiet {
-        output::write_stderr(&summary(&exported, &caveats, path));
+        output::say_all(&summary(&exported, &caveats, path));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Nothing is replaced unasked, and nothing but a file ever is: moving one over a device would remove it.
-fn may_write(path: &Path, force: bool) -> Result<()> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => bail!("{} is no file", path.display()),
-        Ok(_) if !force => bail!("{} exists; --force replaces it", path.display()),
-        _ => Ok(()),
-    }
 }
 
 fn write(
@@ -124,7 +116,7 @@ fn memory_nodes() -> Vec<MemoryNode> {
     nodes
 }
 
-fn summary(exported: &Exported, caveats: &[String], path: &Path) -> String {
+fn summary(exported: &Exported, caveats: &[String], path: &Path) -> Vec<String> {
     let mut lines = vec![format!(
         "exported {} accesses and {} mappings, names, births and ends of threads to {}",
         exported.accesses,
@@ -144,5 +136,5 @@ fn summary(exported: &Exported, caveats: &[String], path: &Path) -> String {
         ));
     }
     lines.extend(caveats.iter().map(|caveat| format!("note: {caveat}")));
-    lines.join("\n") + "\n"
+    lines
 }

@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -78,8 +80,9 @@ impl HeapArgs {
 }
 
 /// The file that a command is, as `execvp` looks for it.
-fn program_path(program: &str) -> Option<PathBuf> {
-    if program.contains('/') {
+fn program_path(program: impl AsRef<OsStr>) -> Option<PathBuf> {
+    let program = program.as_ref();
+    if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }
     let path = std::env::var_os("PATH")?;

@@ -22,6 +22,7 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Prints the hints.
 pub fn run(args: &HintsArgs) -> Result<ExitCode> {
+    output::check(args.output.as_deref())?;
     let session = match &args.input[..] {
         [one] if one.is_dir() => Some(one),
         _ => None,
@@ -51,7 +52,7 @@ pub fn run(args: &HintsArgs) -> Result<ExitCode> {
     };
     output::write_text(&rendered, args.output.as_deref())?;
     if file.hints.is_empty() {
-        output::write_stderr("cohtrace: no load hints\n");
+        output::say("cohtrace: no load hints");
     }
     let found = args.check && !file.hints.is_empty();
     Ok(ExitCode::from(u8::from(found)))
@@ -118,6 +119,6 @@ fn edited(
     render: fn(&Edits, &dyn Sources) -> String,
 ) -> String {
     let edits = load_hints::edits(file, sources);
-    output::write_stderr(&load_hints::omitted_text(&edits));
+    output::say_all(&load_hints::omitted_lines(&edits));
     render(&edits, sources)
 }

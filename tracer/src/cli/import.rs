@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{args::ImportArgs, output, progress::Progress, signals::StopSignal};
+use super::{args::ImportArgs, failure, output, progress::Progress, signals::StopSignal};
 use crate::{
     access::CostUnit,
     event::Batch,
@@ -128,17 +128,17 @@ fn import<R: Read>(
     meta.caveats.extend(
         failed
             .as_ref()
-            .map(|why| format!("The import ended early: {why:#}.")),
+            .map(|why| format!("The import ended early: {}.", failure::causes(why))),
     );
     writer.finish(meta)?;
     if let Some(why) = failed {
         return Err(why);
     }
     if let Some(why) = &description.cut_short {
-        output::write_stderr(&format!("cohtrace: {name}: not whole: {why}\n"));
+        output::say(&format!("cohtrace: {name}: not whole: {why}"));
     }
     if !args.quiet {
-        output::write_stderr(&imported.summary(to));
+        output::say(&imported.summary(to));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -163,7 +163,7 @@ impl Imported {
         } = self;
         let noun = if *samples == 1 { "sample" } else { "samples" };
         format!(
-            "imported {samples} {noun} ({accesses} accesses, {lost} samples lost); now run: cohtrace report {}\n",
+            "imported {samples} {noun} ({accesses} accesses, {lost} samples lost); now run: cohtrace report {}",
             to.display()
         )
     }
@@ -183,6 +183,7 @@ fn describe(found: &Description, args: &ImportArgs) -> Meta {
         online_cpus: found.online_cpus,
         line_size_bytes: None,
         virtual_machine: None,
+        software_emulation: None,
     };
     let join = |texts: Vec<&str>| texts.join("; ");
     let mut options = vec![

@@ -23,6 +23,7 @@ const ROWS: usize = 4096;
 
 /// Prints the log.
 pub fn run(args: &LogArgs) -> Result<ExitCode> {
+    output::check(None)?;
     let line_size = line_size(args.line_size);
     let mut reading = Reading::open(
         &args.session,

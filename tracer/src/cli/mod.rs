@@ -9,10 +9,12 @@ mod c2c;
 mod counting;
 mod deciding;
 mod demo;
+mod destination;
 mod diff;
 mod doctor;
 mod ending;
 mod export;
+mod failure;
 mod heap_options;
 mod hints;
 mod import;
@@ -33,29 +35,43 @@ mod source_files;
 mod source_options;
 mod started;
 mod targets;
+mod usage;
 mod watch_options;
 mod watching;
 mod writing;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser;
 
 use args::{Cli, Command};
+
+use crate::sys::limits;
 
 /// Could not run, or not to the end.
 const EXIT_FAILURE: u8 = 2;
 
 /// Runs the tool on the process's arguments.
 pub fn main() -> ExitCode {
-    match run(Cli::parse().command) {
-        Ok(code) => code,
-        Err(error) => {
-            output::write_stderr(&format!("cohtrace: {error:#}\n"));
-            ExitCode::from(EXIT_FAILURE)
-        }
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return usage::tell(error),
+    };
+    let ran = prepare(&command).and_then(|()| run(command));
+    ran.unwrap_or_else(|error| {
+        output::say(&format!("cohtrace: {}", failure::words(&error)));
+        ExitCode::from(EXIT_FAILURE)
+    })
+}
+
+/// What holds for the whole process, before it has other threads.
+fn prepare(command: &Command) -> Result<()> {
+    // The assembler in our place has what its compiler gave it.
+    if !matches!(command, Command::As(_)) {
+        limits::raise_descriptors();
     }
+    limits::survive_large_files().context("installing signal handlers")
 }
 
 fn run(command: Command) -> Result<ExitCode> {

@@ -1,19 +1,25 @@
 //! Where a report goes: standard output or a file, plain or coloured.
 
 use std::{
-    fs::File,
     io::{self, IsTerminal, Write},
     path::Path,
     process::ExitCode,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
-use super::args::{Color, OutputArgs};
-use crate::report::{
-    json,
-    model::Report,
-    text::{self, TextOptions},
+use super::{
+    args::{Color, OutputArgs},
+    destination,
+};
+use crate::{
+    printable::printable,
+    report::{
+        json,
+        model::Report,
+        text::{self, TextOptions},
+    },
+    sys::standard_streams,
 };
 
 /// There are findings.
@@ -57,11 +63,24 @@ pub fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitC
 /// Writes to a file, or to standard output.
 pub fn write_text(text: &str, file: Option<&Path>) -> Result<()> {
     match file {
-        Some(path) => File::create(path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .with_context(|| format!("writing {}", path.display())),
+        Some(path) => destination::write(path, text.as_bytes()),
         None => write_stdout(text),
     }
+}
+
+/// Whether what there will be to write has somewhere to go: to a file, or to standard output.
+pub fn check(file: Option<&Path>) -> Result<()> {
+    match file {
+        Some(path) => destination::check(path),
+        None => stdout_is_there(),
+    }
+}
+
+fn stdout_is_there() -> Result<()> {
+    if standard_streams::output_was_closed() {
+        bail!("standard output is closed: give it somewhere to go, or write to a file (-o)");
+    }
+    Ok(())
 }
 
 /// How text goes to standard output, or to `file`.
@@ -75,6 +94,7 @@ pub fn text_options(color: Color, file: Option<&Path>) -> TextOptions {
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.
 pub fn write_stdout(text: &str) -> Result<()> {
+    stdout_is_there()?;
     let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
@@ -87,8 +107,18 @@ pub fn write_stdout(text: &str) -> Result<()> {
     }
 }
 
-/// Writes to standard error; a closed one is no reason to fail.
-pub fn write_stderr(text: &str) {
+/// Says one line on standard error, whatever is in it: nothing acts on the terminal, and no name makes a line of its own.
+pub fn say(line: &str) {
+    say_all(&[line]);
+}
+
+/// Says some lines, by one write, so that processes that speak at once do not mix theirs. A closed stream is no reason to
+/// fail.
+pub fn say_all(lines: &[impl AsRef<str>]) {
+    let ascii = !unicode();
+    let text = (lines.iter()).fold(String::new(), |text, line| {
+        text + &printable(line.as_ref(), ascii) + "\n"
+    });
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -105,7 +135,8 @@ pub fn colour(choice: Color, file: Option<&Path>) -> bool {
     }
 }
 
-fn unicode() -> bool {
+/// Whether who reads it sees more than ASCII.
+pub fn unicode() -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))

@@ -12,6 +12,7 @@ use crate::report::{
 
 /// Prints the pairs; nothing else of the report.
 pub fn run(args: &PairsArgs) -> Result<ExitCode> {
+    output::check(None)?;
     let pairs = args.pairs.thresholds();
     let report = report::of_session(&args.session, &args.analysis, pairs, &args.reading)?;
     let rendered = if args.json {

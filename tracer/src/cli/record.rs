@@ -24,6 +24,7 @@ use crate::{
     finding::Thresholds,
     machine::Virtualization,
     pipeline::Pipeline,
+    printable::words,
     report::cost_words,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
     source::Target,
@@ -61,14 +62,14 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     );
     let (recording, _) = state;
     let summary = format!(
-        "recorded {}; now run: cohtrace report {}\n",
+        "recorded {}; now run: cohtrace report {}",
         recording.counts(),
         args.output.display()
     );
     recording.finish(result.as_ref().ok())?;
     result?;
     if !args.sampling.quiet {
-        output::write_stderr(&summary);
+        output::say(&summary);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -186,7 +187,8 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
         virtual_machine: machine
             .virtualization
             .as_ref()
-            .map(|found| matches!(found, Virtualization::Guest { .. })),
+            .map(|found| *found != Virtualization::BareMetal),
+        software_emulation: machine.software_emulation(),
     };
     meta.sources = vec![SourceRecord {
         name: kind.name().to_owned(),
@@ -206,10 +208,11 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     meta.sources.extend(heap.as_ref().map(heap_options::record));
     meta.targets = TargetsRecord {
         pids,
-        command: (!target.command.is_empty()).then(|| target.command.clone()),
+        command: (!target.command.is_empty())
+            .then(|| target.command.iter().map(|word| words(word)).collect()),
         all: target.all,
     };
-    meta.command_line = std::env::args().collect();
+    meta.command_line = std::env::args_os().map(|word| words(&word)).collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
     meta.frequency_hz = observation.frequency_hz();
     kind.cost_unit().name().clone_into(&mut meta.cost_unit);

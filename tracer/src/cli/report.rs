@@ -44,6 +44,8 @@ pub struct RunDescription {
     pub cpus: u32,
     /// What costs are in.
     pub cost_unit: CostUnit,
+    /// The program that the machine's processors are, where they are one.
+    pub software_emulation: Option<String>,
     /// What watching could cost; `None` when nothing was watched.
     pub watch: Option<WatchFacts>,
     /// What following the heap costs; `None` when it was not followed.
@@ -54,6 +56,7 @@ pub struct RunDescription {
 
 /// Prints the report of a session.
 pub fn run(args: &ReportArgs) -> Result<ExitCode> {
+    output::check(args.output.output.as_deref())?;
     let pairs = args.pairs.thresholds();
     let session = || args.session.display().to_string();
     if args.format == ReportFormat::C2c {
@@ -184,6 +187,7 @@ fn describe(meta: &Meta) -> RunDescription {
         targets,
         cpus: meta.machine.online_cpus.unwrap_or(0),
         cost_unit: CostUnit::from_name(&meta.cost_unit).unwrap_or_default(),
+        software_emulation: meta.machine.software_emulation.clone(),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
         // Of the reader, which has those of the recording too.
@@ -244,6 +248,7 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
             run.cost_unit
         },
         order,
+        software_emulation: run.software_emulation.clone(),
         undecided_ns: pipeline.undecided_ns(),
     }
 }

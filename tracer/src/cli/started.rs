@@ -1,10 +1,13 @@
 //! A command that we started, from its fork to the end of everything that it started.
 
-use std::process::{Child, Command};
+use std::{
+    ffi::OsString,
+    process::{Child, Command},
+};
 
 use anyhow::{Context as _, Result};
 
-use super::ending;
+use super::{ending, targets::spoken};
 use crate::sys::{
     launch::Held,
     orphans::{self, Children},
@@ -36,14 +39,15 @@ enum Stage {
 
 impl Started {
     /// Forks. The command waits until [`Started::release`].
-    pub fn hold(command: Command, words: &[String], leave_running: bool) -> Result<Started> {
+    pub fn hold(command: Command, words: &[OsString], leave_running: bool) -> Result<Started> {
         // A shell that became this process by `exec` leaves its children to it, whose orphans are not the command's.
         let childless = orphans::children() == Children::None;
-        let held = Held::new(command).with_context(|| format!("starting {}", words[0]))?;
+        let held =
+            Held::new(command).with_context(|| format!("starting {}", spoken(&words[..1])))?;
         Ok(Started {
             pid: held.pid(),
             stage: Stage::Held(held),
-            words: words.join(" "),
+            words: spoken(words),
             leave_running,
             adopts: !leave_running && childless && orphans::adopt().is_ok(),
         })

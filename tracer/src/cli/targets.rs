@@ -1,12 +1,17 @@
 //! The processes to watch: given by pid, or started here.
 
-use std::process::{Command, Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Result, bail};
 
 use super::{args::TargetArgs, started::Started};
 use crate::{
     access::Pid,
+    printable::words,
     report::model,
     source::{SourceError, Target},
     sys::pidfd::PidFd,
@@ -53,7 +58,7 @@ impl Targets {
             targets.target = Target::Trees(vec![Pid(pid)]);
             targets.described = vec![model::Target {
                 pid: Some(pid),
-                command: Some(args.command.join(" ")),
+                command: Some(spoken(&args.command)),
             }];
             targets.command = Some(started);
         } else if !args.pid.is_empty() {
@@ -102,17 +107,24 @@ impl Targets {
     }
 }
 
+/// A command for people to read.
+pub fn spoken(command: &[OsString]) -> String {
+    let words: Vec<String> = command.iter().map(|word| words(word)).collect();
+    words.join(" ")
+}
+
 /// The command line of a running process, or its name where it has none (kernel threads).
 fn command_line(pid: u32) -> Option<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<_> = bytes
+    let arguments: Vec<String> = bytes
         .split(|b| *b == 0)
         .filter(|word| !word.is_empty())
-        .map(String::from_utf8_lossy)
+        .map(|word| words(OsStr::from_bytes(word)))
         .collect();
-    if words.is_empty() {
-        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        return Some(comm.trim_end().to_owned());
+    if arguments.is_empty() {
+        let comm = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+        let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+        return Some(words(OsStr::from_bytes(comm)));
     }
-    Some(words.join(" "))
+    Some(arguments.join(" "))
 }

@@ -11,7 +11,7 @@ use super::{
     load::{AARCH64, FETCH_FOR_OWNERSHIP, X86},
     your_code::{OneOffLoads, YourHints},
 };
-use crate::coherence::Protocol;
+use crate::{coherence::Protocol, printable};
 
 /// Value of [`HintFile::format`]: tells our file from any other JSON.
 pub const FORMAT: &str = "cohtrace hints";
@@ -334,11 +334,10 @@ impl HintFile {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// The file's text.
+    /// The file's text, safe to print.
     pub fn render(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        printable::json(&text) + "\n"
     }
 }
 

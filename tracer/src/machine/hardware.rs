@@ -147,6 +147,7 @@ fn ibs_features(pmu: &Pmu) -> Vec<&'static str> {
 
 fn why_none(machine: &Machine) -> &'static str {
     match machine.virtualization {
+        Some(Virtualization::SoftwareEmulation { .. }) => "a processor in software has none",
         Some(Virtualization::Guest { .. }) => "the hypervisor passes none on to this guest",
         Some(Virtualization::BareMetal) if machine.processor.is_amd() => {
             "no ibs_op: the CPU or the kernel lacks IBS, or the firmware setup switches it off"

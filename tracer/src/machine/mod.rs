@@ -31,7 +31,7 @@ pub use self::{
     processor::{Cache, CacheKind, Processor, Virtualization},
     topology::{CpuPlace, Topology},
 };
-use crate::access::Cpu;
+use crate::{access::Cpu, sys::cpuid};
 
 /// One machine as its `/proc` and `/sys` show it to this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,16 +59,18 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads `/proc` and `/sys` below `root` and nothing else.
+    /// Reads `/proc` and `/sys` below `root`, and of the running machine (`/`) what its processor says of a hypervisor.
     pub fn probe(root: &Path) -> Machine {
         let tree = Tree::new(root);
+        let running = root == Path::new("/");
+        let signature = running.then(cpuid::hypervisor_signature).flatten();
         let processor = Processor::probe(&tree);
         let online = tree.cpus("sys/devices/system/cpu/online");
         let first = online.as_deref().and_then(<[Cpu]>::first);
         let caches = first.map_or_else(Vec::new, |cpu| Cache::probe(&tree, cpu.0));
         Machine {
             kernel: Kernel::probe(&tree),
-            virtualization: Virtualization::probe(&tree, &processor),
+            virtualization: Virtualization::probe(&tree, &processor, signature),
             possible: tree.cpus("sys/devices/system/cpu/possible"),
             topology: Topology::probe(&tree, online.as_deref().unwrap_or_default()),
             line_bytes: line_bytes(&caches, &processor),
@@ -83,6 +85,12 @@ impl Machine {
     /// The CPUs that are online now; `None` when unknown.
     pub fn online_now(root: &Path) -> Option<Vec<Cpu>> {
         Tree::new(root).cpus("sys/devices/system/cpu/online")
+    }
+
+    /// The program that the processors are, where they are one: `QEMU TCG`.
+    pub fn software_emulation(&self) -> Option<String> {
+        let emulator = self.virtualization.as_ref()?.emulator()?;
+        Some(emulator.to_owned())
     }
 
     /// CPUs that ran when it was probed; empty when unknown.

@@ -84,6 +84,11 @@ fn parse_number(text: &str) -> Option<u32> {
 pub enum Virtualization {
     /// No hypervisor shows itself.
     BareMetal,
+    /// A guest whose processors are programs: they do not wait for memory as real ones do.
+    SoftwareEmulation {
+        /// Whose: `QEMU TCG`.
+        emulator: &'static str,
+    },
     /// A guest.
     Guest {
         /// Whose: `KVM`, `Xen`, `VMware`, `Hyper-V`, `VirtualBox`; `None` when it does not say.
@@ -91,10 +96,34 @@ pub enum Virtualization {
     },
 }
 
+/// What QEMU's code generator answers to CPUID leaf 0x40000000 (target/i386/cpu.c of QEMU).
+const TCG_SIGNATURE: &[u8; 12] = b"TCGTCGTCGTCG";
+/// What it calls the models that are none of a maker's (`qemu64`, `max`).
+const TCG_NAME: &str = "QEMU TCG CPU";
+
 impl Virtualization {
-    /// From four witnesses, best first: the hypervisor's own sysfs, the clock it offers, the firmware's
-    /// names, and the CPU's hypervisor bit.
-    pub(super) fn probe(tree: &Tree<'_>, processor: &Processor) -> Option<Self> {
+    /// The program that the processors are, where they are one.
+    pub fn emulator(&self) -> Option<&'static str> {
+        match self {
+            Virtualization::SoftwareEmulation { emulator } => Some(emulator),
+            Virtualization::BareMetal | Virtualization::Guest { .. } => None,
+        }
+    }
+
+    /// From six witnesses, best first: the signature and the name of a processor that is a program, the hypervisor's own
+    /// sysfs, the clock it offers, the firmware's names, and the CPU's hypervisor bit. `signature` is what CPUID says,
+    /// where it was asked.
+    pub(super) fn probe(
+        tree: &Tree<'_>,
+        processor: &Processor,
+        signature: Option<[u8; 12]>,
+    ) -> Option<Self> {
+        let named = (processor.name.as_deref()).is_some_and(|name| name.starts_with(TCG_NAME));
+        if signature.as_ref() == Some(TCG_SIGNATURE) || signature.is_none() && named {
+            return Some(Virtualization::SoftwareEmulation {
+                emulator: "QEMU TCG",
+            });
+        }
         let firmware = |name: &str| tree.line(&format!("sys/class/dmi/id/{name}"));
         let vendor = firmware("sys_vendor").unwrap_or_default();
         let product = firmware("product_name").unwrap_or_default();
@@ -217,7 +246,7 @@ mod tests {
 
     fn virtualization(fixture: &Fixture) -> Option<Virtualization> {
         let tree = Tree::new(fixture.root());
-        Virtualization::probe(&tree, &Processor::probe(&tree))
+        Virtualization::probe(&tree, &Processor::probe(&tree), None)
     }
 
     fn guest(hypervisor: &'static str) -> Virtualization {
@@ -237,6 +266,28 @@ mod tests {
         );
         machine.write("sys/class/dmi/id/sys_vendor", "VMware, Inc.\n");
         assert_eq!(virtualization(&machine), Some(guest("VMware")));
+    }
+
+    #[test]
+    fn a_processor_that_is_a_program_is_known_by_its_signature_whatever_it_is_called() {
+        let machine = fixture::kvm_amd();
+        let tree = Tree::new(machine.root());
+        let processor = Processor::probe(&tree);
+        let probe = |processor: &Processor, signature: &[u8; 12]| {
+            Virtualization::probe(&tree, processor, Some(*signature))
+        };
+        let emulated = Some(Virtualization::SoftwareEmulation {
+            emulator: "QEMU TCG",
+        });
+        assert_eq!(probe(&processor, TCG_SIGNATURE), emulated);
+        assert_eq!(probe(&processor, b"KVMKVMKVM\0\0\0"), Some(guest("KVM")));
+        let generic = Processor {
+            name: Some("QEMU TCG CPU version 2.5+".to_owned()),
+            ..processor
+        };
+        assert_eq!(Virtualization::probe(&tree, &generic, None), emulated);
+        let signature = b"KVMKVMKVM\0\0\0";
+        assert_eq!(probe(&generic, signature), Some(guest("KVM")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{
     caveat::{Caveat, Weight},
+    headline,
     model::Finding,
     number::{count, grouped, list, percent},
     rows::share,
@@ -49,6 +50,17 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<Caveat> {
             "The addresses of {} in the sampled code could not be computed, so a line may have users that are not \
              listed.",
             count(tally.operands_unknown, "memory operand", "memory operands")
+        )));
+    }
+    if let Some(emulator) = run
+        .software_emulation
+        .as_ref()
+        .filter(|_| run.order.is_none())
+    {
+        out.push(Caveat::reading(format!(
+            "The machine is {}: its processors do not wait for lines as real ones do, and most hits of breakpoints are \
+             not seen. Shares of time say nothing of real machines.",
+            headline::by(emulator)
         )));
     }
     let totals = &run.totals;

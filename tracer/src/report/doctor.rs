@@ -305,6 +305,9 @@ fn capabilities(set: Capabilities) -> String {
 fn virtualization(virtualization: Option<&Virtualization>) -> Option<String> {
     Some(match virtualization? {
         Virtualization::BareMetal => "bare metal".to_owned(),
+        Virtualization::SoftwareEmulation { emulator } => {
+            format!("software emulation ({emulator})")
+        }
         Virtualization::Guest {
             hypervisor: Some(name),
         } => format!("{name} guest"),

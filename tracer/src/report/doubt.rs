@@ -35,6 +35,9 @@ pub(super) fn of(run: &Run, findings: &[Finding], insignificant: &[Finding]) -> 
     if run.order.is_some() {
         return None;
     }
+    if findings.is_empty() && run.software_emulation.is_some() {
+        return Some(Doubt::SoftwareEmulation);
+    }
     if findings.is_empty() && run.blind_s >= BLIND * run.duration_s * f64::from(run.cpus) {
         return Some(Doubt::Blind);
     }

@@ -301,6 +301,7 @@ pub fn facts() -> RunFacts {
         thresholds: Thresholds::default(),
         cost_unit: CostUnit::SampledTime,
         order: None,
+        software_emulation: None,
         undecided_ns: 0,
     }
 }

@@ -42,6 +42,10 @@ pub(super) fn print(out: &mut Lines, report: &Report) {
                 unread(&report.run)
             ),
         ),
+        (_, 0) if report.run.doubt == Some(Doubt::SoftwareEmulation) => (
+            Role::Mixed,
+            "No sharing of cache lines was seen, on a machine where it cannot be seen.".to_owned(),
+        ),
         (_, 0) if report.run.doubt == Some(Doubt::Blind) => (
             Role::Mixed,
             "No sharing of cache lines was seen, but CPUs were not sampled for much of the time."
@@ -214,6 +218,11 @@ pub(super) fn looked_at(run: &Run) -> String {
     )
 }
 
+/// `software emulation (QEMU TCG)`.
+pub(super) fn by(emulator: &str) -> String {
+    format!("software emulation ({emulator})")
+}
+
 /// What "none" is worth: how many samples a line at the threshold would have given.
 fn how_sure(run: &Run, unit: CostUnit) -> String {
     let least = format!(
@@ -223,6 +232,13 @@ fn how_sure(run: &Run, unit: CostUnit) -> String {
     );
     if run.order.is_some() {
         return format!("{least}. Every access was seen: none was missed in what the program did.");
+    }
+    if let Some(emulator) = &run.software_emulation {
+        return format!(
+            "Its processors are a program, {}, and wait for no line, so that none was seen says nothing. Look on a real \
+             machine or a virtual one (KVM), or let --source emulate see every access.",
+            by(emulator)
+        );
     }
     if run.doubt == Some(Doubt::Blind) {
         return format!(

@@ -32,7 +32,6 @@ mod pairs;
 mod pairs_text;
 mod parts;
 mod pmu;
-mod printable;
 mod rows;
 mod run_facts;
 mod shorten;
@@ -49,6 +48,8 @@ mod wrap;
 pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
+
+use crate::printable;
 
 pub use allocation::HeapFacts;
 pub use build::build;

@@ -113,6 +113,8 @@ pub struct Run {
     pub heap: Option<Heap>,
     /// What an emulator saw, which is every access of the program, in order; `None` where accesses were sampled.
     pub order: Option<Order>,
+    /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
+    pub software_emulation: Option<String>,
     /// It is unlikely that a finding was missed.
     pub conclusive: bool,
     /// Why it is not; `None` where it is.
@@ -125,6 +127,8 @@ pub struct Run {
 pub enum Doubt {
     /// There were no samples.
     NoSamples,
+    /// The machine's processors are a program, which waits for no line.
+    SoftwareEmulation,
     /// It could not be read what most samples waited for.
     Unread,
     /// Lines move between CPUs, and which of their bytes threads use was not seen.

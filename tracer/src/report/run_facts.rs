@@ -49,6 +49,8 @@ pub struct RunFacts {
     pub cost_unit: CostUnit,
     /// What an emulator saw; `None` for other sources.
     pub order: Option<OrderFacts>,
+    /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
+    pub software_emulation: Option<String>,
     /// Cost of loads of memory that nobody was seen to store to, nanoseconds.
     pub undecided_ns: u64,
 }
@@ -126,6 +128,7 @@ pub(super) fn run(
             untracked: order.totals.untracked,
             unpaired_lines: order.totals.unpaired_lines,
         }),
+        software_emulation: facts.software_emulation.clone(),
         shared_share,
         conclusive: true,
         doubt: None,

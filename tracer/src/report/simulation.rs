@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::json::escape;
+use super::printable;
 use crate::{
     access::LineSize,
     analysis::{Simulated, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals},
@@ -420,5 +420,5 @@ fn objects(line: &SimulatedLine, size: LineSize, names: &dyn Names) -> Vec<Strin
 pub fn render_json(report: &SimulationReport) -> String {
     let text = serde_json::to_string_pretty(report);
     let text = text.expect("the report has string keys only, so serialising it cannot fail");
-    escape(&(text + "\n"))
+    printable::json(&(text + "\n"))
 }

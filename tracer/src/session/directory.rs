@@ -14,7 +14,7 @@ use super::{
     schema::{MAX_PART_BYTES, TABLES, Table},
     upgrade,
 };
-use crate::sys::found_file::FoundFile;
+use crate::{printable, sys::found_file::FoundFile};
 
 const META: &str = "meta.json";
 
@@ -98,9 +98,8 @@ impl Directory {
 
     /// Replaces `meta.json`.
     pub(super) fn write_meta(&self, meta: &Meta) -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(meta)?;
-        text.push(b'\n');
-        write_whole(&self.meta_path(), &text)
+        let text = printable::json(&serde_json::to_string_pretty(meta)?) + "\n";
+        write_whole(&self.meta_path(), text.as_bytes())
     }
 
     /// Writes a part.
@@ -197,13 +196,19 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Into a file that was not there: where others may write to the folder above the session, a link could lie in its place.
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let create = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600).open(path)
+    };
+    let mut file = match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            create()?
+        }
+        made => made?,
+    };
     file.write_all(bytes)
 }
 

@@ -53,7 +53,7 @@ pub struct Meta {
     pub sources: Vec<SourceRecord>,
     /// What was traced.
     pub targets: TargetsRecord,
-    /// The command that recorded, by argument.
+    /// The command that recorded, by argument; bytes that are no UTF-8 stand as `\xff`.
     pub command_line: Vec<String>,
     /// Line size asked for, bytes; null when the machine's own.
     pub line_size_bytes: Option<u64>,
@@ -92,6 +92,8 @@ pub struct MachineRecord {
     pub line_size_bytes: Option<u64>,
     /// Whether it is a virtual machine.
     pub virtual_machine: Option<bool>,
+    /// The program that its processors are, where they are one: `QEMU TCG`.
+    pub software_emulation: Option<String>,
 }
 
 /// One source of accesses.
@@ -112,7 +114,7 @@ pub struct SourceRecord {
 pub struct TargetsRecord {
     /// Processes given by id.
     pub pids: Vec<u32>,
-    /// A command that was started, by argument.
+    /// A command that was started, by argument; bytes that are no UTF-8 stand as `\xff`.
     pub command: Option<Vec<String>>,
     /// Every process.
     pub all: bool,

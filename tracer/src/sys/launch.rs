@@ -11,6 +11,8 @@ use std::{
     thread::JoinHandle,
 };
 
+use super::limits;
+
 /// Exit code of a child that was never released; nobody waits for it.
 const CANCELLED: i32 = 127;
 
@@ -24,6 +26,7 @@ pub struct Held {
 impl Held {
     /// Forks. The child blocks before `exec`, so that whoever watches it misses nothing.
     pub fn new(mut command: Command) -> io::Result<Held> {
+        limits::give_back(&mut command);
         let (mut pid_reader, pid_writer) = pipe()?;
         let (go_reader, go) = pipe()?;
         let (pid_fd, go_fd, go_writer_fd) = (

@@ -17,6 +17,7 @@ pub mod breakpoints;
 pub mod clock;
 pub mod cpu_changes;
 mod cpu_crew;
+pub mod cpuid;
 /// The memory that the QEMU plugin and we share.
 #[path = "../../qemu-plugin/src/layout.rs"]
 pub mod emulator_layout;
@@ -24,6 +25,7 @@ pub mod emulator_memory;
 pub mod found_file;
 pub mod heap_cost;
 pub mod launch;
+pub mod limits;
 #[cfg(test)]
 mod live_tests;
 pub mod map_file;
@@ -31,6 +33,7 @@ pub mod map_memory;
 #[cfg(test)]
 mod memory_live_tests;
 pub mod orphans;
+pub mod own_descriptor;
 pub mod perf_event;
 pub mod pidfd;
 pub mod poll;
@@ -38,7 +41,9 @@ pub mod priority;
 pub mod probe;
 pub mod process_memory;
 pub mod ring;
+pub mod standard_streams;
 pub mod target_table;
+pub mod terminal;
 mod torn_pages;
 pub mod uprobe;
 pub mod watch_control;

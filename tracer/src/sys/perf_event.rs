@@ -169,7 +169,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Out of descriptors.
-    #[error("no file descriptor left for CPU {cpu}: raise the limit (`ulimit -n 65536`)")]
+    #[error("no file descriptor is left for CPU {cpu}")]
     TooManyFiles {
         /// Which CPU, or `any`.
         cpu: String,

@@ -1,6 +1,6 @@
 //! Options of what observes programs.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{ArgGroup, Args};
 
@@ -30,7 +30,7 @@ pub struct TargetArgs {
     /// Command to start and watch, after `--`. Watching ends with it, at the latest. Then all that it started ends, also
     /// daemons that detached themselves: by SIGTERM, and after 2 s by SIGKILL.
     #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Leave a started COMMAND running after --duration, and all that it started. (Where this tool itself is killed, it
     /// ends nothing either.)
     #[arg(long, requires = "command")]

@@ -14,6 +14,7 @@ use super::{
     super::{args::AsArgs, output},
     program, read_hints,
 };
+use crate::printable::printable;
 
 /// Writes the script and says how to use it.
 pub(super) fn run(directory: &Path, args: &AsArgs) -> Result<ExitCode> {
@@ -107,7 +108,8 @@ fn script_text(
 }
 
 fn said(directory: &Path, hints: &Path, assembler: &Path, count: usize) -> String {
-    let (directory, hints) = (directory.display(), hints.display());
+    let shown = |path: &Path| printable(&path.to_string_lossy(), false).into_owned();
+    let (directory, hints) = (shown(directory), shown(hints));
     format!(
         "{directory}/as places {count} hint{} and assembles with {}. Compile with -g and\n\n  \
          gcc     gcc -B {directory} -O2 -g -c FILE.c\n  \
@@ -116,6 +118,6 @@ fn said(directory: &Path, hints: &Path, assembler: &Path, count: usize) -> Strin
          then check the program: cohtrace as --verify PROGRAM --hints {hints}\n\
          rustc assembles by itself and is not reached.\n",
         if count == 1 { "" } else { "s" },
-        assembler.display()
+        shown(assembler)
     )
 }

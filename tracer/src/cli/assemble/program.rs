@@ -31,8 +31,8 @@ pub(super) fn real(asked: Option<&Path>, script: Option<&Path>) -> Result<PathBu
         if let Some(found) = found.filter(|found| is_program(found) && !is_ours(found, script)) {
             return Ok(found);
         }
-        super::output::write_stderr(&format!(
-            "cohtrace as: {} is no assembler to run; taking `as`\n",
+        super::warn(&format!(
+            "{} is no assembler to run; taking `as`",
             wanted.display()
         ));
     }

@@ -20,6 +20,7 @@ use crate::{
         digest::digits,
         file::{CallPlace, HintFile},
     },
+    printable::printable,
     report::number::count,
 };
 
@@ -115,7 +116,7 @@ pub(super) fn verify(program: &Path, args: &AsArgs) -> Result<ExitCode> {
         .into_iter()
         .chain(paths(&lines.not_here(), nothing));
     for line in more {
-        text += &line;
+        text += &printable(&line, false);
         text.push('\n');
     }
     output::write_stdout(&text)?;
@@ -298,5 +299,6 @@ fn said(
         (_, 0) => "no hint is for this program".to_owned(),
         (missing, here) => format!("{missing} of {here} hints are not there, or not everywhere"),
     });
-    lines.join("\n") + "\n"
+    let lines = lines.iter().map(|line| printable(line, false));
+    lines.fold(String::new(), |text, line| text + &line + "\n")
 }

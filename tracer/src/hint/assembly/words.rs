@@ -9,7 +9,10 @@ use super::{
     compared::Compared,
     rewrite::{Placement, Rewritten},
 };
-use crate::hint::file::{HintFile, HintedCode, LoadHint};
+use crate::{
+    hint::file::{HintFile, HintedCode, LoadHint},
+    printable::printable,
+};
 
 /// One unit of a build, as a line of JSON in a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,7 +222,9 @@ pub fn summary(log: &str, hints: &HintFile) -> Summary {
         ),
     });
     Summary {
-        text: lines.join("\n") + "\n",
+        text: (lines.iter()).fold(String::new(), |text, line| {
+            text + &printable(line, false) + "\n"
+        }),
         missing,
     }
 }

@@ -17,8 +17,8 @@ mod tests;
 use serde::Serialize;
 
 use super::{
-    json::escape,
     model::{Report, Tool},
+    printable,
 };
 use crate::access::CostUnit;
 
@@ -144,7 +144,7 @@ pub fn build(before: Session<'_>, after: Session<'_>) -> Difference {
 /// As JSON, with a newline at the end.
 pub fn render_json(difference: &Difference) -> String {
     let text = serde_json::to_string_pretty(difference).unwrap_or_default();
-    escape(&format!("{text}\n"))
+    printable::json(&format!("{text}\n"))
 }
 
 fn side(session: &Session<'_>) -> Side {

@@ -13,6 +13,7 @@ use crate::{
         Attempt, CacheKind, Engine, Hardware, Limit, LiveProbe, Lockdown, Machine, MemoryUnitKind,
         Obstacle, Seccomp, SourceStatus, Status, Virtualization,
     },
+    printable,
 };
 
 /// Version of the layout below.
@@ -194,7 +195,8 @@ pub fn render_json(diagnosis: &Diagnosis) -> String {
         attempts: attempts(&diagnosis.live),
         hardware: hardware(&diagnosis.hardware),
     };
-    serde_json::to_string_pretty(&document).expect("maps have string keys and writing is to memory")
+    let text = serde_json::to_string_pretty(&document);
+    printable::json(&text.expect("maps have string keys and writing is to memory"))
 }
 
 fn machine(machine: &Machine) -> MachineJson<'_> {
@@ -215,6 +217,7 @@ fn machine(machine: &Machine) -> MachineJson<'_> {
             .map(|v| *v != Virtualization::BareMetal),
         hypervisor: match machine.virtualization {
             Some(Virtualization::Guest { hypervisor }) => hypervisor,
+            Some(Virtualization::SoftwareEmulation { emulator }) => Some(emulator),
             _ => None,
         },
         cpus_online: machine.online.as_deref().map(numbers),

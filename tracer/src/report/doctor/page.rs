@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::printable::printable;
+
 /// Columns of a line.
 const WIDTH: usize = 100;
 /// Column where values start.
@@ -82,7 +84,7 @@ impl Page {
         let width = WIDTH - VALUE_COLUMN;
         let lines: Vec<String> = commands
             .iter()
-            .flat_map(|line| wrap_command(line, width))
+            .flat_map(|line| wrap_command(&printable(line, false), width))
             .collect();
         if !lines.is_empty() {
             self.lines(level, label, &lines);
@@ -90,7 +92,7 @@ impl Page {
     }
 
     fn lines(&mut self, level: usize, label: &str, lines: &[String]) {
-        let mut label = format!("{}{label}", "  ".repeat(level));
+        let mut label = format!("{}{}", "  ".repeat(level), printable(label, false));
         if label.chars().count() >= VALUE_COLUMN {
             let _ = writeln!(self.text, "{label}");
             label.clear();
@@ -109,9 +111,9 @@ impl Page {
     }
 }
 
-/// Breaks at spaces; a longer word has a line of its own.
+/// Breaks at spaces; a longer word has a line of its own. What comes from files is made safe to print.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    fill(text.split_whitespace(), width)
+    fill(printable(text, false).split_whitespace(), width)
 }
 
 fn fill<'t>(words: impl Iterator<Item = &'t str>, width: usize) -> Vec<String> {
@@ -192,6 +194,21 @@ mod tests {
             ]
         );
         assert_eq!(lines.join("\n").replace("\\\n", ""), line);
+    }
+
+    #[test]
+    fn what_files_say_cannot_act_on_a_terminal() {
+        let mut page = Page::new(Paint::Plain);
+        page.title("Linux \u{202e}6");
+        page.row(1, "PMU\x1b[2J", "ibs\x1b]0;x\x07");
+        page.commands(2, "fix", &["sudo /tmp/\u{9b}31m/cohtrace".to_owned()]);
+        let text = page.finish();
+        let hostile = |c: char| c != '\n' && crate::printable::is_hostile(c);
+        assert!(!text.chars().any(hostile), "{text:?}");
+        assert!(
+            text.contains("PMU\\x1b[2J") && text.contains("\\u{202e}6"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod rows;
 mod text;
 mod uses;
 
-use super::json;
+use super::printable;
 pub use build::{FindingId, NoLayout, build};
 pub use text::render as render_text;
 
@@ -15,5 +15,5 @@ pub use text::render as render_text;
 pub fn render_json(layout: &model::Layout) -> String {
     let text = serde_json::to_string_pretty(layout)
         .expect("the layout has string keys only, so serialising it cannot fail");
-    json::escape(&text) + "\n"
+    printable::json(&text) + "\n"
 }

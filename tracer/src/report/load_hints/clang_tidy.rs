@@ -1,6 +1,7 @@
 //! Fixes as `clang-apply-replacements` reads them: the YAML that `clang-tidy --export-fixes` writes. Offsets are bytes.
 
 use super::{Edits, Sources};
+use crate::printable::is_hostile;
 
 /// The file's text; it lists no fix where there is none.
 pub fn render(edits: &Edits, sources: &dyn Sources) -> String {
@@ -44,7 +45,10 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if is_hostile(c) && u32::from(c) > 0xffff => {
+                out.push_str(&format!("\\U{:08x}", u32::from(c)));
+            }
+            c if is_hostile(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
     }

@@ -9,7 +9,7 @@ use crate::{
         file::{HintFile, LoadHint},
         repeated::Repeated,
     },
-    report::printable::printable,
+    printable::is_hostile,
 };
 
 /// Most headers that are read to learn of bit-fields.
@@ -86,14 +86,11 @@ pub fn edits(file: &HintFile, sources: &dyn Sources) -> Edits {
     out
 }
 
-/// The hints without an edit, a line each; empty where all have one.
-pub fn omitted_text(edits: &Edits) -> String {
-    let mut out = String::new();
-    for Omitted { id, place, reason } in &edits.omitted {
-        let line = format!("{place}: {id} is left out: {reason}");
-        out.push_str(&printable(&line, false));
-        out.push('\n');
-    }
+/// The hints without an edit, a line each, with names as they are; empty where all have one.
+pub fn omitted_lines(edits: &Edits) -> Vec<String> {
+    let mut out: Vec<String> = (edits.omitted.iter())
+        .map(|Omitted { id, place, reason }| format!("{place}: {id} is left out: {reason}"))
+        .collect();
     let written: usize = edits
         .files
         .iter()
@@ -102,8 +99,8 @@ pub fn omitted_text(edits: &Edits) -> String {
         .sum();
     if !edits.omitted.is_empty() {
         let all = written + edits.omitted.len();
-        out.push_str(&format!(
-            "cohtrace: {written} of {all} load hints could be written into the source\n"
+        out.push(format!(
+            "cohtrace: {written} of {all} load hints could be written into the source"
         ));
     }
     out
@@ -132,7 +129,7 @@ fn one<'a>(
             "only C and C++ are edited".to_owned()
         });
     }
-    if name.chars().any(char::is_control) {
+    if name.chars().any(is_hostile) {
         return Err("the name of its file has control characters".to_owned());
     }
     let text = sources.text(name)?;

@@ -15,7 +15,7 @@ use crate::hint::file::{HintedCode, LoadHint, StoreKind};
 
 pub use clang_tidy::render as render_clang_tidy;
 pub use diff::render as render_diff;
-pub use edits::{Edits, FileEdits, LineEdit, Omitted, edits, omitted_text};
+pub use edits::{Edits, FileEdits, LineEdit, Omitted, edits, omitted_lines};
 pub use sarif::render as render_sarif;
 pub use text::render as render_text;
 

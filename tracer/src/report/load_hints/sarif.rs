@@ -8,9 +8,9 @@ use super::{Sources, edits, memory, store_kind, store_words};
 use crate::{
     hint::file::{HintFile, HintedCode, LoadHint},
     report::{
-        json::escape,
         model::{Code, Finding, Report},
         number::{grouped, percent},
+        printable,
     },
 };
 
@@ -118,7 +118,7 @@ pub fn render(hints: Option<&HintFile>, report: Option<&Report>, sources: &dyn S
             "results": results,
         }],
     });
-    escape(&format!("{log:#}\n"))
+    printable::json(&format!("{log:#}\n"))
 }
 
 fn rule(rule: &Rule) -> Value {

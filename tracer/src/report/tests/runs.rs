@@ -8,7 +8,7 @@ use crate::{
     event::{Tally, Unresolved},
     finding::{Judged, Judgement, Reason, Standing},
     report::{
-        Caveat, build,
+        Caveat, RunFacts, build,
         fixture::{FakeNames, LINE, facts, report, site, tally},
         model::{Doubt, Report, Weight},
         text::{self, TextOptions},
@@ -85,6 +85,33 @@ fn few_samples_are_not_called_proof() {
             1 remark on how this was measured: --verbose.
         "#]],
     );
+}
+
+#[test]
+fn where_processors_are_a_program_nothing_is_cleared_and_it_is_called_what_it_is() {
+    let none = |emulator: Option<&str>| {
+        let run = RunFacts {
+            software_emulation: emulator.map(str::to_owned),
+            ..facts()
+        };
+        build(
+            &Judged::default(),
+            &[],
+            &FakeNames::default(),
+            &tally(),
+            &run,
+            &[],
+        )
+    };
+    let emulated = none(Some("QEMU TCG"));
+    assert_eq!(emulated.run.doubt, Some(Doubt::SoftwareEmulation));
+    assert!(!emulated.run.conclusive);
+    let text = plain(&emulated);
+    assert!(text.contains("software emulation (QEMU TCG)"), "{text}");
+    assert!(!text.contains("unlikely that one"), "{text}");
+    let real = none(None);
+    assert!(real.run.conclusive);
+    assert!(plain(&real).contains("unlikely that one"));
 }
 
 /// A run of 10,000 samples, of which so many waited for something that could not be read, and others for nothing.

@@ -57,6 +57,7 @@ fn the_json_form_has_every_key_of_the_schema() {
             "watch": null,
             "heap": null,
             "order": null,
+            "software_emulation": null,
             "conclusive": true,
             "doubt": null
           },

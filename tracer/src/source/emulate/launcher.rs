@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{EmulationError, program};
+use crate::printable::words;
 use crate::sys::{
     emulator_layout::MAGIC,
     emulator_memory::{EmulatorMemory, inherited_file},
@@ -31,14 +32,17 @@ pub const QEMU_VARIABLE: &str = "COHTRACE_QEMU";
 pub struct Emulator {
     qemu: PathBuf,
     program: PathBuf,
-    arguments: Vec<String>,
+    arguments: Vec<OsString>,
     plugin: OwnedFd,
     pub(super) memory: EmulatorMemory,
 }
 
 impl Emulator {
     /// Of a command's words, with the emulator at `qemu`, or else where `PATH` has it.
-    pub fn prepare(command: &[String], qemu: Option<PathBuf>) -> Result<Emulator, EmulationError> {
+    pub fn prepare(
+        command: &[OsString],
+        qemu: Option<PathBuf>,
+    ) -> Result<Emulator, EmulationError> {
         let Some((word, arguments)) = command.split_first() else {
             return Err(EmulationError::NeedsCommand);
         };
@@ -50,7 +54,7 @@ impl Emulator {
         let Some(found) = program::find(word, path.as_deref()) else {
             let why = std::io::ErrorKind::NotFound.into();
             return Err(EmulationError::Program {
-                name: word.clone(),
+                name: words(word),
                 why,
             });
         };

@@ -114,6 +114,7 @@ pub enum EmulationError {
         /// As it was given.
         name: String,
         /// What the system said.
+        #[source]
         why: std::io::Error,
     },
     /// The program is of another kind.
@@ -126,7 +127,7 @@ pub enum EmulationError {
     },
     /// No memory to share.
     #[error("memory to share with the emulator: {0}")]
-    Memory(std::io::Error),
+    Memory(#[source] std::io::Error),
     /// QEMU ended without loading the plugin.
     #[error(
         "{} ended before it loaded cohtrace's plugin; what it said is above. It must be QEMU 6.0 or later, built with \

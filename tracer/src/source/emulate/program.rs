@@ -4,15 +4,16 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::Read as _,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
 use super::EmulationError;
 
 /// The program that a command's first word means: a path, or a name in one of the directories of `path`.
-pub fn find(word: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    if word.contains('/') {
+pub fn find(word: impl AsRef<OsStr>, path: Option<&OsStr>) -> Option<PathBuf> {
+    let word = word.as_ref();
+    if word.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(word));
     }
     std::env::split_paths(path?)

@@ -19,10 +19,13 @@ pub enum BpfError {
     /// No BPF here.
     #[error("this kernel has no BPF: it needs CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS")]
     NoBpf(#[source] io::Error),
+    /// Out of descriptors.
+    #[error("no file descriptor is left for the programs in the kernel")]
+    TooManyFiles(#[source] io::Error),
     /// The verifier, or the lack of a helper, refused a program.
     #[error(
         "the kernel refused the BPF program `{program}`; kernels from 5.8 on are supported, and \
-         lockdown=confidentiality must be off. The verifier's last words:\n{log}"
+         lockdown=confidentiality must be off. The verifier's last words: {log}"
     )]
     Rejected {
         /// Which program.
@@ -73,15 +76,15 @@ pub(super) fn program_error(program: &'static str, error: ProgramError) -> BpfEr
             // Loading without the privilege is EPERM with an empty log; a program that the verifier
             // finds unsafe may be EPERM or EACCES too, with its reasons.
             let log = verifier_log.to_string();
-            if log.trim().is_empty()
-                && let Some(error) = not_available(&io_error)
+            if let Some(error) = not_available(&io_error)
+                && (log.trim().is_empty() || matches!(error, BpfError::TooManyFiles(_)))
             {
                 return error;
             }
             let lines: Vec<&str> = log.trim_end().lines().collect();
             BpfError::Rejected {
                 program,
-                log: lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
+                log: lines[lines.len().saturating_sub(LOG_LINES)..].join(" | "),
                 source: io_error,
             }
         }
@@ -113,13 +116,14 @@ pub(super) fn object_error(error: EbpfError) -> BpfError {
     answer.unwrap_or_else(|| BpfError::Object(Box::new(error)))
 }
 
-/// The two answers that mean no BPF at all for this user or this kernel.
+/// The answers that mean no BPF at all for this user, this kernel or this process.
 fn not_available(error: &io::Error) -> Option<BpfError> {
     let errno = error.raw_os_error()?;
     let again = io::Error::from_raw_os_error(errno);
     match errno {
         libc::EPERM | libc::EACCES => Some(BpfError::NotPermitted(again)),
         libc::ENOSYS => Some(BpfError::NoBpf(again)),
+        libc::EMFILE | libc::ENFILE => Some(BpfError::TooManyFiles(again)),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 //! Names come from binaries and from the kernel's thread names, so anyone can put escape sequences
 //! into them. Nothing reaches a terminal that could move the cursor, change colours or hide letters.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ffi::OsStr, fmt::Write as _};
 
 use crate::event::path_text::escaped_byte;
 
@@ -41,6 +41,49 @@ pub fn is_hostile(c: char) -> bool {
 
 fn is_plain(c: char, ascii: bool) -> bool {
     !is_hostile(c) && (!ascii || c.is_ascii())
+}
+
+/// A name that may be any bytes, as text that says which it had: bytes that are no UTF-8 stand as `\xff`.
+pub fn words(name: &OsStr) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail");
+        }
+    }
+    out
+}
+
+/// JSON in which what a terminal could act on is written as `\u` escapes: the same document, with the same meaning.
+///
+/// Strings carry names from binaries, and JSON itself escapes only the controls below U+0020. Outside of strings it has
+/// none of these characters but the newlines of the pretty form, so they may be replaced anywhere.
+pub fn json(document: &str) -> String {
+    if !document.chars().any(|c| c != '\n' && is_hostile(c)) {
+        return document.to_owned();
+    }
+    let mut out = String::with_capacity(document.len() + 64);
+    for c in document.chars() {
+        if c == '\n' || !is_hostile(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}").expect("writing to a String cannot fail");
+        }
+    }
+    out
+}
+
+/// The longest beginning of the text that takes no more than `most` columns.
+pub fn cut(text: &str, most: usize) -> &str {
+    let mut taken = 0;
+    let over = text.char_indices().find(|(_, c)| {
+        taken += char_columns(*c);
+        taken > most
+    });
+    &text[..over.map_or(text.len(), |(at, _)| at)]
 }
 
 /// Columns the text takes on a terminal. Characters of East Asian scripts and emoji take two;
@@ -87,6 +130,29 @@ mod tests {
             Cow::Borrowed("ns::größe<int>")
         ));
         assert_eq!(printable("größe", true), "gr\\xf6\\xdfe");
+    }
+
+    #[test]
+    fn characters_that_json_leaves_alone_are_escaped_without_changing_the_value() {
+        let name = "a\u{9b}b\u{7f}c\u{202e}d\u{e0001}e\x1b\n";
+        let json = json(&serde_json::to_string(name).unwrap());
+        assert!(json.is_ascii() && !json.chars().any(is_hostile), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_written_out_and_text_stays() {
+        use std::os::unix::ffi::OsStrExt as _;
+        assert_eq!(words(OsStr::from_bytes(b"./p\xffq\xc3")), "./p\\xffq\\xc3");
+        assert_eq!(words(OsStr::new("größe")), "größe");
+    }
+
+    #[test]
+    fn a_cut_text_fits_whatever_its_letters_take() {
+        assert_eq!(cut("abcdef", 4), "abcd");
+        assert_eq!(cut("漢字x", 3), "漢");
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abc", 0), "");
     }
 
     #[test]
