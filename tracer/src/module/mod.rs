@@ -4,6 +4,7 @@
 mod debug_files;
 mod find;
 mod jit;
+mod kept;
 mod package;
 mod vmlinux;
 
@@ -14,15 +15,16 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        Arc, OnceLock,
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-use symbolizer::{Mapped, Module};
+use symbolizer::{Mapped, MemoryBudget, Module};
 
 pub(crate) use debug_files::hex;
 pub use jit::{JitCode, JitMissing, JitStore};
+pub use kept::CacheBudget;
 pub use vmlinux::KernelMissing;
 
 use crate::{
@@ -65,6 +67,8 @@ pub struct LoadedModule {
     pub path: String,
     /// The parsed file.
     pub elf: Module,
+    /// When it was last asked for, as the store counts.
+    used: AtomicU64,
 }
 
 impl LoadedModule {
@@ -131,7 +135,14 @@ type ByFile = HashMap<(u64, u64), Vec<(String, Option<String>, Opened)>>;
 pub struct ModuleStore {
     root: PathBuf,
     // Asked for each sample, so without making a key of the name.
-    opened: Mutex<ByFile>,
+    opened: kept::Opened,
+    /// What modules may hold in memory together.
+    budget: MemoryBudget,
+    cache: CacheBudget,
+    /// Counts askings.
+    clock: AtomicU64,
+    /// Files when those that nobody has mapped were last let go.
+    kept_files: AtomicUsize,
     loaded: AtomicU32,
     of_this_boot: bool,
     elsewhere: bool,
@@ -145,10 +156,16 @@ impl ModuleStore {
     /// Looks below `root` (`/` but for tests). Kernel addresses mean something only to the boot they are
     /// of; for another one, the kernel stays unnamed.
     pub fn new(root: PathBuf, of_this_boot: bool) -> ModuleStore {
+        let opened = kept::Opened::default();
+        let cache = CacheBudget::standard(None);
         ModuleStore {
             jit: JitStore::new(of_this_boot.then(|| root.clone())),
             root,
-            opened: Mutex::default(),
+            budget: kept::bounded(&opened, cache.modules()),
+            opened,
+            cache,
+            clock: AtomicU64::new(0),
+            kept_files: AtomicUsize::new(0),
             loaded: AtomicU32::new(0),
             of_this_boot,
             elsewhere: false,
@@ -182,7 +199,7 @@ impl ModuleStore {
     fn is_elsewhere(&self, file: &str) -> bool {
         let found =
             fs::metadata(self.root.join(file.trim_start_matches('/'))).map(|file| file.ino());
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.lock();
         let named = |modules: &Vec<(String, Option<String>, Opened)>| {
             modules.iter().any(|(name, ..)| name == file)
         };
@@ -220,7 +237,14 @@ impl ModuleStore {
         let open = || {
             let (path, elf, bias) = vmlinux::open(&self.root, self.kernel().ok()?)?;
             let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
-            Some((Arc::new(LoadedModule { id, path, elf }), bias))
+            let used = AtomicU64::new(0);
+            let module = LoadedModule {
+                id,
+                path,
+                elf,
+                used,
+            };
+            Some((Arc::new(module), bias))
         };
         let (module, bias) = self.vmlinux.get_or_init(open).as_ref()?;
         Some((module, *bias))
@@ -237,13 +261,17 @@ impl ModuleStore {
         if !(mapping.is_file() || mapping.name == find::VDSO) {
             return Err(Unavailable::Anonymous);
         }
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.lock();
         let of_file = opened.entry((mapping.dev, mapping.inode)).or_default();
         let same = |(name, build_id, _): &&(String, Option<String>, Opened)| {
             *name == mapping.name && *build_id == mapping.build_id
         };
         if let Some((.., known)) = of_file.iter().find(same) {
-            return known.clone();
+            let known = known.clone();
+            if let Ok(module) = &known {
+                self.using(module, opened);
+            }
+            return known;
         }
         let module = self.find(pid, mapping).and_then(|bytes| {
             let id = ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed));
@@ -252,12 +280,13 @@ impl ModuleStore {
             let mut roots = vec![process, self.root.clone()];
             roots.drain(..usize::from(self.elsewhere));
             let debug = debug_files::DebugDirectories::new(roots, &mapping.name);
-            let elf = Module::parse(bytes, Box::new(debug))
+            let elf = Module::parse_within(bytes, Box::new(debug), &self.budget)
                 .map_err(|e| Unavailable::Malformed(e.to_string()))?;
             let module = LoadedModule {
                 id,
                 path: mapping.name.clone(),
                 elf,
+                used: AtomicU64::new(0),
             };
             check_build(mapping, &module)?;
             Ok(Arc::new(module))
@@ -267,6 +296,9 @@ impl ModuleStore {
             mapping.build_id.clone(),
             module.clone(),
         ));
+        if let Ok(module) = &module {
+            self.using(module, opened);
+        }
         module
     }
 
