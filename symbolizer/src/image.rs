@@ -2,7 +2,10 @@
 //!
 //! Only the headers are read at first; compressed sections are inflated when first asked for.
 
-use std::{ops::Range, sync::OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use object::{
     LittleEndian, elf,
@@ -12,7 +15,7 @@ use object::{
     },
 };
 
-use crate::{Bytes, missing::ModuleError};
+use crate::{Bytes, kept::Memory, missing::ModuleError};
 
 type Header = elf::FileHeader64<LittleEndian>;
 const ENDIAN: LittleEndian = LittleEndian;
@@ -56,7 +59,19 @@ pub(crate) struct Section {
     pub(crate) size: u64,
     pub(crate) link: usize,
     stored: Range<usize>,
-    inflated: OnceLock<Option<Box<[u8]>>>,
+    inflated: OnceLock<Option<Inflated>>,
+}
+
+/// The content of a section that was decompressed.
+struct Inflated {
+    bytes: Box<[u8]>,
+    memory: Arc<Memory>,
+}
+
+impl Drop for Inflated {
+    fn drop(&mut self) {
+        self.memory.release_fixed(self.bytes.len());
+    }
 }
 
 impl Section {
@@ -80,6 +95,8 @@ pub(crate) struct Image {
     pub(crate) unwind_table: Option<Segment>,
     pub(crate) sections: Vec<Section>,
     build_id: Option<Range<usize>>,
+    /// Where what is decompressed is accounted for.
+    memory: Arc<Memory>,
 }
 
 impl Image {
@@ -135,7 +152,34 @@ impl Image {
             unwind_table,
             sections,
             build_id,
+            memory: Arc::default(),
         })
+    }
+
+    /// The same, which accounts for what it decompresses there.
+    pub(crate) fn within(self, memory: &Arc<Memory>) -> Image {
+        let memory = Arc::clone(memory);
+        Image { memory, ..self }
+    }
+
+    /// Where it accounts for what it decompresses.
+    pub(crate) fn account(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// The bytes themselves.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Bytes that all compressed sections of debug info and the like would take, as far as they are not in memory yet.
+    pub(crate) fn compressed_bytes(&self) -> usize {
+        let left = self.sections.iter().filter_map(|section| {
+            let is_left = section.inflated.get().is_none();
+            is_left.then(|| self.compressed(section))?
+        });
+        let sizes = left.filter_map(|data| usize::try_from(data.uncompressed_size).ok());
+        sizes.fold(0, usize::saturating_add)
     }
 
     /// The whole file.
@@ -162,29 +206,43 @@ impl Image {
 
     /// The bytes of a section, inflated.
     pub(crate) fn content<'a>(&'a self, section: &'a Section) -> &'a [u8] {
-        let stored = self.data().get(section.stored.clone()).unwrap_or(&[]);
-        let compressed = if section.flags.contains(elf::SHF_COMPRESSED) {
-            standard_compression(stored)
-        } else if section.name.starts_with(".zdebug_") {
-            old_compression(stored)
-        } else {
-            return stored;
-        };
+        if !is_compressed(section) {
+            return self.stored(section);
+        }
         let inflated = section.inflated.get_or_init(|| {
-            let compressed = compressed?;
-            let most = (compressed.data.len() as u64).saturating_mul(MOST_INFLATION) + (1 << 16);
-            if compressed.uncompressed_size > most {
+            let compressed = self.compressed(section)?;
+            let size = usize::try_from(compressed.uncompressed_size).ok()?;
+            if !self.memory.all().has_room(size) {
                 return None;
             }
-            Some(
-                compressed
-                    .decompress()
-                    .ok()?
-                    .into_owned()
-                    .into_boxed_slice(),
-            )
+            let bytes = compressed
+                .decompress()
+                .ok()?
+                .into_owned()
+                .into_boxed_slice();
+            self.memory.hold_fixed(bytes.len());
+            let memory = Arc::clone(&self.memory);
+            Some(Inflated { bytes, memory })
         });
-        inflated.as_deref().unwrap_or(&[])
+        inflated.as_ref().map_or(&[], |inflated| &inflated.bytes)
+    }
+
+    fn stored<'a>(&'a self, section: &Section) -> &'a [u8] {
+        self.data().get(section.stored.clone()).unwrap_or(&[])
+    }
+
+    /// A compressed section that does not claim more than compression gives.
+    fn compressed<'a>(&'a self, section: &Section) -> Option<CompressedData<'a>> {
+        let stored = self.stored(section);
+        let compressed = if section.flags.contains(elf::SHF_COMPRESSED) {
+            standard_compression(stored)?
+        } else if is_compressed(section) {
+            old_compression(stored)?
+        } else {
+            return None;
+        };
+        let most = (compressed.data.len() as u64).saturating_mul(MOST_INFLATION) + (1 << 16);
+        (compressed.uncompressed_size <= most).then_some(compressed)
     }
 
     /// The address the linker gave to the byte at this file offset.
@@ -292,6 +350,10 @@ impl Image {
             .iter()
             .any(|segment| segment.executable && segment.covers(svma))
     }
+}
+
+fn is_compressed(section: &Section) -> bool {
+    section.flags.contains(elf::SHF_COMPRESSED) || section.name.starts_with(".zdebug_")
 }
 
 /// The reader's own words say which header is wrong.

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use crate::{budget::Budget, missing::Missing};
+use crate::{budget::Budget, memory_budget::MemoryBudget, missing::Missing};
 
 /// What the tables of a module may hold unless [`crate::Module::set_memory_limit`] says otherwise, bytes. A program
 /// of 150 MB, most of it debug info, takes less than 100 MB in all when all of its code was asked for.
@@ -17,6 +17,10 @@ pub(crate) struct Memory {
     bytes: AtomicUsize,
     /// Demangled names of symbols: they are not dropped, and have a quarter of the limit.
     name_bytes: AtomicUsize,
+    /// Of what is read once and not dropped: sections that were decompressed, symbols.
+    fixed_bytes: AtomicUsize,
+    /// For all modules together, all that the above count.
+    all: MemoryBudget,
     limit: AtomicUsize,
     /// Counts decodings: a table is as old as the last decoding before its last use.
     clock: AtomicU64,
@@ -28,6 +32,8 @@ impl Default for Memory {
         Memory {
             bytes: AtomicUsize::new(0),
             name_bytes: AtomicUsize::new(0),
+            fixed_bytes: AtomicUsize::new(0),
+            all: MemoryBudget::default(),
             limit: AtomicUsize::new(DEFAULT_LIMIT),
             clock: AtomicU64::new(0),
             trimming: Mutex::new(()),
@@ -35,7 +41,52 @@ impl Default for Memory {
     }
 }
 
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.all.release(self.held_bytes());
+    }
+}
+
 impl Memory {
+    /// Of a module that shares a budget with others.
+    pub(crate) fn within(all: &MemoryBudget) -> Memory {
+        let mut memory = Memory::default();
+        memory.all = all.clone();
+        memory
+    }
+
+    /// The budget that is shared.
+    pub(crate) fn all(&self) -> &MemoryBudget {
+        &self.all
+    }
+
+    /// All bytes held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes() + self.fixed_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Accounts for something that is read once and kept.
+    pub(crate) fn hold_fixed(&self, bytes: usize) {
+        self.fixed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.all.hold(bytes);
+    }
+
+    /// It is kept no longer.
+    pub(crate) fn release_fixed(&self, bytes: usize) {
+        self.fixed_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.all.release(bytes);
+    }
+
+    fn hold(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.all.hold(bytes);
+    }
+
+    fn release(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.all.release(bytes);
+    }
+
     pub(crate) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
@@ -51,16 +102,19 @@ impl Memory {
     /// Whether a name of so many bytes may be kept for good.
     pub(crate) fn takes_name(&self, bytes: usize) -> bool {
         let before = self.name_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let takes = before + bytes <= self.limit() / 4;
-        if !takes {
+        let takes = before + bytes <= self.limit() / 4 && !self.all.is_over();
+        if takes {
+            self.all.hold(bytes);
+        } else {
             self.name_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         takes
     }
 
-    /// Drops tables, the longest unused first, until a quarter of the limit is free: the next few find room.
+    /// Drops tables, the longest unused first, until a quarter of the limit is free: the next few find room. Where all
+    /// modules together hold too much, likewise.
     pub(crate) fn trim<'t>(&self, tables: impl FnOnce() -> Vec<&'t dyn Droppable>) {
-        if self.bytes() <= self.limit() {
+        if self.bytes() <= self.limit() && !self.all.is_over() {
             return;
         }
         let Ok(_alone) = self.trimming.try_lock() else {
@@ -69,8 +123,10 @@ impl Memory {
         let mut tables = tables();
         tables.sort_by_key(|table| table.used());
         let enough = self.limit() / 4 * 3;
+        let enough_of_all = self.all.limit() / 4 * 3;
+        let is_over = self.all.is_over();
         for table in tables {
-            if self.bytes() <= enough {
+            if self.bytes() <= enough && !(is_over && self.all.bytes() > enough_of_all) {
                 break;
             }
             table.drop_it();
@@ -101,14 +157,14 @@ impl Share {
     pub(crate) fn add(&self, bytes: usize, work: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.work.fetch_add(work, Ordering::Relaxed);
-        self.memory.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.hold(bytes);
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         let bytes = *self.bytes.get_mut();
-        self.memory.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.release(bytes);
         self.budget.refund(*self.work.get_mut());
     }
 }

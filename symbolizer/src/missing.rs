@@ -38,6 +38,8 @@ pub enum Missing {
     VirtualBase,
     /// Types are nested deeper than any real program nests them.
     TooDeep,
+    /// The symbols or the debug info would take more memory than there is for names.
+    NoMemory,
 }
 
 impl fmt::Display for Missing {
@@ -77,6 +79,9 @@ impl fmt::Display for Missing {
             Missing::OutOfBounds => "the offset lies outside of the type",
             Missing::VirtualBase => {
                 "the bytes may be of a virtual base class, which has no fixed place in the object"
+            }
+            Missing::NoMemory => {
+                "its symbols or debug info need more memory than there is for names: raise the bound (--memory)"
             }
             Missing::TooDeep => "types are nested too deeply to follow",
         })

@@ -10,6 +10,7 @@ use crate::{
     dwarf::{DebugInfo, Finder, SourceFile},
     image::Image,
     kept::Memory,
+    memory_budget::MemoryBudget,
     missing::{Missing, ModuleError},
     spans::Span,
     symbols::{SymbolName, Symbols, functions_named, read_name},
@@ -65,9 +66,29 @@ impl Module {
         bytes: Bytes,
         debug: Box<dyn DebugFiles + Send + Sync>,
     ) -> Result<Module, ModuleError> {
+        Module::parse_within(bytes, debug, &MemoryBudget::default())
+    }
+
+    /// The same, of many modules that share a bound on memory.
+    pub fn parse_within(
+        bytes: Bytes,
+        debug: Box<dyn DebugFiles + Send + Sync>,
+        budget: &MemoryBudget,
+    ) -> Result<Module, ModuleError> {
+        Module::new(bytes, Arc::from(debug), budget)
+    }
+
+    /// The module with nothing read of it yet: as large as when it was parsed. Answers are the same.
+    pub fn afresh(&self) -> Result<Module, ModuleError> {
+        let bytes = Arc::clone(self.image.bytes());
+        Module::new(bytes, Arc::clone(&self.finder), self.memory.all())
+    }
+
+    fn new(bytes: Bytes, finder: Finder, budget: &MemoryBudget) -> Result<Module, ModuleError> {
+        let memory = Arc::new(Memory::within(budget));
         Ok(Module {
-            image: Arc::new(Image::parse(bytes)?),
-            finder: Arc::from(debug),
+            image: Arc::new(Image::parse(bytes)?.within(&memory)),
+            finder,
             separate: OnceLock::new(),
             mini: OnceLock::new(),
             symbols: OnceLock::new(),
@@ -75,7 +96,7 @@ impl Module {
             unwind: Unwind::default(),
             debug_info: OnceLock::new(),
             accesses: AccessCache::default(),
-            memory: Arc::default(),
+            memory,
         })
     }
 
@@ -89,6 +110,11 @@ impl Module {
     /// Bytes held by what [`Module::set_memory_limit`] bounds.
     pub fn decoded_bytes(&self) -> usize {
         self.memory.bytes()
+    }
+
+    /// Bytes held, as far as they are accounted for: that, names, symbols and sections that were decompressed.
+    pub fn held_bytes(&self) -> usize {
+        self.memory.held_bytes()
     }
 
     /// The identity the linker gave to the build.
@@ -240,6 +266,8 @@ impl Module {
         let symbols = self.symbols();
         let names = self.names.get_or_init(|| {
             let count = symbols.functions.len() + symbols.labels.len();
+            self.memory
+                .hold_fixed(count * size_of::<OnceLock<Arc<str>>>());
             std::iter::repeat_with(OnceLock::new).take(count).collect()
         });
         let tables = [
@@ -279,7 +307,14 @@ impl Module {
             if !has_table(&self.image) && !self.separate().is_ok_and(|image| has_table(image)) {
                 self.mini();
             }
-            Symbols::read(&self.symbol_files())
+            let files = self.symbol_files();
+            let expected = Symbols::expected_bytes(&files);
+            if !self.memory.all().has_room(expected) {
+                return Symbols::left_out();
+            }
+            let symbols = Symbols::read(&files);
+            self.memory.hold_fixed(symbols.bytes());
+            symbols
         })
     }
 
@@ -290,6 +325,11 @@ impl Module {
     /// The debug info, found and its units read on first use.
     pub(crate) fn debug_info(&self) -> Result<&DebugInfo, Missing> {
         let read = || {
+            let is_too_large =
+                |image: &Image| !self.memory.all().has_room(image.compressed_bytes());
+            if is_too_large(&self.image) {
+                return Err(Missing::NoMemory);
+            }
             let has_units = |image: &Image| {
                 let names = [".debug_info", ".zdebug_info"];
                 names
@@ -301,6 +341,9 @@ impl Module {
             } else {
                 Arc::clone(self.separate()?)
             };
+            if is_too_large(&holder) {
+                return Err(Missing::NoMemory);
+            }
             if !has_units(&holder) {
                 return Err(Missing::NoDebugInfo);
             }

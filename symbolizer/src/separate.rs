@@ -25,8 +25,12 @@ impl Module {
     /// What `.gnu_debugdata` holds: the symbols of functions, compressed.
     pub(crate) fn mini(&self) -> Option<&Arc<Image>> {
         let read = || {
-            let inflated = minidebug::inflate(self.image().section_data(".gnu_debugdata"))?;
-            Image::parse(Arc::new(inflated)).ok().map(Arc::new)
+            let memory = self.image().account();
+            let room = memory.all().limit().saturating_sub(memory.all().bytes());
+            let inflated = minidebug::inflate(self.image().section_data(".gnu_debugdata"), room)?;
+            memory.hold_fixed(inflated.len());
+            let image = Image::parse(Arc::new(inflated)).ok()?;
+            Some(Arc::new(image.within(memory)))
         };
         self.mini.get_or_init(read).as_ref()
     }
@@ -45,7 +49,9 @@ impl Module {
         if let Some(id) = self.build_id() {
             for bytes in self.finder.candidates(&DebugRequest::BuildId(id)) {
                 match Image::parse(bytes) {
-                    Ok(image) if image.build_id() == Some(id) => return Ok(Arc::new(image)),
+                    Ok(image) if image.build_id() == Some(id) => {
+                        return Ok(Arc::new(image.within(self.image().account())));
+                    }
                     Ok(_) => refused = Missing::BuildIdMismatch,
                     Err(_) => refused = Missing::Malformed,
                 }
@@ -69,7 +75,7 @@ impl Module {
             match (self.build_id(), image.build_id()) {
                 (Some(own), Some(other)) if own != other => refused = Missing::BuildIdMismatch,
                 _ if actual != expected => refused = Missing::ChecksumMismatch,
-                _ => return Ok(Arc::new(image)),
+                _ => return Ok(Arc::new(image.within(self.image().account()))),
             }
         }
         Err(refused)

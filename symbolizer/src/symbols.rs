@@ -44,6 +44,9 @@ pub(crate) struct SymbolName {
     offset: u32,
 }
 
+/// Bytes of a symbol once it is read, with the place for its demangled name.
+const MOST_OF_A_SYMBOL: usize = 72;
+
 /// All symbols of a module, by kind.
 pub(crate) struct Symbols {
     /// Functions with a size.
@@ -56,6 +59,8 @@ pub(crate) struct Symbols {
     pub(crate) thread_locals: Spans<SymbolName>,
     /// Whether `.symtab` was there. Without it only the exported symbols are left.
     pub(crate) complete: bool,
+    /// They were not read, for want of memory.
+    left_out: bool,
 }
 
 /// A symbol among others for the same address.
@@ -69,6 +74,44 @@ struct Candidate {
 }
 
 impl Symbols {
+    /// Bytes on the heap.
+    pub(crate) fn bytes(&self) -> usize {
+        let tables = [
+            &self.functions,
+            &self.labels,
+            &self.objects,
+            &self.thread_locals,
+        ];
+        tables.into_iter().map(Spans::bytes).sum()
+    }
+
+    /// None, where there is no room for them.
+    pub(crate) fn left_out() -> Symbols {
+        Symbols {
+            functions: Spans::default(),
+            labels: Spans::default(),
+            objects: Spans::default(),
+            thread_locals: Spans::default(),
+            complete: false,
+            left_out: true,
+        }
+    }
+
+    /// Bytes that the tables of the files take at most once they are read.
+    pub(crate) fn expected_bytes(files: &SymbolFiles<'_>) -> usize {
+        let images = [Some(files.own), files.separate, files.mini];
+        let tables = images
+            .into_iter()
+            .flatten()
+            .flat_map(|image| &image.sections);
+        let tables =
+            tables.filter(|section| [elf::SHT_SYMTAB, elf::SHT_DYNSYM].contains(&section.kind));
+        let symbols =
+            tables.map(|section| section.size / size_of::<elf::Sym64<LittleEndian>>() as u64);
+        let symbols = usize::try_from(symbols.fold(0, u64::saturating_add)).unwrap_or(usize::MAX);
+        symbols.saturating_mul(MOST_OF_A_SYMBOL)
+    }
+
     /// Reads the tables. `.symtab` of the file itself holds everything; where it was stripped, `.dynsym` and
     /// the debug file's `.symtab` together are all there is. `.gnu_debugdata` has the functions only.
     pub(crate) fn read(files: &SymbolFiles<'_>) -> Symbols {
@@ -92,12 +135,15 @@ impl Symbols {
             objects: Spans::new(best_per_start(kinds.objects, names)),
             thread_locals: Spans::new(best_per_start(kinds.thread_locals, names)),
             complete,
+            left_out: false,
         }
     }
 
     /// Why an address has no symbol.
     pub(crate) fn missing(&self) -> Missing {
-        if self.complete {
+        if self.left_out {
+            Missing::NoMemory
+        } else if self.complete {
             Missing::NotCovered
         } else {
             Missing::NoSymbols

@@ -5,6 +5,8 @@ use std::{
     num::{NonZeroU32, NonZeroU64},
 };
 
+use rustc_hash::FxHashSet;
+
 use crate::data_source::DataSource;
 
 /// Process id (thread group) in the initial pid namespace.
@@ -309,6 +311,11 @@ impl Place {
             Place::Shared { offset, .. } => offset,
             Place::Private { addr, .. } | Place::Kernel { addr } | Place::Physical { addr } => addr,
         }
+    }
+
+    /// Whether it is private memory of one of the spaces.
+    pub fn is_of(self, spaces: &FxHashSet<SpaceId>) -> bool {
+        matches!(self, Place::Private { space, .. } if spaces.contains(&space))
     }
 
     /// The same memory object at another position.

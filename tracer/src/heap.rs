@@ -25,7 +25,7 @@ mod chunk;
 mod object;
 mod space;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::space::{SpaceHeap, Trust};
 pub use self::{chunk::Chunk, object::HeapObject};
@@ -99,6 +99,11 @@ impl HeapIndex {
         if let Some(heap) = self.spaces.get(&parent).and_then(SpaceHeap::inherited) {
             self.spaces.insert(child, heap);
         }
+    }
+
+    /// Forgets the heaps of address spaces that were left.
+    pub fn retire(&mut self, spaces: &FxHashSet<SpaceId>) {
+        self.spaces.retain(|space, _| !spaces.contains(space));
     }
 
     /// Counts an access.

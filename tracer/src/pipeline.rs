@@ -2,6 +2,7 @@
 
 mod apart;
 mod lines;
+mod retire;
 
 use rustc_hash::FxHashMap;
 
@@ -20,6 +21,7 @@ use crate::{
     spill::{SortedLines, SpillError, SpillOptions},
 };
 use lines::{JudgedLines, Lines};
+use retire::Retiring;
 
 /// Folds a stream of batches. Of a live stream it can be asked at any time what it judges, and drops lines to stay
 /// within bounds ([`new`](Pipeline::new)); a recorded one is judged at its end, from all of it
@@ -44,6 +46,7 @@ pub struct Pipeline {
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
     shown: FxHashMap<LineKey, (Shown, u64)>,
     thresholds: Thresholds,
+    retiring: Retiring,
 }
 
 impl Pipeline {
@@ -76,6 +79,7 @@ impl Pipeline {
             costs: Vec::new(),
             shown: FxHashMap::default(),
             thresholds,
+            retiring: Retiring::default(),
         }
     }
 
@@ -101,6 +105,7 @@ impl Pipeline {
             self.tally.attributed = executions;
             self.tally.produced = executions.saturating_add(self.tally.lost_total());
         }
+        self.retire();
     }
 
     /// Takes in the next of the stream, all but the lines: an access that they are to observe comes back, its costs
@@ -143,6 +148,7 @@ impl Pipeline {
 
     fn take_context(&mut self, context: &Context) {
         self.spaces.apply(context);
+        self.retiring.now_ns = self.retiring.now_ns.max(context.time_ns);
         if let ContextKind::Fork {
             pid, parent_pid, ..
         } = context.kind

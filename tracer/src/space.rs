@@ -4,12 +4,20 @@
 //! analysis (to find lines): both see the same events and so number spaces alike.
 
 mod known_memory;
+mod mappings;
+mod recent;
+mod retire;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-use self::known_memory::KnownMemory;
+pub use self::retire::{Held, Kept, Retired};
+use self::{
+    known_memory::KnownMemory,
+    mappings::Mappings,
+    recent::{Recent, Resolved, SharedMapping},
+};
 use crate::{
     access::{Access, Pid, Place, SpaceId, Tid},
     event::{Allocation, Context, ContextKind, Due, LocalBlock, Mapping},
@@ -18,67 +26,8 @@ use crate::{
 /// First address of the kernel's half on x86-64 and aarch64 (48-bit and larger).
 pub const KERNEL_START: u64 = 0xff00_0000_0000_0000;
 
-/// Mappings by start address; never overlapping.
-#[derive(Clone, Debug, Default)]
-struct Mappings(BTreeMap<u64, Arc<Mapping>>);
-
-impl Mappings {
-    fn find(&self, addr: u64) -> Option<&Arc<Mapping>> {
-        let (_, mapping) = self.0.range(..=addr).next_back()?;
-        mapping.contains(addr).then_some(mapping)
-    }
-
-    /// Where a shared place is mapped first.
-    fn address(&self, place: Place) -> Option<u64> {
-        let Place::Shared { dev, inode, offset } = place else {
-            return None;
-        };
-        self.0.values().find_map(|m| {
-            let inside = offset.checked_sub(m.file_offset).filter(|o| *o < m.len)?;
-            (m.shared && m.dev == dev && m.inode == inode).then_some(m.start + inside)
-        })
-    }
-
-    /// Puts the mapping over whatever was there; what sticks out on either side stays.
-    fn insert(&mut self, new: Arc<Mapping>) {
-        if new.len == 0 {
-            return;
-        }
-        let overlapping: Vec<u64> = self
-            .0
-            .range(..new.end())
-            .rev()
-            .take_while(|(_, old)| old.end() > new.start)
-            .map(|(start, _)| *start)
-            .collect();
-        for start in overlapping {
-            let Some(old) = self.0.remove(&start) else {
-                continue;
-            };
-            if old.start < new.start {
-                let left = Mapping {
-                    len: new.start - old.start,
-                    ..(*old).clone()
-                };
-                self.0.insert(left.start, Arc::new(left));
-            }
-            if old.end() > new.end() {
-                let cut = new.end() - old.start;
-                let right = Mapping {
-                    start: new.end(),
-                    len: old.len - cut,
-                    file_offset: old.file_offset.wrapping_add(cut),
-                    ..(*old).clone()
-                };
-                self.0.insert(right.start, Arc::new(right));
-            }
-        }
-        self.0.insert(new.start, new);
-    }
-}
-
 /// One process image.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Space {
     pid: Pid,
     // Shared with the parent until either changes: most forked children exec at once.
@@ -87,8 +36,8 @@ struct Space {
     memory: KnownMemory,
     /// An access was resolved in it, so its names may be asked for after its end.
     used: bool,
-    /// Its process ended or became another program.
-    left: bool,
+    /// When its process ended or became another program, CLOCK_MONOTONIC nanoseconds.
+    left_ns: Option<u64>,
 }
 
 /// What is known of a thread.
@@ -107,6 +56,8 @@ pub struct ThreadState {
     pub told_ns: u64,
     /// Its blocks of thread-local variables, in the order in which they were found.
     pub local_storage: Vec<LocalBlock>,
+    /// When it ended, CLOCK_MONOTONIC nanoseconds, if it did.
+    ended_ns: Option<u64>,
 }
 
 /// Blocks of thread-local variables kept of one thread; there is one for each module that has any.
@@ -128,94 +79,31 @@ impl ThreadState {
     }
 }
 
-/// What a mapping makes of the addresses in it.
-#[derive(Clone, Copy, Debug)]
-struct Resolved {
-    pid: Pid,
-    space: SpaceId,
-    start: u64,
-    end: u64,
-    shared: Option<SharedMapping>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct SharedMapping {
-    dev: u64,
-    inode: u64,
-    file_offset: u64,
-}
-
-impl Resolved {
-    fn place(&self, addr: u64) -> (SpaceId, Place) {
-        let place = match self.shared {
-            Some(SharedMapping {
-                dev,
-                inode,
-                file_offset,
-            }) => Place::Shared {
-                dev,
-                inode,
-                offset: (addr - self.start).wrapping_add(file_offset),
-            },
-            None => Place::Private {
-                space: self.space,
-                addr,
-            },
-        };
-        (self.space, place)
-    }
-}
-
-/// Addresses are resolved in the same few mappings again and again: a slot for each process and stretch of memory.
-#[derive(Debug, Default)]
-struct Recent(Vec<Option<Resolved>>);
-
-/// Slots; 56 KiB of them.
-const RECENT_SLOTS: usize = 1 << 10;
-/// Bytes of a stretch: smaller than most mappings that programs keep their data in.
-const STRETCH_SHIFT: u32 = 16;
-
-impl Recent {
-    fn slot(pid: Pid, addr: u64) -> usize {
-        let mixed = (addr >> STRETCH_SHIFT) ^ u64::from(pid.0).rotate_right(32);
-        let mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> (64 - RECENT_SLOTS.ilog2())) as usize
-    }
-
-    fn get(&self, pid: Pid, addr: u64) -> Option<&Resolved> {
-        let known = self.0.get(Recent::slot(pid, addr))?.as_ref()?;
-        (known.pid == pid && addr >= known.start && addr < known.end).then_some(known)
-    }
-
-    fn put(&mut self, addr: u64, known: Resolved) {
-        self.0.resize(RECENT_SLOTS, None);
-        self.0[Recent::slot(known.pid, addr)] = Some(known);
-    }
-
-    /// Meanings have changed.
-    fn clear(&mut self) {
-        self.0.clear();
-    }
-}
-
 /// All address spaces seen so far.
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     /// Number of the first space.
     first: u32,
-    spaces: Vec<Space>,
+    /// Numbers given out; a number is never given out twice.
+    given: u32,
+    /// Those that are kept, in the order of their numbers.
+    spaces: BTreeMap<SpaceId, Space>,
     current: FxHashMap<Pid, SpaceId>,
     threads: FxHashMap<Tid, ThreadState>,
     recent: Recent,
     /// What was read of the kernel's memory.
     kernel: KnownMemory,
+    /// Bytes of what was read of all processes' memory.
+    memory_bytes: usize,
+    /// Of spaces that are kept, those that were left; of threads, those that ended.
+    held: Held,
 }
 
 impl AddressSpaces {
     /// Spaces whose numbers follow those of other ones, so that several streams can be told apart.
     pub fn after(others: &AddressSpaces) -> AddressSpaces {
         AddressSpaces {
-            first: others.first + others.spaces.len() as u32,
+            first: others.first + others.given,
             ..AddressSpaces::default()
         }
     }
@@ -226,14 +114,12 @@ impl AddressSpaces {
     }
 
     fn known(&self, space: SpaceId) -> Option<&Space> {
-        let at = space.0.checked_sub(self.first)?;
-        self.spaces.get(at as usize)
+        self.spaces.get(&space)
     }
 
-    /// One that was given out here.
+    /// One that is kept; of one that is not, a new one that nobody runs in.
     fn of(&mut self, space: SpaceId) -> &mut Space {
-        let at = space.0 - self.first;
-        &mut self.spaces[at as usize]
+        self.spaces.entry(space).or_insert_with(Space::default)
     }
 
     /// Applies one event.
@@ -258,10 +144,10 @@ impl AddressSpaces {
                 exec,
             } => {
                 if *exec {
-                    self.leave(*pid);
+                    self.leave(*pid, context.time_ns);
                     self.start(*pid, Arc::default());
                 }
-                let thread = self.threads.entry(*tid).or_default();
+                let thread = self.running(*tid);
                 thread.pid = *pid;
                 thread.comm = Some(comm.clone());
                 if *exec {
@@ -278,18 +164,15 @@ impl AddressSpaces {
                     .threads
                     .get(&Tid(parent_pid.0))
                     .and_then(|t| t.comm.clone());
-                self.threads.insert(
-                    *tid,
-                    ThreadState {
-                        pid: *pid,
-                        comm,
-                        ..ThreadState::default()
-                    },
-                );
+                *self.running(*tid) = ThreadState {
+                    pid: *pid,
+                    comm,
+                    ..ThreadState::default()
+                };
                 if pid != parent_pid {
                     let parent = self.space(*parent_pid);
                     let mappings = self.of(parent).mappings.clone();
-                    self.leave(*pid);
+                    self.leave(*pid, context.time_ns);
                     self.start(*pid, mappings);
                 }
             }
@@ -297,11 +180,12 @@ impl AddressSpaces {
                 // The leader's exit may come before its siblings'; only an unused space is let go,
                 // and the pid keeps pointing at it until it is reused.
                 if pid.0 == tid.0 {
-                    self.leave(*pid);
+                    self.leave(*pid, context.time_ns);
                 }
+                self.end(*tid, context.time_ns);
             }
             ContextKind::Thread { pid, tid, sp, tp } => {
-                let thread = self.threads.entry(*tid).or_default();
+                let thread = self.running(*tid);
                 thread.pid = *pid;
                 thread.sp = Some(*sp);
                 if tp.is_some() && *tp != thread.tp {
@@ -311,16 +195,19 @@ impl AddressSpaces {
                 thread.told_ns = context.time_ns;
             }
             ContextKind::LocalStorage { pid, tid, block } => {
-                let thread = self.threads.entry(*tid).or_default();
+                let thread = self.running(*tid);
                 thread.pid = *pid;
                 thread.add_block(*block);
             }
             ContextKind::Memory { pid, start, bytes } => match pid {
                 Some(pid) => {
                     let id = self.space(*pid);
-                    self.of(id).memory.insert(*start, bytes);
+                    let memory = &mut self.spaces.entry(id).or_default().memory;
+                    let others = self.memory_bytes - memory.bytes();
+                    memory.insert(*start, bytes, others);
+                    self.memory_bytes = others + memory.bytes();
                 }
-                None => self.kernel.insert(*start, bytes),
+                None => self.kernel.insert(*start, bytes, 0),
             },
         }
     }
@@ -360,27 +247,31 @@ impl AddressSpaces {
     }
 
     fn start(&mut self, pid: Pid, mappings: Arc<Mappings>) -> SpaceId {
-        let id = SpaceId(self.first + self.spaces.len() as u32);
-        self.spaces.push(Space {
+        let id = SpaceId(self.first + self.given);
+        self.given += 1;
+        let space = Space {
             pid,
             mappings,
-            memory: KnownMemory::default(),
-            used: false,
-            left: false,
-        });
+            ..Space::default()
+        };
+        self.spaces.insert(id, space);
         self.current.insert(pid, id);
         id
     }
 
     /// The process left its space: without accesses nobody will ask for its names.
-    fn leave(&mut self, pid: Pid) {
-        if let Some(id) = self.current(pid) {
-            let space = self.of(id);
-            space.left = true;
-            if !space.used {
-                space.mappings = Arc::default();
-                space.memory = KnownMemory::default();
-            }
+    fn leave(&mut self, pid: Pid, time_ns: u64) {
+        let Some(space) = self.current(pid).and_then(|id| self.spaces.get_mut(&id)) else {
+            return;
+        };
+        if space.left_ns.is_none() {
+            self.held.spaces += 1;
+        }
+        space.left_ns = Some(space.left_ns.unwrap_or(time_ns));
+        if !space.used {
+            space.mappings = Arc::default();
+            self.memory_bytes -= space.memory.bytes();
+            space.memory = KnownMemory::default();
         }
     }
 
@@ -434,9 +325,7 @@ impl AddressSpaces {
 
     /// All mappings of a space, by address.
     pub fn mappings(&self, space: SpaceId) -> impl Iterator<Item = &Arc<Mapping>> {
-        self.known(space)
-            .into_iter()
-            .flat_map(|s| s.mappings.0.values())
+        self.known(space).into_iter().flat_map(|s| s.mappings.all())
     }
 
     /// The first mapping of each file's code in a space, by address. Two data segments may share a page of the file, so only
@@ -463,7 +352,7 @@ impl AddressSpaces {
     /// a shared place, those in whose spaces accesses were resolved. Nobody reaches a kernel place by an
     /// address of its own, and of a physical one no virtual address is known.
     pub fn addresses(&self, place: Place) -> Vec<(Pid, u64)> {
-        let runs = |space: &&Space| !space.left;
+        let runs = |space: &&Space| space.left_ns.is_none();
         match place {
             Place::Private { space, addr } => {
                 let space = self.known(space).filter(runs);
@@ -471,7 +360,7 @@ impl AddressSpaces {
             }
             Place::Shared { .. } => self
                 .spaces
-                .iter()
+                .values()
                 .filter(|space| space.used)
                 .filter(runs)
                 .filter_map(|space| Some((space.pid, space.mappings.address(place)?)))
@@ -482,9 +371,9 @@ impl AddressSpaces {
 
     /// A space and address at which the shared place is mapped.
     pub fn find_shared(&self, place: Place) -> Option<(SpaceId, u64)> {
-        self.spaces.iter().enumerate().find_map(|(id, space)| {
+        self.spaces.iter().find_map(|(id, space)| {
             let addr = space.mappings.address(place)?;
-            Some((SpaceId(self.first + id as u32), addr))
+            Some((*id, addr))
         })
     }
 

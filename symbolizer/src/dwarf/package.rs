@@ -90,6 +90,10 @@ impl<'a> View<'a> {
                 let package = Image::parse(bytes)
                     .map_err(|_| Missing::Malformed)
                     .and_then(|image| {
+                        let image = image.within(&info.memory);
+                        if !info.memory.all().has_room(image.compressed_bytes()) {
+                            return Err(Missing::NoMemory);
+                        }
                         Package::read(Sections::find(Arc::new(image), Naming::Split))
                     });
                 match package {

@@ -102,6 +102,11 @@ impl<'a> View<'a> {
                 refused = Missing::Malformed;
                 continue;
             };
+            let image = image.within(&info.memory);
+            if !info.memory.all().has_room(image.compressed_bytes()) {
+                refused = Missing::NoMemory;
+                continue;
+            }
             let sections = Sections::find(Arc::new(image), Naming::Split);
             // The same file may be named by any number of skeletons: it is paid for once.
             info.allow(&name.name, sections.bytes());

@@ -41,6 +41,10 @@ pub(super) fn find(image: &Image, finder: &dyn DebugFiles) -> Option<Result<Sect
         for bytes in finder.candidates(request) {
             match Image::parse(bytes) {
                 Ok(found) if is_meant(&found, link.id) => {
+                    let found = found.within(image.account());
+                    if !image.account().all().has_room(found.compressed_bytes()) {
+                        return Some(Err(Missing::NoMemory));
+                    }
                     return Some(Ok(Sections::find(Arc::new(found), Naming::Plain)));
                 }
                 Ok(_) => refused = Missing::AltFileMismatch,

@@ -387,6 +387,16 @@ impl JitDump {
         self.pid
     }
 
+    /// Bytes on the heap, about.
+    pub fn bytes(&self) -> usize {
+        let entry = size_of::<u64>() * 3;
+        let maps = (self.by_index.capacity() + self.announced.capacity()) * entry;
+        let files = self.file_numbers.capacity() * 2 * entry + self.files.capacity() * 8;
+        let functions = self.functions.capacity() * size_of::<Loaded>();
+        let lines = self.lines.capacity() * size_of::<Line>();
+        functions + lines + maps + files + self.names.bytes() + self.seen.bytes()
+    }
+
     /// Functions read so far.
     pub fn len(&self) -> usize {
         self.functions.len()

@@ -47,6 +47,11 @@ impl Names {
         Some((at, name.len() as u32))
     }
 
+    /// Bytes on the heap.
+    fn bytes(&self) -> usize {
+        self.0.capacity()
+    }
+
     fn get(&self, (at, len): (u32, u32)) -> &str {
         let at = at as usize;
         self.0.get(at..at + len as usize).unwrap_or("")

@@ -55,6 +55,11 @@ impl Overlay {
         }
     }
 
+    /// Bytes on the heap: nodes of a B-tree are two thirds full.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len() * (size_of::<u64>() + size_of::<Piece>()) / 2 * 3
+    }
+
     /// What is seen at an address: where it starts, where it ends, its value.
     pub(super) fn at(&self, address: u64) -> Option<(u64, u64, u32)> {
         let (start, piece) = self.0.range(..=address).next_back()?;

@@ -83,6 +83,12 @@ impl PerfMap {
         })
     }
 
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        let functions = self.functions.capacity() * size_of::<(u64, u64, (u32, u32))>();
+        functions + self.names.bytes() + self.seen.bytes()
+    }
+
     /// Functions read so far.
     pub fn len(&self) -> usize {
         self.functions.len()

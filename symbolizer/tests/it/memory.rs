@@ -1,8 +1,10 @@
 //! What a module keeps is bounded, and the bound changes no answer.
 
-use symbolizer::Module;
+use std::sync::Arc;
 
-use crate::toolchain::parse;
+use symbolizer::{MemoryBudget, Missing, Module, NoDebugFiles};
+
+use crate::toolchain::{build, parse};
 
 fn own_bytes() -> Vec<u8> {
     std::fs::read(std::env::current_exe().unwrap()).unwrap()
@@ -54,4 +56,65 @@ fn with_no_memory_at_all_every_answer_is_decoded_anew() {
         );
         assert_eq!(bounded.decoded_bytes(), 0);
     }
+}
+
+/// A program whose debug info is compressed, and what it takes when it is not.
+fn compressed() -> (Vec<u8>, usize) {
+    let built = build("cc", "data.c", &["-g", "-gz=zlib"]).unwrap();
+    let module = built.module();
+    let before = module.held_bytes();
+    assert!(!module.source_files().is_empty());
+    (built.bytes(), module.held_bytes() - before)
+}
+
+fn within(bytes: &[u8], budget: &MemoryBudget) -> Module {
+    let bytes = Arc::new(bytes.to_vec());
+    Module::parse_within(bytes, Box::new(NoDebugFiles), budget).unwrap()
+}
+
+#[test]
+fn sections_are_not_decompressed_beyond_the_budget_and_that_is_said() {
+    let (bytes, takes) = compressed();
+    let enough = MemoryBudget::new(takes);
+    let module = within(&bytes, &enough);
+    let text = module.section_range(".text").unwrap();
+    assert!(!module.source_files().is_empty() && enough.refused() == 0);
+    assert!(
+        enough.bytes() <= takes && enough.bytes() > takes / 2,
+        "{enough:?}"
+    );
+    drop(module);
+    assert_eq!(enough.bytes(), 0);
+    let short = MemoryBudget::new(takes / 4);
+    let module = within(&bytes, &short);
+    assert_eq!(module.frames(text.start).missing, Some(Missing::NoMemory));
+    assert!(module.source_files().is_empty());
+    assert!(short.refused() > 0 && short.bytes() <= takes / 4);
+}
+
+#[test]
+fn a_module_is_read_where_another_one_makes_room() {
+    let (bytes, takes) = compressed();
+    let budget = MemoryBudget::new(takes * 3 / 2);
+    let first = Arc::new(std::sync::Mutex::new(within(&bytes, &budget)));
+    assert!(!first.lock().unwrap().source_files().is_empty());
+    let second = within(&bytes, &budget);
+    assert!(second.source_files().is_empty());
+    // Asked to, the first one starts afresh, and answers as before.
+    budget.when_short({
+        let first = first.clone();
+        move |_, _| {
+            let mut first = first.lock().unwrap();
+            *first = first.afresh().unwrap();
+        }
+    });
+    let third = within(&bytes, &budget);
+    assert_eq!(
+        third.source_files().len(),
+        within(&bytes, &MemoryBudget::default())
+            .source_files()
+            .len()
+    );
+    drop((second, third));
+    assert!(!first.lock().unwrap().source_files().is_empty());
 }

@@ -13,7 +13,7 @@ mod window;
 
 pub use self::window::Shared;
 use crate::{
-    access::{Access, Basis, ByteSet, LineSize, Tid},
+    access::{Access, Basis, ByteSet, LineSize, SpaceId, Tid},
     analysis::{
         CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts,
         conflict::conflicts,
@@ -244,6 +244,15 @@ impl Line {
         let mut threads = storing.map(|(key, _)| key.tid);
         let first = threads.next();
         threads.any(|tid| Some(tid) != first)
+    }
+
+    /// Where it is used: the space that names the code, unless it is the kernel's, the address of that, and the thread.
+    pub(crate) fn users(&self) -> impl Iterator<Item = (Option<SpaceId>, u64, Tid)> {
+        let user = |(key, _): &(SiteKey, Record)| {
+            let site = key.site();
+            ((!site.kernel).then_some(site.space), site.ip, site.tid)
+        };
+        self.sites.iter().map(user)
     }
 
     /// Its sites with their counts over the run, costliest first.

@@ -1,6 +1,6 @@
 //! All lines of a run, within a bound on memory, every access accounted for.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     access::{Access, LineKey, LineSize, Place, SpaceId, Wait},
@@ -58,6 +58,13 @@ impl Totals {
         if access.wait == Wait::InSpinLoop {
             self.spinning_ns = self.spinning_ns.saturating_add(cost_ns);
         }
+    }
+
+    fn evict(&mut self, line: &Line) {
+        self.evicted_lines += 1;
+        self.evicted_shared_lines += u64::from(line.several_threads());
+        self.evicted_touches += line.accesses();
+        self.evicted_cost_ns = self.evicted_cost_ns.saturating_add(line.cost_ns());
     }
 
     fn count_pmu(&mut self, access: &Access) {
@@ -162,12 +169,17 @@ impl LineTable {
             }
             if let Some(line) = self.lines.remove(&key) {
                 self.sites -= line.site_count();
-                self.totals.evicted_lines += 1;
-                self.totals.evicted_shared_lines += u64::from(line.several_threads());
-                self.totals.evicted_touches += line.accesses();
-                self.totals.evicted_cost_ns =
-                    self.totals.evicted_cost_ns.saturating_add(line.cost_ns());
+                self.totals.evict(&line);
             }
+        }
+    }
+
+    /// Drops the private lines of address spaces that nobody will access any more.
+    pub fn retire(&mut self, spaces: &FxHashSet<SpaceId>) {
+        let gone = self.lines.extract_if(|key, _| key.0.is_of(spaces));
+        for (_, line) in gone {
+            self.sites -= line.site_count();
+            self.totals.evict(&line);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The fold over watch windows: trapped accesses in, lines with their complete orders out.
 //! [`WatchedLines::observe`] keeps trapped accesses until [`WatchedLines::close`] says whose they are.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{watched_line::WatchedLine, window_accesses::WindowAccesses, window_order::Trapped};
 use crate::{
@@ -38,6 +38,8 @@ pub struct WatchedTotals {
     pub dropped: u64,
     /// Accesses of no window, to no watched line, or of windows that were dropped.
     pub unclaimed: u64,
+    /// Accesses to lines of address spaces that were left, which were let go.
+    pub retired: u64,
     /// Windows observed.
     pub windows: u64,
     /// Windows whose line is not known, or that found no room.
@@ -127,6 +129,19 @@ impl WatchedLines {
         }
     }
 
+    /// Lets go of the private lines of address spaces that nobody will access any more.
+    pub fn retire(&mut self, spaces: &FxHashSet<SpaceId>) {
+        for (_, line) in self.lines.extract_if(|key, _| key.0.is_of(spaces)) {
+            let counts = line.counts();
+            self.totals.retired += counts.accesses + counts.strays + counts.outside;
+        }
+    }
+
+    /// Whether half of the room for lines is taken.
+    pub fn is_half_full(&self) -> bool {
+        self.lines.len() >= self.bounds.lines / 2
+    }
+
     /// Accesses that wait for their window.
     pub fn pending(&self) -> usize {
         self.pending.len()
@@ -169,7 +184,7 @@ mod tests {
             let counts = line.counts();
             counts.accesses + counts.strays + counts.outside
         });
-        let gone = totals.dropped + totals.unclaimed + lines.pending() as u64;
+        let gone = totals.dropped + totals.unclaimed + totals.retired + lines.pending() as u64;
         assert_eq!(totals.observed, gone + held.sum::<u64>());
     }
 

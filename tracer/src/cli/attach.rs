@@ -67,7 +67,8 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         remarks,
     } = result?;
     let remarks = remarks.into_iter().map(Caveat::detail);
-    let caveats = caveats.into_iter().map(Caveat::reading);
+    let caveats = caveats.into_iter().chain(left_out(&pipeline));
+    let caveats = caveats.map(Caveat::reading);
     let description = RunDescription {
         sources: observation.sources(),
         started_ns: Some(observation.started_ns()),
@@ -83,6 +84,17 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     };
     let report = make(&pipeline, &modules, &description);
     output::print(&report, &args.output)
+}
+
+/// What was let go that lines would have needed.
+fn left_out(pipeline: &Pipeline) -> Option<String> {
+    let spaces = pipeline.left_out();
+    (spaces > 0).then(|| {
+        format!(
+            "what {spaces} processes that ended had in memory was let go, those of the least cost: their lines, and the \
+             names of their code"
+        )
+    })
 }
 
 /// Samples so far, and the worst line so far.

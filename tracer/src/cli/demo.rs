@@ -65,6 +65,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
             duration: Some(args.duration),
             asked_frequency: None,
             ring_kib: DEFAULT_RING_KIB,
+            memory: None,
             // The same report on every machine.
             source: SourceArgs {
                 source: SourceName::Timer,

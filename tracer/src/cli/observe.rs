@@ -7,11 +7,13 @@ use std::{
 };
 
 use anyhow::Result;
+use rustc_hash::FxHashSet;
 
 use super::{
     args::{SamplingArgs, TargetArgs, WatchArgs},
     heap_options::HeapArgs,
     progress::Progress,
+    report::machine_bytes,
     signals::StopSignal,
     source_options::Asked,
     targets::Targets,
@@ -21,7 +23,7 @@ use crate::{
     access::CostUnit,
     event::Batch,
     machine::Machine,
-    module::ModuleStore,
+    module::{CacheBudget, ModuleStore},
     pipeline::Pipeline,
     report::{HeapFacts, WatchFacts},
     source::{self, Source, SourceKind, SourceOptions},
@@ -84,8 +86,12 @@ impl Observation {
         let command = emulator.as_ref().map(|emulator| emulator.command());
         let targets = Targets::open(target, command, output_to_stderr)?;
         let windows = Windows::new(watch, &targets.target)?;
-        let modules =
-            Arc::new(ModuleStore::new("/".into(), true).unchanged_since(SystemTime::now()));
+        let caches = sampling.memory.map(CacheBudget);
+        let caches = caches.unwrap_or_else(|| CacheBudget::standard(machine_bytes()));
+        let modules = ModuleStore::new("/".into(), true)
+            .within(caches)
+            .unchanged_since(SystemTime::now());
+        let modules = Arc::new(modules);
         let options = SourceOptions {
             frequency_hz: sampling.frequency(),
             ring_bytes: sampling.ring_kib * 1024,
@@ -158,6 +164,25 @@ impl Observation {
         Some(self.heap.facts(tracker))
     }
 
+    /// Forgets what the targets have no more: memory, and files that nobody has mapped.
+    fn forget(&mut self, pipeline: Option<&mut Pipeline>) {
+        let unmapped = self.source.take_unmapped();
+        let mut files = FxHashSet::default();
+        let is_due = self.modules.has_many_files() && self.source.mapped_files(&mut files);
+        if let Some(pipeline) = pipeline {
+            for (pid, gone) in unmapped {
+                pipeline.unmapped(pid, &gone);
+            }
+            if is_due {
+                pipeline.spaces.files(&mut files);
+            }
+        }
+        if is_due {
+            self.modules.keep_files(&files);
+            self.source.keep_files(&files);
+        }
+    }
+
     /// Runs until the duration is over, the target has ended, or a signal asks to stop; every batch goes
     /// to `take`, which may keep it and leave another one's memory, and `line` makes the progress line. What `pipeline` knows of the lines decides what is
     /// watched. An error of `take` ends the run as well.
@@ -211,6 +236,7 @@ impl Observation {
             if polled == source::Progress::End {
                 break;
             }
+            self.forget(pipeline(state));
             poll = idle;
             if stopped_after.is_none()
                 && let Some(pipeline) = pipeline(state)
@@ -231,6 +257,7 @@ impl Observation {
             Err(error) => failed = failed.or(Some(error)),
         }
         caveats.extend(self.targets.finish());
+        caveats.extend(self.modules.left_out());
         if let Some(error) = failed {
             return Err(error);
         }

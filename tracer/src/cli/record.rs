@@ -47,7 +47,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         ..AnalysisOptions::default()
     };
     let pipeline = (!args.watch.no_watch && observation.watches())
-        .then(|| Pipeline::new(options, Thresholds::default()));
+        .then(|| Pipeline::new(options, Thresholds::default()).forgetting());
     let mut state = (recording, pipeline);
     let result = observation.run(
         &mut state,

@@ -20,7 +20,7 @@ use crate::{
     analysis::AnalysisOptions,
     event::Batch,
     finding::{PairThresholds, Thresholds},
-    module::ModuleStore,
+    module::{CacheBudget, ModuleStore},
     names::Resolver,
     pipeline::Pipeline,
     report::{self, HeapFacts, OrderFacts, RunFacts, WatchFacts, load_hints, model},
@@ -129,7 +129,8 @@ pub fn replay(
 /// Files that the addresses of a session are in.
 pub fn modules_of(meta: &Meta) -> ModuleStore {
     let boot = &meta.boot_id;
-    let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id());
+    let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id())
+        .within(CacheBudget::standard(machine_bytes()));
     if boot.is_none() {
         return modules.recorded_elsewhere();
     }
@@ -284,7 +285,8 @@ fn spill_options(session: &Path, reading: &ReadingArgs) -> SpillOptions {
 }
 
 /// Memory of the machine, proc_meminfo(5).
-fn machine_bytes() -> Option<u64> {
+/// Memory of this machine, bytes.
+pub fn machine_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
         .lines()

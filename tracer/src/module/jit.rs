@@ -2,6 +2,7 @@
 //!
 //! A process' tables are kept when it ends, so that it can still be named.
 
+mod bounds;
 mod files;
 
 use std::{
@@ -28,8 +29,13 @@ const REREAD: Duration = Duration::from_millis(100);
 /// Read at once; both formats need less for their longest line or record.
 const CHUNK: usize = 1 << 20;
 /// Read in one look at most, so that a huge file does not hold up sampling; the next look reads on.
-const MOST_A_LOOK: u64 = 64 << 20;
+const MOST_A_LOOK: u64 = 8 << 20;
 
+/// Looks in a row for a name that is to be printed, which may wait: half a gigabyte.
+const MOST_LOOKS: u32 = 64;
+/// A look that takes longer is not had as often as others: of all time, such looks take one part of so many.
+const LONG: Duration = Duration::from_millis(5);
+const LOOKS_OF_TIME: u32 = 8;
 /// Dumps read of one process; it needs one.
 const MOST_DUMPS: usize = 4;
 
@@ -80,6 +86,11 @@ pub enum JitMissing {
     /// Another format than its name says.
     #[error("{0}: {1}")]
     Dump(String, JitDumpError),
+    /// The tables were let go, as those of all processes were too large together.
+    #[error(
+        "the JIT map was left out: it needs more memory than there is for names, raise the bound (--memory)"
+    )]
+    NoMemory,
     /// There are tables, but nothing in them is at the address.
     #[error("the JIT map has no entry for this address{}", incomplete(*.0))]
     NotCovered(u64),
@@ -115,6 +126,9 @@ impl Compiled {
     }
 }
 
+/// A process, and the address space that its tables are of.
+type Key = (Pid, SpaceId);
+
 /// Tables of all processes asked for so far.
 pub struct JitStore {
     /// `None` where process numbers mean nothing: recorded under another boot.
@@ -122,12 +136,18 @@ pub struct JitStore {
     /// When the recording ended, nanoseconds since 1970-01-01 UTC; `None` while it runs.
     recorded_until: Option<u64>,
     reread: Duration,
-    processes: Mutex<HashMap<(Pid, SpaceId), Process>>,
+    processes: Mutex<HashMap<Key, Process>>,
+    bounds: bounds::Bounds,
 }
 
 #[derive(Default)]
 struct Process {
     looked: Option<Instant>,
+    /// What the last look took.
+    took: Duration,
+    /// There was more to read than is read at once.
+    is_behind: bool,
+    held: bounds::Held,
     map: Option<Growing<PerfMap>>,
     /// By device and inode: a process may map several, one after an `exec`, say.
     dumps: HashMap<(u64, u64), Growing<JitDump>>,
@@ -137,7 +157,8 @@ struct Process {
 
 /// A file with what was read of it.
 struct Growing<T> {
-    file: File,
+    /// `None` once its process has ended.
+    file: Option<File>,
     identity: (u64, u64),
     read: T,
 }
@@ -170,21 +191,24 @@ impl Reader for JitDump {
 }
 
 impl<T: Reader> Growing<T> {
-    /// Reads what was written since.
-    fn read_on(&mut self) -> Result<(), JitDumpError> {
-        let end = self.file.metadata().map_or(0, |file| file.len());
+    /// Reads what was written since; true when there is more than is read at once.
+    fn read_on(&mut self) -> Result<bool, JitDumpError> {
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
+        let end = file.metadata().map_or(0, |file| file.len());
         let stop = self.read.position().saturating_add(MOST_A_LOOK);
         let mut chunk = Vec::new();
         while self.read.position() < end.min(stop) {
             let left = end - self.read.position();
             chunk.resize(left.min(CHUNK as u64) as usize, 0);
-            let got = self.file.read_at(&mut chunk, self.read.position());
+            let got = file.read_at(&mut chunk, self.read.position());
             let Ok(got @ 1..) = got else { break };
             if self.read.take(&chunk[..got])? == 0 {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(self.read.position() >= stop && stop < end)
     }
 }
 
@@ -197,6 +221,7 @@ impl Process {
         mappings: &[&Arc<Mapping>],
     ) {
         self.refused = None;
+        self.is_behind = false;
         let own = files::own_pid(root, pid);
         if let Some(until) = recorded_until
             && files::started(root, pid).is_some_and(|started| started > until)
@@ -223,7 +248,7 @@ impl Process {
                     .is_some_and(|known| known.identity == identity && !shortened(known));
                 if !same {
                     self.map = Some(Growing {
-                        file,
+                        file: Some(file),
                         identity,
                         read: PerfMap::default(),
                     });
@@ -235,7 +260,7 @@ impl Process {
         }
         if let Some(map) = &mut self.map {
             // Text has no errors.
-            let _ = map.read_on();
+            self.is_behind |= map.read_on().unwrap_or_default();
         }
         for mapping in mappings {
             if !files::is_dump(mapping, own) {
@@ -250,16 +275,18 @@ impl Process {
                 self.dumps.insert(
                     identity,
                     Growing {
-                        file,
+                        file: Some(file),
                         identity,
                         read,
                     },
                 );
             }
-            if let Some(dump) = self.dumps.get_mut(&identity)
-                && let Err(error) = dump.read_on()
-            {
-                self.refused = Some(JitMissing::Dump(mapping.name.clone(), error));
+            match self.dumps.get_mut(&identity).map(Growing::read_on) {
+                Some(Ok(is_behind)) => self.is_behind |= is_behind,
+                Some(Err(error)) => {
+                    self.refused = Some(JitMissing::Dump(mapping.name.clone(), error));
+                }
+                None => {}
             }
         }
     }
@@ -276,6 +303,9 @@ impl Process {
     fn missing(&self) -> JitMissing {
         if let Some(reason) = &self.refused {
             return reason.clone();
+        }
+        if self.held.is_barred() {
+            return JitMissing::NoMemory;
         }
         if self.map.is_none() && self.dumps.is_empty() {
             return JitMissing::NoMap;
@@ -294,6 +324,7 @@ impl JitStore {
             recorded_until: None,
             reread: REREAD,
             processes: Mutex::default(),
+            bounds: bounds::Bounds::default(),
         }
     }
 
@@ -314,7 +345,7 @@ impl JitStore {
         addr: u64,
         mappings: impl Iterator<Item = &'m Arc<Mapping>>,
     ) -> Result<JitCode, JitMissing> {
-        self.ask(of, mappings, |process| {
+        self.ask(of, mappings, MOST_LOOKS, |process| {
             let (function, dump) = process.function(addr).ok_or_else(|| process.missing())?;
             let line = dump.and_then(|dump| dump.read.line(addr));
             Ok(JitCode {
@@ -334,11 +365,11 @@ impl JitStore {
         longest: u64,
         mappings: impl Iterator<Item = &'m Arc<Mapping>>,
     ) -> Option<(u64, Vec<u8>)> {
-        let found = self.ask(of, mappings, |process| {
+        let found = self.ask(of, mappings, 1, |process| {
             let (function, dump) = process.function(addr).ok_or(JitMissing::NoMap)?;
             let dumped = dump.and_then(|dump| {
                 let (at, len) = dump.read.code(addr)?;
-                Some((dump.file.try_clone().ok()?, at, len))
+                Some((dump.file.as_ref()?.try_clone().ok()?, at, len))
             });
             Ok((function.entered, function.start, function.end, dumped))
         });
@@ -358,11 +389,13 @@ impl JitStore {
         Some((start, text))
     }
 
-    /// Asks the tables of a process, after a look at its files when the last one is some time ago.
+    /// Asks the tables of a process, after a look at its files when the last one is some time ago; `looks` where there is
+    /// so much to read.
     fn ask<'m, T>(
         &self,
         of: Compiled,
         mappings: impl Iterator<Item = &'m Arc<Mapping>>,
+        looks: u32,
         question: impl FnOnce(&Process) -> Result<T, JitMissing>,
     ) -> Result<T, JitMissing> {
         let root = self.root.as_ref().ok_or(JitMissing::NoMap)?;
@@ -370,15 +403,35 @@ impl JitStore {
             .processes
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let process = processes.entry((of.pid, of.space)).or_default();
+        let key = (of.pid, of.space);
+        let process = processes.entry(key).or_default();
+        // What takes long is done seldom: it may be a file that somebody writes to keep us busy.
+        let pause = if process.took < LONG {
+            self.reread
+        } else {
+            self.reread.max(process.took * LOOKS_OF_TIME)
+        };
         let is_due = process
             .looked
-            .is_none_or(|looked| looked.elapsed() >= self.reread);
-        if of.is_last && is_due {
+            .is_none_or(|looked| looked.elapsed() >= pause);
+        if of.is_last && is_due && !process.held.is_barred() {
             let mappings: Vec<&Arc<Mapping>> = mappings.collect();
-            process.look(root, self.recorded_until, of.pid, &mappings);
-            process.looked = Some(Instant::now());
+            for _ in 0..looks {
+                let process = processes.entry(key).or_default();
+                let start = Instant::now();
+                process.look(root, self.recorded_until, of.pid, &mappings);
+                process.looked = Some(Instant::now());
+                process.took = start.elapsed();
+                let is_behind = process.is_behind;
+                self.bounds.looked(key, &mut processes);
+                let is_barred = processes.get(&key).is_some_and(|of| of.held.is_barred());
+                if !is_behind || is_barred {
+                    break;
+                }
+            }
         }
+        let process = processes.entry(key).or_default();
+        self.bounds.using(process);
         question(process)
     }
 }

@@ -5,6 +5,7 @@ mod build_id;
 mod debug_files;
 mod find;
 mod jit;
+mod kept;
 mod opened_files;
 mod package;
 mod stamps;
@@ -17,16 +18,17 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        Arc, OnceLock,
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
-use symbolizer::{Mapped, Module};
+use symbolizer::{Mapped, MemoryBudget, Module};
 
 pub(crate) use debug_files::hex;
 pub use jit::{Compiled, JitCode, JitMissing, JitStore};
+pub use kept::CacheBudget;
 pub use stamps::Stamps;
 pub use vmlinux::KernelMissing;
 
@@ -75,6 +77,8 @@ pub struct LoadedModule {
     pub elf: Module,
     /// Its file and those of its debug information.
     files: OpenedFiles,
+    /// When it was last asked for, as the store counts.
+    used: AtomicU64,
 }
 
 impl LoadedModule {
@@ -189,7 +193,14 @@ type ByFile = HashMap<(u64, u64), Vec<Known>>;
 pub struct ModuleStore {
     root: PathBuf,
     // Asked for each sample, so without making a key of the name.
-    opened: Mutex<ByFile>,
+    opened: kept::Opened,
+    /// What modules may hold in memory together.
+    budget: MemoryBudget,
+    cache: CacheBudget,
+    /// Counts askings.
+    clock: AtomicU64,
+    /// Files when those that nobody has mapped were last let go.
+    kept_files: AtomicUsize,
     loaded: AtomicU32,
     of_this_boot: bool,
     elsewhere: bool,
@@ -204,10 +215,16 @@ impl ModuleStore {
     /// Looks below `root` (`/` but for tests). Kernel addresses mean something only to the boot they are
     /// of; for another one, the kernel stays unnamed.
     pub fn new(root: PathBuf, of_this_boot: bool) -> ModuleStore {
+        let opened = kept::Opened::default();
+        let cache = CacheBudget::standard(None);
         ModuleStore {
             jit: JitStore::new(of_this_boot.then(|| root.clone())),
             root,
-            opened: Mutex::default(),
+            budget: kept::bounded(&opened, cache.modules()),
+            opened,
+            cache,
+            clock: AtomicU64::new(0),
+            kept_files: AtomicUsize::new(0),
             loaded: AtomicU32::new(0),
             of_this_boot,
             elsewhere: false,
@@ -263,7 +280,7 @@ impl ModuleStore {
     fn is_elsewhere(&self, file: &str) -> bool {
         let found =
             fs::metadata(self.root.join(file.trim_start_matches('/'))).map(|file| file.ino());
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.lock();
         let named = |known: &Vec<Known>| known.iter().any(|known| known.name == file);
         let inodes: Vec<u64> = opened
             .iter()
@@ -316,26 +333,33 @@ impl ModuleStore {
         if !(mapping.is_file() || mapping.name == find::VDSO) {
             return Err(Unavailable::Anonymous);
         }
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.lock();
         let of_file = opened.entry((mapping.dev, mapping.inode)).or_default();
         if let Some(known) = of_file.iter_mut().find(|known| known.is_of(mapping)) {
-            return known.current();
+            let current = known.current();
+            if let Ok(module) = &current {
+                self.using(module, opened);
+            }
+            return current;
         }
-        let opened = self.find(pid, mapping);
+        let found = self.find(pid, mapping);
         of_file.push(Known {
             name: mapping.name.clone(),
             build_id: mapping.build_id.clone(),
             stamp: mapping.stamp,
-            opened: opened.clone(),
+            opened: found.clone(),
             checked: Instant::now(),
         });
-        opened
+        if let Ok(module) = &found {
+            self.using(module, opened);
+        }
+        found
     }
 
     /// Looks whether files that names came from are still what they were; what changed gives no more names. Says whether
     /// any did: the names it gave last may be wrong.
     pub fn recheck(&self) -> bool {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.lock();
         let all = opened.values_mut().flatten();
         all.fold(false, |changed, known| known.check() || changed)
     }
@@ -364,13 +388,14 @@ impl ModuleStore {
         roots.drain(..usize::from(self.elsewhere));
         let files = OpenedFiles::new(&bytes);
         let debug = DebugDirectories::new(roots, &mapping.path(), files.clone());
-        let elf = Module::parse(bytes, Box::new(debug))
+        let elf = Module::parse_within(bytes, Box::new(debug), &self.budget)
             .map_err(|e| Unavailable::Malformed(e.to_string()))?;
         let module = LoadedModule {
             id: ModuleId(self.loaded.fetch_add(1, Ordering::Relaxed)),
             path: mapping.name.clone(),
             elf,
             files,
+            used: AtomicU64::new(0),
         };
         check_build(mapping, &module)?;
         Ok(Arc::new(module))

@@ -15,11 +15,24 @@ use crate::{
 /// Files kept; more begin anew.
 const MOST_KNOWN: usize = 4096;
 
+/// How long a file is believed to be as it was, nanoseconds: a program that starts maps each of its files in several pieces. A
+/// file that changed meanwhile is not taken for the mapped one later.
+const STILL_NS: u64 = 50_000_000;
+
+/// What a file was when it was looked at.
+struct Known {
+    stamp: FileStamp,
+    build_id: Option<String>,
+    name: String,
+    /// CLOCK_MONOTONIC, nanoseconds.
+    looked_ns: u64,
+}
+
 /// Reads build-ids of mapped files, of each file once for as long as it stays as it is.
 pub struct Stamps {
     root: PathBuf,
     /// By device and inode.
-    known: FxHashMap<(u64, u64), (FileStamp, Option<String>)>,
+    known: FxHashMap<(u64, u64), Known>,
     /// Nanoseconds since 1970-01-01 UTC at 0 of CLOCK_MONOTONIC.
     clock_started_ns: u64,
 }
@@ -47,6 +60,16 @@ impl Stamps {
         if !mapping.is_file() || mapping.build_id.is_some() {
             return;
         }
+        let key = (mapping.dev, mapping.inode);
+        let now_ns = clock::monotonic_ns();
+        if let Some(known) = self.known.get(&key)
+            && known.name == mapping.name
+            && now_ns.saturating_sub(known.looked_ns) < STILL_NS
+        {
+            mapping.build_id.clone_from(&known.build_id);
+            mapping.stamp = Some(known.stamp);
+            return;
+        }
         let mapped_ns = self.clock_started_ns.saturating_add(time_ns);
         let mut candidates = find::candidates(&self.root, pid, mapping);
         // Of what is found by its name alone, the number may be that of a later file.
@@ -55,20 +78,24 @@ impl Stamps {
         let Some(found) = found else {
             return;
         };
-        let key = (mapping.dev, mapping.inode);
         let stamp = found.file.stamp();
-        let known = self.known.get(&key).filter(|(known, _)| *known == stamp);
-        let build_id = if let Some((_, build_id)) = known {
-            build_id.clone()
+        let known = self.known.get(&key).filter(|known| known.stamp == stamp);
+        let build_id = if let Some(known) = known {
+            known.build_id.clone()
         } else {
             let file = found.file.open();
-            let read = file.ok().and_then(|file| build_id::of_file(&file));
-            if self.known.len() >= MOST_KNOWN {
-                self.known.clear();
-            }
-            self.known.insert(key, (stamp, read.clone()));
-            read
+            file.ok().and_then(|file| build_id::of_file(&file))
         };
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        let known = Known {
+            stamp,
+            build_id: build_id.clone(),
+            name: mapping.name.clone(),
+            looked_ns: now_ns,
+        };
+        self.known.insert(key, known);
         mapping.build_id = build_id;
         mapping.stamp = Some(stamp);
     }

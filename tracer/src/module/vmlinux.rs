@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::atomic::AtomicU64,
 };
 
 use symbolizer::Module;
@@ -76,6 +77,7 @@ pub(super) fn open(root: &Path, symbols: &Kallsyms, id: ModuleId) -> Option<(Loa
                 path,
                 elf,
                 files,
+                used: AtomicU64::new(0),
             },
             bias,
         ))

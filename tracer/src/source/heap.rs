@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracer_ebpf::HeapRecord;
 
 use self::{
@@ -204,6 +204,11 @@ impl HeapTracker {
             }
             _ => {}
         }
+    }
+
+    /// Forgets other files than these; probes that are in stay.
+    pub fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
+        self.files.retain(|file, _| files.contains(file));
     }
 
     /// Waits until the probes for all that was noticed are in.

@@ -136,9 +136,18 @@ impl Live {
         }
     }
 
-    /// Tells of something that concerns a target.
+    /// Processes ended, with all of their threads.
+    pub(super) fn forget(&mut self, ended: &[Pid]) {
+        for pid in ended {
+            self.tracked.forget(*pid);
+        }
+    }
+
+    /// Tells of something that concerns a target. What memory holds is for names, which are made elsewhere.
     pub(super) fn tell(&mut self, context: Context, batch: &mut Batch) {
-        self.spaces.apply(&context);
+        if !matches!(context.kind, ContextKind::Memory { .. }) {
+            self.spaces.apply(&context);
+        }
         batch.context.push(context);
     }
 

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use symbolizer::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
 
 use super::pace::Pace;
@@ -77,6 +77,16 @@ impl LocalStorage {
             told: FxHashMap::default(),
             threads: FxHashMap::default(),
         }
+    }
+
+    /// A thread ended.
+    pub fn forget(&mut self, tid: Tid) {
+        self.threads.remove(&tid);
+    }
+
+    /// Forgets what is known of other files than these.
+    pub fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
+        self.told.retain(|file, _| files.contains(file));
     }
 
     /// Whether it is time to look at a thread.

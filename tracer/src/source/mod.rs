@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rustc_hash::FxHashSet;
+
 use crate::{
     access::{CostUnit, Pid},
     event::Batch,
@@ -15,6 +17,7 @@ pub mod cpu_events;
 pub mod emulate;
 pub mod heap;
 pub mod ibs;
+mod keep_up;
 mod kernel_code;
 mod last_places;
 mod line_users;
@@ -31,6 +34,7 @@ mod pointers;
 mod presence;
 pub mod proc_snapshot;
 mod recalled;
+pub mod retiring;
 #[cfg(test)]
 pub mod running;
 pub mod sampled_code;
@@ -185,6 +189,16 @@ pub trait Source {
     /// Follows heaps, where the source was asked to.
     fn heap(&self) -> Option<&heap::HeapTracker> {
         None
+    }
+    /// Device and inode of the files that observed processes have mapped; false where that is not known.
+    fn mapped_files(&self, _files: &mut FxHashSet<(u64, u64)>) -> bool {
+        false
+    }
+    /// Forgets what is known of other files than these.
+    fn keep_files(&mut self, _files: &FxHashSet<(u64, u64)>) {}
+    /// Memory that processes have no more, as found out since the last time; the stream does not tell.
+    fn take_unmapped(&mut self) -> Vec<retiring::Unmapped> {
+        Vec::new()
     }
     /// What could not be set up or seen, in sentences for the report.
     fn caveats(&self) -> Vec<String>;

@@ -33,6 +33,8 @@ const PIECE: u64 = 1 << 20;
 const MOST_POINTERS: usize = 1 << 14;
 /// Processes that are kept in mind; beyond, all start again.
 const MOST_PROCESSES: usize = 1 << 12;
+/// Pointers that are kept in mind of all processes together, some 30 bytes each; beyond, all start again.
+const MOST_WORDS: usize = 1 << 20;
 /// No pointer points below this: nothing is mapped there (`vm.mmap_min_addr`).
 const LOWEST: u64 = 1 << 16;
 
@@ -58,6 +60,8 @@ struct Looked {
 pub(super) struct Pointers {
     modules: Arc<ModuleStore>,
     processes: FxHashMap<Pid, Looked>,
+    /// Kept in mind of all of them.
+    words: usize,
 }
 
 impl Pointers {
@@ -66,6 +70,16 @@ impl Pointers {
         Pointers {
             modules,
             processes: FxHashMap::default(),
+            words: 0,
+        }
+    }
+
+    /// Processes ended.
+    pub(super) fn forget(&mut self, ended: &[Pid]) {
+        for pid in ended {
+            if let Some(looked) = self.processes.remove(pid) {
+                self.words -= looked.words.len();
+            }
         }
     }
 
@@ -90,8 +104,10 @@ impl Pointers {
     /// Whether it is time to look at a process. A new one is let run for a while: most are short, or set their variables
     /// first.
     fn is_due(&mut self, time_ns: u64, pid: Pid, space: SpaceId) -> bool {
-        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&pid) {
+        let is_full = self.processes.len() >= MOST_PROCESSES || self.words >= MOST_WORDS;
+        if is_full && !self.processes.contains_key(&pid) {
             self.processes.clear();
+            self.words = 0;
         }
         let new = || Looked {
             space,
@@ -100,6 +116,7 @@ impl Pointers {
         };
         let looked = self.processes.entry(pid).or_insert_with(new);
         if looked.space != space {
+            self.words -= looked.words.len();
             *looked = new();
         }
         let is_due = looked.pace.is_due(time_ns);
@@ -123,6 +140,7 @@ impl Pointers {
                     .mapping(space, value)
                     .is_some_and(|mapping| mapping.inode == 0 && !mapping.shared)
         };
+        let words_before = looked.words.len();
         let mut news = Vec::new();
         let mut left = MOST_BYTES;
         let mut buffer = vec![0; PIECE as usize];
@@ -141,6 +159,7 @@ impl Pointers {
                 at += PIECE;
             }
         }
+        self.words += looked.words.len() - words_before;
         let word = |address| process_memory::read_word(pid, address);
         let sizes: Vec<(u64, u64)> = news
             .iter()

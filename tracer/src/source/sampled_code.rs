@@ -18,9 +18,11 @@ use crate::{
     sys,
 };
 
-/// Instructions kept decoded, at about 90 bytes each. What runs hot is decoded again at once, so beyond
-/// this everything is let go rather than the oldest sought.
+/// Instructions kept decoded, where the bound on memory has room for them. What runs hot is decoded again at once, so
+/// beyond this everything is let go rather than the oldest sought.
 const MOST_INSTRUCTIONS: usize = 1 << 19;
+/// What one of them takes, about.
+const INSTRUCTION_BYTES: usize = 90;
 
 /// Reads kernel text: address, length.
 pub type ReadKernel<'a> = &'a mut dyn FnMut(u64, usize) -> Option<Vec<u8>>;
@@ -178,7 +180,8 @@ impl SampledCode {
     /// Keeps memory bounded: a function more.
     fn count(&mut self, code: FunctionCode) -> Rc<FunctionCode> {
         self.instructions += code.instructions().count();
-        if self.instructions > MOST_INSTRUCTIONS {
+        let most = self.modules.budget().code() / INSTRUCTION_BYTES;
+        if self.instructions > most.min(MOST_INSTRUCTIONS) {
             self.functions.clear();
             self.kernel.clear();
             self.compiled.clear();

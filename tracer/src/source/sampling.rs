@@ -9,19 +9,21 @@ mod upkeep;
 
 use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracer_ebpf::Stats;
 
 use super::{
     Progress, Source, SourceError, SourceOptions, Target, Watching,
     cpu_events::{CpuRings, context_of},
     heap::{self, HeapTracker},
+    keep_up::{Aside, KeepUp},
     live::Live,
     order::TimeOrder,
     perf_record::{self, RecordKind},
     pointers::Pointers,
     presence::Presence,
     proc_snapshot,
+    retiring::{Retiring, Unmapped},
     threads::Threads,
     watch::{Hit, Watcher},
     watchdog::Watchdog,
@@ -98,7 +100,12 @@ enum Pending<R> {
 pub(super) struct Sampling<S: Sampler> {
     live: Live,
     sampler: S,
+    /// Lent to the keeper between two polls.
     rings: Vec<CpuRings>,
+    keep_up: KeepUp<Vec<CpuRings>>,
+    /// Taken out of the rings since the last poll.
+    aside: Aside,
+    cpus: u32,
     started_ns: u64,
     stopped: bool,
     ended: bool,
@@ -117,6 +124,8 @@ pub(super) struct Sampling<S: Sampler> {
     slots: usize,
     left_to_debugger: usize,
     debuggers_looked_ns: u64,
+    modules: Arc<ModuleStore>,
+    retiring: Retiring,
 }
 
 impl<S: Sampler> Sampling<S> {
@@ -182,10 +191,17 @@ impl<S: Sampler> Sampling<S> {
         if let Some(heap) = &heap {
             heap.wait();
         }
+        let keep_up = KeepUp::start().map_err(|source| SourceError::System {
+            what: "starting the thread that empties the rings",
+            source,
+        })?;
         let mut sampling = Sampling {
             live,
             sampler,
-            rings,
+            cpus: rings.len() as u32,
+            rings: Vec::new(),
+            keep_up,
+            aside: Aside::default(),
             started_ns: clock::monotonic_ns(),
             stopped: false,
             ended: false,
@@ -203,6 +219,8 @@ impl<S: Sampler> Sampling<S> {
             slots: options.slots,
             left_to_debugger: leave,
             debuggers_looked_ns: 0,
+            modules: modules.clone(),
+            retiring: Retiring::default(),
         };
         if leave > 0 && sampling.watcher.is_some() {
             sampling.tell_of_debugger();
@@ -212,44 +230,48 @@ impl<S: Sampler> Sampling<S> {
         sampling.watchdog = sampling.sampler.period_ns().map(Watchdog::new);
         sampling.started_ns = clock::monotonic_ns();
         sampling.sampler.start()?;
+        sampling.keep_up.lend(rings);
         Ok(sampling)
     }
 
     /// Takes everything out of the rings. Samples first: every mapping that an already taken sample
     /// needs is then in the side-band rings.
     fn drain(&mut self, tally: &mut Tally) {
+        let aside = std::mem::take(&mut self.aside);
         let mut samples = Vec::new();
+        let mut take_sample = |bytes: &[u8]| {
+            if let Ok(record) = perf_record::parse(bytes)
+                && let RecordKind::Raw(raw) = record.kind
+                && let Some((time_ns, sample)) = S::parse(raw)
+            {
+                samples.push((time_ns, Box::new(sample)));
+            }
+        };
+        aside.samples.iter().for_each(&mut take_sample);
         for rings in &mut self.rings {
-            rings.samples.drain(|bytes| {
-                if let Ok(record) = perf_record::parse(bytes)
-                    && let RecordKind::Raw(raw) = record.kind
-                    && let Some((time_ns, sample)) = S::parse(raw)
-                {
-                    samples.push((time_ns, Box::new(sample)));
-                }
-            });
+            rings.samples.drain(&mut take_sample);
         }
         let hits = self.hits(self.stopped);
-        for rings in &mut self.rings {
-            rings
-                .sideband
-                .drain(|bytes| match perf_record::parse(bytes) {
-                    Ok(record) => {
-                        if let RecordKind::Lost(count) = record.kind {
-                            tally.lost_context += count;
-                        }
-                        if let Some((id, mut kind)) = record.id.zip(context_of(record.kind)) {
-                            if is_of_target(&self.live, &kind) {
-                                self.stamps.complete_told(id.time_ns, &mut kind);
-                                if let Some(heap) = &mut self.heap {
-                                    heap.notice(&kind);
-                                }
-                            }
-                            self.order.push(id.time_ns, Pending::Context(kind));
+        let mut take_context = |bytes: &[u8]| match perf_record::parse(bytes) {
+            Ok(record) => {
+                if let RecordKind::Lost(count) = record.kind {
+                    tally.lost_context += count;
+                }
+                if let Some((id, mut kind)) = record.id.zip(context_of(record.kind)) {
+                    if is_of_target(&self.live, &kind) {
+                        self.stamps.complete_told(id.time_ns, &mut kind);
+                        if let Some(heap) = &mut self.heap {
+                            heap.notice(&kind);
                         }
                     }
-                    Err(_) => tally.lost_context += 1,
-                });
+                    self.order.push(id.time_ns, Pending::Context(kind));
+                }
+            }
+            Err(_) => tally.lost_context += 1,
+        };
+        aside.sideband.iter().for_each(&mut take_context);
+        for rings in &mut self.rings {
+            rings.sideband.drain(&mut take_context);
         }
         if let Some(heap) = &mut self.heap {
             heap.drain(|time_ns, pending| self.order.push(time_ns, Pending::Heap(pending)));
@@ -282,6 +304,7 @@ impl<S: Sampler> Sampling<S> {
         match pending {
             Pending::Context(kind) => {
                 self.end_watching_of_the_gone(&kind);
+                self.retiring.notice(&kind, &self.live.spaces);
                 self.live.take_context(Context { time_ns, kind }, batch);
             }
             Pending::Hit(hit) => {
@@ -348,6 +371,32 @@ impl<S: Sampler> Sampling<S> {
         }
     }
 
+    /// Has the rings back, with what was taken out of them meanwhile.
+    fn take_back(&mut self) -> Result<(), SourceError> {
+        if !self.rings.is_empty() {
+            return Ok(());
+        }
+        let (rings, aside) = self.keep_up.take_back().ok_or(SourceError::System {
+            what: "taking back the rings from the thread that empties them",
+            source: std::io::ErrorKind::BrokenPipe.into(),
+        })?;
+        (self.rings, self.aside) = (rings, aside);
+        Ok(())
+    }
+
+    /// Forgets what ended; `lost` context was lost since the last time.
+    fn retire(&mut self, now_ns: u64, lost: u64) {
+        let unseen = (self.retiring).unseen_ends(now_ns, lost, &self.live.spaces);
+        for kind in unseen {
+            self.order.push(now_ns, Pending::Context(kind));
+        }
+        let retired = self.retiring.retire(now_ns, &mut self.live.spaces);
+        self.live.forget(&retired.processes);
+        self.threads.forget(&retired.threads);
+        self.pointers.forget(&retired.processes);
+        self.modules.jit().end(&retired.processes);
+    }
+
     fn count(&mut self, tally: &mut Tally) {
         if let Some(heap) = &mut self.heap {
             heap.count(&mut tally.heap);
@@ -375,7 +424,8 @@ impl<S: Sampler> Source for Sampling<S> {
         if self.ended {
             return Ok(Progress::End);
         }
-        if !self.stopped {
+        self.take_back()?;
+        if !self.stopped && self.aside.is_empty() {
             let rings: Vec<_> = self
                 .rings
                 .iter()
@@ -399,6 +449,7 @@ impl<S: Sampler> Source for Sampling<S> {
             self.leave_to_debuggers();
         }
         batch.tally.add(&tally);
+        self.keep_up.lend(std::mem::take(&mut self.rings));
         let released: Vec<_> = if self.stopped {
             self.ended = true;
             self.order.finish().collect()
@@ -408,6 +459,7 @@ impl<S: Sampler> Source for Sampling<S> {
         for (time_ns, pending) in released {
             self.take(time_ns, pending, batch);
         }
+        self.retire(round_ns, tally.lost_context);
         Ok(if self.ended {
             Progress::End
         } else {
@@ -431,7 +483,7 @@ impl<S: Sampler> Source for Sampling<S> {
     }
 
     fn cpus(&self) -> u32 {
-        self.rings.len() as u32
+        self.cpus
     }
 
     fn watcher(&mut self) -> Option<&mut Watcher> {
@@ -440,6 +492,22 @@ impl<S: Sampler> Source for Sampling<S> {
 
     fn heap(&self) -> Option<&HeapTracker> {
         self.heap.as_ref()
+    }
+
+    fn mapped_files(&self, files: &mut FxHashSet<(u64, u64)>) -> bool {
+        self.live.spaces.files(files);
+        true
+    }
+
+    fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
+        self.threads.keep_files(files);
+        if let Some(heap) = &mut self.heap {
+            heap.keep_files(files);
+        }
+    }
+
+    fn take_unmapped(&mut self) -> Vec<Unmapped> {
+        self.retiring.take_unmapped()
     }
 
     fn caveats(&self) -> Vec<String> {

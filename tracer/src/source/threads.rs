@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{live::Live, local_storage::LocalStorage};
 use crate::{
@@ -47,6 +47,19 @@ impl Threads {
             told: FxHashMap::default(),
             local_storage: LocalStorage::new(modules),
         }
+    }
+
+    /// Threads ended.
+    pub(super) fn forget(&mut self, ended: &[Tid]) {
+        for tid in ended {
+            self.told.remove(tid);
+            self.local_storage.forget(*tid);
+        }
+    }
+
+    /// Forgets what is known of other files than these.
+    pub(super) fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
+        self.local_storage.keep_files(files);
     }
 
     /// Tells what is news of a thread.

@@ -41,6 +41,11 @@ impl Tracked {
         self.pids.iter().copied()
     }
 
+    /// A process ended, with all of its threads.
+    pub fn forget(&mut self, pid: Pid) {
+        self.pids.remove(&pid);
+    }
+
     /// Whether the process is a target.
     pub fn contains(&self, pid: Pid) -> bool {
         if self.everything {

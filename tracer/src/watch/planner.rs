@@ -23,6 +23,11 @@ use crate::{
 /// After its verdict is certain, a line is looked at again after so long.
 const AGAIN_NS: u64 = 1_000_000_000;
 
+/// Lines whose turns are kept in mind; beyond, those of long ago are forgotten.
+const MOST_TURNS: usize = 1 << 13;
+/// A line that is suspicious still had a turn since, nanoseconds.
+const LONG_AGO_NS: u64 = 60_000_000_000;
+
 /// Accesses after which the pairs of a line have been seen often enough: a load that is one in fifty of them
 /// has its 16 executions twice over.
 const ENOUGH_ACCESSES: u64 = 1500;
@@ -120,6 +125,10 @@ impl Planner {
             }
         }
         let (_, request) = best?;
+        if self.turns.len() >= MOST_TURNS {
+            self.turns
+                .retain(|_, turns| now_ns.saturating_sub(turns.last_ns) < LONG_AGO_NS);
+        }
         let turns = self.turns.entry(request.line?).or_default();
         turns.windows += 1;
         turns.last_ns = now_ns;

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 
 use super::{
     AnalysisArgs, OutputArgs, PairArgs,
-    values::{overhead, ring_kib, seconds},
+    values::{memory_bytes, overhead, ring_kib, seconds},
 };
 use crate::cli::{heap_options::HeapArgs, source_options::SourceArgs};
 
@@ -49,6 +49,11 @@ pub struct SamplingArgs {
     /// Size of each CPU's sample ring, a power of two; larger rides out longer stalls of this tool.
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_KIB, value_parser = ring_kib)]
     pub ring_kib: usize,
+    /// Memory for what names and code are read from: symbols, debug info, decompressed sections, tables of just-in-time
+    /// compilers, decoded instructions, of all processes together. What was longest unused goes first; the report says when
+    /// something was left out. [default: a twentieth of the machine's memory, at least 256M]
+    #[arg(long, value_name = "SIZE", value_parser = memory_bytes)]
+    pub memory: Option<u64>,
     #[command(flatten)]
     pub source: SourceArgs,
     /// No progress on the terminal.

@@ -24,7 +24,7 @@ fn store(root: &Path) -> JitStore {
 }
 
 /// The first and only process of that number.
-fn last(pid: u32) -> Compiled {
+pub(super) fn last(pid: u32) -> Compiled {
     Compiled {
         pid: Pid(pid),
         space: SpaceId(0),

@@ -97,6 +97,7 @@ impl<S: Sampler> Sampling<S> {
                 }
             }
         }
+        self.cpus = self.cpus.max(self.rings.len() as u32);
         self.reopen_watcher();
     }
 
