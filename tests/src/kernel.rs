@@ -1,6 +1,6 @@
 //! What of a process's BPF programs and maps the kernel still holds: the proof that nothing is left behind.
 
-use std::{collections::BTreeSet, fs, io};
+use std::{collections::BTreeSet, fs, io, os::unix::fs::FileExt as _};
 
 use anyhow::Context;
 
@@ -61,6 +61,32 @@ pub fn loaded() -> io::Result<BTreeSet<BpfObject>> {
         }
     }
     Ok(loaded)
+}
+
+/// Bytes of a library's code in a process that are not those of its file: a probed one is 0xcc in memory alone.
+pub fn changed_code(pid: u32, library: &str) -> anyhow::Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let line = maps
+        .lines()
+        .find(|line| line.contains(" r-xp ") && line.contains(library))
+        .with_context(|| format!("{pid} has no {library}"))?;
+    let mut words = line.split_whitespace();
+    let range = words.next().and_then(|range| range.split_once('-'));
+    let (start, end) = range.context("a range")?;
+    let [start, end] = [start, end].map(|n| u64::from_str_radix(n, 16));
+    let (start, end) = (start?, end?);
+    let offset = u64::from_str_radix(words.nth(1).context("an offset")?, 16)?;
+    let path = words.next_back().context("a path")?;
+    let read = |file: &str, at: u64| -> anyhow::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(end - start)?];
+        let got = fs::File::open(file)?.read_at(&mut bytes, at)?;
+        bytes.truncate(got);
+        Ok(bytes)
+    };
+    let memory = read(&format!("/proc/{pid}/mem"), start)?;
+    let file = read(path, offset)?;
+    let pairs = memory.iter().zip(&file);
+    Ok(pairs.filter(|(now, was)| now != was).count())
 }
 
 /// The first id above the given one; `None` after the last.

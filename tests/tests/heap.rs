@@ -11,6 +11,7 @@ use std::{
 
 use cohtrace_tests::{
     answer::Variant::{self, Padded, Plain},
+    kernel,
     live::{GRACE, RUN_MS, Subject, check, ready, skipped},
     tool::{Ended, Running, cohtrace, run},
     workload::target_directory,
@@ -354,36 +355,7 @@ fn after_sigkill_no_probe_stays() {
     let storm = build("storm", STORM, &[]);
     let mut target = Running::start(&mut Command::new(&storm)).expect("it starts");
     let pid = target.pid().to_string();
-    let breakpoints = || {
-        // The probed byte is 0xcc in the target's memory and not in the file.
-        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
-        let libc = maps
-            .lines()
-            .find(|line| line.contains(" r-xp ") && line.contains("libc"));
-        let line = libc.expect("it has a libc");
-        let mut words = line.split_whitespace();
-        let (start, end) = words
-            .next()
-            .and_then(|range| range.split_once('-'))
-            .expect("a range");
-        let [start, end] = [start, end].map(|n| u64::from_str_radix(n, 16).expect("hex"));
-        let offset = u64::from_str_radix(words.nth(1).expect("an offset"), 16).expect("hex");
-        let path = words.next_back().expect("a path");
-        let read = |file: &str, at: u64| {
-            use std::os::unix::fs::FileExt as _;
-            let mut bytes = vec![0; (end - start) as usize];
-            let file = std::fs::File::open(file).expect("readable");
-            let got = file.read_at(&mut bytes, at).expect("readable");
-            bytes.truncate(got);
-            bytes
-        };
-        let (memory, file) = (read(&format!("/proc/{pid}/mem"), start), read(path, offset));
-        memory
-            .iter()
-            .zip(&file)
-            .filter(|(now, was)| now != was)
-            .count()
-    };
+    let breakpoints = || kernel::changed_code(target.pid(), "libc").expect("it runs");
     let deadline = Instant::now() + GRACE;
     let has_libc = || {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
