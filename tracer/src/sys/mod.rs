@@ -14,6 +14,7 @@ mod breakpoint_slots;
 #[cfg(test)]
 mod breakpoint_turn;
 pub mod breakpoints;
+pub mod capabilities;
 pub mod clock;
 mod cpu_crew;
 pub mod cpuid;
