@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::sys::own_descriptor;
+use crate::sys::{capabilities::OwnRights, own_descriptor};
 
 /// As many links as the kernel follows (MAXSYMLINKS).
 const MOST_LINKS: usize = 40;
@@ -34,6 +34,7 @@ enum Place {
 
 /// Whether the file could be written, as far as can be told before there is anything to write. Opens nothing.
 pub fn check(path: &Path) -> Result<()> {
+    let _own = own_rights()?;
     let place = resolve(path).with_context(|| cannot(path))?;
     if let Place::File(path, None) = &place {
         let folder = folder(path);
@@ -50,6 +51,7 @@ pub fn check(path: &Path) -> Result<()> {
 
 /// Writes the whole file. What was there before stays as it was until then, and after an error.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let _own = own_rights()?;
     for _ in 0..TRIES {
         let written = match resolve(path).with_context(|| cannot(path))? {
             Place::Descriptor(descriptor) => File::from(descriptor).write_all(bytes),
@@ -70,6 +72,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Opens a file to write at its end, made if it is not there.
 pub fn append(path: &Path) -> Result<File> {
+    let _own = own_rights()?;
     match resolve(path)? {
         Place::Descriptor(descriptor) => Ok(descriptor.into()),
         Place::Stream(path) => Ok(OpenOptions::new().append(true).open(path)?),
@@ -96,6 +99,11 @@ pub fn folder(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
+}
+
+/// Whoever asks for a file may ask for those of theirs.
+fn own_rights() -> Result<OwnRights> {
+    OwnRights::take().context("laying down rights")
 }
 
 fn cannot(path: &Path) -> String {

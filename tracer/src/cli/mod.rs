@@ -28,6 +28,7 @@ mod progress;
 mod reading;
 mod record;
 mod report;
+mod rights;
 mod session_code;
 mod signals;
 mod simulate;
@@ -67,6 +68,20 @@ pub fn main() -> ExitCode {
 
 /// What holds for the whole process, before it has other threads.
 fn prepare(command: &Command) -> Result<()> {
+    match command {
+        // These need what they have, until all is open.
+        Command::Attach(_) | Command::Record(_) | Command::Demo(_) | Command::Doctor(_) => {}
+        Command::As(_) => rights::read_only(true)?,
+        Command::Report(_)
+        | Command::Import(_)
+        | Command::Pairs(_)
+        | Command::Hints(_)
+        | Command::Diff(_)
+        | Command::Log(_)
+        | Command::Simulate(_)
+        | Command::Layout(_)
+        | Command::Export(_) => rights::read_only(false)?,
+    }
     // The assembler in our place has what its compiler gave it.
     if !matches!(command, Command::As(_)) {
         limits::raise_descriptors();

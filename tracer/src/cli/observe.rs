@@ -14,6 +14,7 @@ use super::{
     heap_options::HeapArgs,
     progress::Progress,
     report::machine_bytes,
+    rights,
     signals::StopSignal,
     source_options::Asked,
     targets::Targets,
@@ -83,6 +84,9 @@ impl Observation {
             watch,
             heap,
         })?;
+        if emulator.is_some() {
+            rights::emulate()?;
+        }
         let command = emulator.as_ref().map(|emulator| emulator.command());
         let targets = Targets::open(target, command, output_to_stderr)?;
         let windows = Windows::new(watch, &targets.target)?;
@@ -103,6 +107,7 @@ impl Observation {
         };
         let name = sampling.source.name();
         let chosen = source::choice::open(name, &targets.target, &options, &machine, &modules)?;
+        rights::observe()?;
         Ok(Observation {
             machine,
             modules,

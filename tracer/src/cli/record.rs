@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::{
     args::{RecordArgs, SamplingArgs, TargetArgs},
@@ -28,6 +28,7 @@ use crate::{
     report::cost_words,
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
     source::Target,
+    sys::capabilities::OwnRights,
 };
 
 /// Watches, and keeps everything.
@@ -99,7 +100,10 @@ impl Recording {
             force,
             ..WriterOptions::default()
         };
-        let writer = SessionWriter::create(path, meta.clone(), &options)?;
+        let writer = {
+            let _own = OwnRights::take().context("laying down rights")?;
+            SessionWriter::create(path, meta.clone(), &options)?
+        };
         Ok(Recording {
             writer: Writer::start(writer)?,
             meta,

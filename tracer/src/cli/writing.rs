@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 
+use super::rights;
 use crate::{
     event::Batch,
     session::{Meta, SessionError, SessionWriter},
@@ -82,6 +83,18 @@ impl Writer {
 }
 
 fn write(mut writer: SessionWriter, batches: &Receiver<Batch>, back: &Sender<Batch>) -> Left {
+    if let Err(source) = rights::write_files() {
+        let path = writer.path().to_owned();
+        let kept_segments = 0;
+        return (
+            writer,
+            Err(SessionError::Write {
+                path,
+                kept_segments,
+                source,
+            }),
+        );
+    }
     for mut batch in batches {
         if let Err(error) = writer.append(&batch) {
             return (writer, Err(error));

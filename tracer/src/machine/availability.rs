@@ -8,7 +8,8 @@ mod pmu;
 mod watch;
 
 use super::{
-    Capability, KernelVersion, Limit, LiveProbe, Lockdown, Machine, Refusal, Seccomp, remedy,
+    Capability, KernelVersion, Limit, LiveProbe, Lockdown, Machine, Refusal, Rights, Seccomp,
+    remedy,
 };
 
 /// The oldest kernel that is supported. The programs themselves need raw tracepoints (4.17), global data
@@ -60,7 +61,7 @@ pub struct SourceStatus {
 pub fn availability(machine: &Machine, live: &LiveProbe) -> Vec<SourceStatus> {
     let status = timer_status(machine, live);
     let limits = match status {
-        Status::Available => timer_limits(machine),
+        Status::Available => timer_limits(machine, live),
         _ => Vec::new(),
     };
     let watch = watch::status(&status, live);
@@ -159,7 +160,7 @@ fn missing_rights(machine: &Machine) -> Option<Obstacle> {
     .collect();
     (!missing.is_empty()).then(|| Obstacle {
         reason: format!("this process lacks {}", missing.join(" and ")),
-        fix: remedy::more_rights(machine),
+        fix: remedy::more_rights(machine, Rights::Events),
     })
 }
 
@@ -273,7 +274,7 @@ fn explain(machine: &Machine, refusal: &Refusal, options: &str) -> Obstacle {
         if machine.privileges.effective.is_none() {
             return Obstacle {
                 reason: format!("the kernel refused ({refusal})"),
-                fix: remedy::more_rights(machine),
+                fix: remedy::more_rights(machine, Rights::Events),
             };
         }
         return Obstacle {
@@ -298,7 +299,7 @@ fn explain(machine: &Machine, refusal: &Refusal, options: &str) -> Obstacle {
     }
 }
 
-fn timer_limits(machine: &Machine) -> Vec<Obstacle> {
+fn timer_limits(machine: &Machine, live: &LiveProbe) -> Vec<Obstacle> {
     let mut limits = Vec::new();
     let mut limit = |applies: bool, reason: &str, fix: Vec<String>| {
         if applies {
@@ -346,7 +347,26 @@ fn timer_limits(machine: &Machine) -> Vec<Obstacle> {
     limit(
         !unread.is_empty(),
         &format!("names may be missing without {}", unread.join(" and ")),
-        remedy::more_rights(machine),
+        remedy::more_rights(machine, Rights::Events),
+    );
+    let hidden = machine.kernel.kernel_symbols == Some(false);
+    let from_all = machine.kernel.kptr_restrict.is_some_and(|level| level > 1);
+    limit(
+        hidden && from_all,
+        "kernel.kptr_restrict hides the kernel's addresses from everybody: its functions and variables have no names",
+        vec![remedy::sysctl(machine, "kernel.kptr_restrict=1")],
+    );
+    limit(
+        hidden && !from_all && has(machine, Capability::SYSLOG) == Some(false),
+        "the kernel's functions and variables have no names without cap_syslog (to see its addresses)",
+        remedy::more_rights(machine, Rights::Events),
+    );
+    let no_probes = matches!(&live.uprobes, Some(Err(refusal)) if refusal.is_permission());
+    limit(
+        no_probes && has(machine, Capability::SYS_ADMIN) == Some(false),
+        "allocations cannot be followed (--heap) without cap_sys_admin, which this kernel wants for probes on \
+         functions, and which is nearly all of root's rights",
+        remedy::more_rights(machine, Rights::Probes),
     );
     limits
 }

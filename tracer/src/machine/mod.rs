@@ -15,6 +15,7 @@ mod pmu;
 mod privileges;
 mod processor;
 mod remedy;
+mod rights;
 mod topology;
 mod tree;
 
@@ -29,6 +30,7 @@ pub use self::{
     pmu::{AUXILIARY, EventCode, Pmu},
     privileges::{Capabilities, Capability, Engine, Limit, Privileges, Seccomp},
     processor::{Cache, CacheKind, Processor, Virtualization},
+    rights::Rights,
     topology::{CpuPlace, Topology},
 };
 use crate::{access::Cpu, sys::cpuid};

@@ -13,18 +13,32 @@ pub struct Capabilities(pub u64);
 pub struct Capability(pub u8);
 
 impl Capability {
+    /// Read and write any file.
+    pub const DAC_OVERRIDE: Capability = Capability(1);
     /// Read any file.
     pub const DAC_READ_SEARCH: Capability = Capability(2);
+    /// Act as the owner of any file: change its mode, replace it where only its owner may.
+    pub const FOWNER: Capability = Capability(3);
+    /// Signal processes of other users.
+    pub const KILL: Capability = Capability(5);
+    /// Lock memory beyond the limit, such as large rings of events.
+    pub const IPC_LOCK: Capability = Capability(14);
     /// Read other processes' memory and maps.
     pub const SYS_PTRACE: Capability = Capability(19);
     /// Nearly everything; includes the BPF and PERFMON rights.
     pub const SYS_ADMIN: Capability = Capability(21);
+    /// Raise priorities.
+    pub const SYS_NICE: Capability = Capability(23);
     /// Raise limits such as that of locked memory.
     pub const SYS_RESOURCE: Capability = Capability(24);
+    /// See addresses of the kernel (`/proc/kallsyms`).
+    pub const SYSLOG: Capability = Capability(34);
     /// Observe all CPUs and processes, read kernel memory from BPF (5.8).
     pub const PERFMON: Capability = Capability(38);
     /// Load BPF programs and make maps (5.8).
     pub const BPF: Capability = Capability(39);
+    /// Open the files behind mappings, deleted ones too (5.9).
+    pub const CHECKPOINT_RESTORE: Capability = Capability(40);
 
     /// Lower-case kernel name, `cap_bpf`; `None` for numbers that Linux 6.18 does not have.
     pub fn name(self) -> Option<&'static str> {
@@ -42,6 +56,20 @@ const NAMES: &str = "cap_chown cap_dac_override cap_dac_read_search cap_fowner c
     cap_perfmon cap_bpf cap_checkpoint_restore";
 
 impl Capabilities {
+    /// The set of these.
+    pub fn of(members: &[Capability]) -> Capabilities {
+        Capabilities(0).with(members)
+    }
+
+    /// The set and these.
+    #[must_use]
+    pub fn with(self, members: &[Capability]) -> Capabilities {
+        let bits = members
+            .iter()
+            .fold(self.0, |set, member| set | 1 << member.0);
+        Capabilities(bits)
+    }
+
     /// Whether the set has it.
     pub fn has(self, capability: Capability) -> bool {
         self.0 & (1 << capability.0) != 0

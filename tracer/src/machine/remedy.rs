@@ -1,11 +1,12 @@
 //! What to do about an obstacle, as lines to paste into a shell; a line that is no command is a comment.
 
-use super::{Engine, Machine};
+use super::{Engine, Machine, Rights};
 
-/// Capabilities that the tool uses: the first two to sample, the others to read what it samples.
-const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace";
-const CONTAINER_RIGHTS: &str =
-    "--pid=host --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE --cap-add=DAC_READ_SEARCH";
+const CONTAINER_RIGHTS: &str = "--pid=host --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE \
+     --cap-add=DAC_READ_SEARCH --cap-add=SYSLOG";
+/// Said beside every setcap: what it gives, it gives to all who may run the file.
+const WHOSE: &str = "# who may run it can then watch every process and read its files: leave it to a group, as \
+     docs/security.md (Rights) shows";
 
 /// Our binary as a shell word. sudo has a `PATH` of its own, so the name alone would not do.
 fn tool(machine: &Machine) -> String {
@@ -33,11 +34,16 @@ fn sudo(machine: &Machine) -> String {
     )
 }
 
-/// Ways to get the capabilities, the likeliest to work first.
-pub(super) fn more_rights(machine: &Machine) -> Vec<String> {
+/// Ways to get the capabilities that something takes, the likeliest to work first.
+pub(super) fn more_rights(machine: &Machine, rights: Rights) -> Vec<String> {
     let us = &machine.privileges;
     if us.container.is_some() {
-        return container(machine, "");
+        let admin = if rights == Rights::Probes {
+            " --cap-add=SYS_ADMIN"
+        } else {
+            ""
+        };
+        return container(machine, admin);
     }
     if us.no_new_privileges == Some(true) {
         return vec![
@@ -53,8 +59,8 @@ pub(super) fn more_rights(machine: &Machine) -> Vec<String> {
                 .into(),
         ];
     }
-    let setcap = format!("sudo setcap {CAPABILITIES}+ep {}", tool(machine));
-    vec![sudo(machine), setcap]
+    let setcap = format!("sudo setcap {}+ep {}", rights.list(), tool(machine));
+    vec![sudo(machine), setcap, WHOSE.to_owned()]
 }
 
 /// Starting the container (or the process) in the host's own namespaces.
@@ -91,7 +97,7 @@ fn container(machine: &Machine, more: &str) -> Vec<String> {
         Some(Engine::Kubernetes) => {
             let mut lines = vec![
                 "# in the pod's spec: hostPID: true, and in the container's securityContext: \
-                 capabilities: {add: [BPF, PERFMON, SYS_PTRACE, DAC_READ_SEARCH]}"
+                 capabilities: {add: [BPF, PERFMON, SYS_PTRACE, DAC_READ_SEARCH, SYSLOG]}"
                     .into(),
             ];
             if !more.is_empty() {

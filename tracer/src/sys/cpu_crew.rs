@@ -11,6 +11,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use super::capabilities;
 use crate::access::Cpu;
 
 type Order<T> = Box<dyn FnOnce(&mut T) + Send>;
@@ -35,6 +36,7 @@ impl<T: Send + 'static> Crew<T> {
         /// More than the few frames of an order and its allocations need.
         const STACK_BYTES: usize = 128 << 10;
         let mut members = Vec::new();
+        let rights = capabilities::for_events();
         for cpu in cpus {
             let (orders, waiting) = channel::<Order<T>>();
             let (cpu, mut state) = (*cpu, state(*cpu));
@@ -42,6 +44,8 @@ impl<T: Send + 'static> Crew<T> {
                 .name(format!("cohtrace/{}", cpu.0))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
+                    // All that is done on a CPU is opening events there. Where no right can be given up, none is used.
+                    let _ = capabilities::keep(rights);
                     settle_on(cpu);
                     for order in waiting {
                         order(&mut state);

@@ -4,6 +4,8 @@ use std::{io, os::unix::process::CommandExt as _, process::Command, ptr, sync::O
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::capabilities;
+
 /// Descriptors that we were allowed when we were started.
 static GIVEN: OnceLock<Rlimit> = OnceLock::new();
 
@@ -53,12 +55,16 @@ pub fn survive_large_files() -> io::Result<()> {
     }
 }
 
-/// Has a program start with the limits that we were started with.
+/// Has a program start as its user's: with the limits that we were started with, and no right of ours.
 pub fn give_back(command: &mut Command) {
-    let Some(given) = GIVEN.get().cloned() else {
-        return;
+    let given = GIVEN.get().cloned();
+    let restore = move || {
+        capabilities::leave_to_user();
+        match given.clone() {
+            Some(given) => Ok(setrlimit(Resource::Nofile, given)?),
+            None => Ok(()),
+        }
     };
-    let restore = move || Ok(setrlimit(Resource::Nofile, given.clone())?);
-    // SAFETY: the closure makes one system call; nothing in it allocates or locks.
+    // SAFETY: the closure makes two system calls; nothing in it allocates or locks.
     unsafe { command.pre_exec(restore) };
 }

@@ -452,7 +452,7 @@ fn without_privilege_the_message_says_what_to_grant() {
         (load, perf_event::open(&clock, Scope::Cpu(Cpu(0))))
     });
     let (load, open) = errors.join().unwrap();
-    assert!(matches!(load, BpfError::NotPermitted(_)), "{load}");
+    assert!(matches!(load, BpfError::NotPermitted { .. }), "{load}");
     assert!(load.to_string().contains("setcap cap_bpf"), "{load}");
     let Err(open @ OpenError::NotPermitted { .. }) = open else {
         panic!("{open:?}");

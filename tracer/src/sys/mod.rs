@@ -14,6 +14,7 @@ mod breakpoint_slots;
 #[cfg(test)]
 mod breakpoint_turn;
 pub mod breakpoints;
+pub mod capabilities;
 pub mod clock;
 pub mod cpu_changes;
 mod cpu_crew;

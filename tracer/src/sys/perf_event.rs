@@ -8,9 +8,10 @@ use std::{
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
 };
 
-use crate::access::Cpu;
+use super::capabilities;
 /// Bits of [`Attributes::flags`] and of [`Attributes::sample_type`].
 pub use crate::perf_format::{attr_flag as flag, sample_type as sample};
+use crate::{access::Cpu, machine::Rights};
 
 /// `struct perf_event_attr` of include/uapi/linux/perf_event.h up to `PERF_ATTR_SIZE_VER5`
 /// (Linux 4.1), which every kernel that can run the sampler accepts. All zero is valid.
@@ -156,15 +157,24 @@ pub fn data_breakpoint(addr: u64, len: u8) -> Attributes {
 pub enum OpenError {
     /// Not allowed.
     #[error(
-        "the kernel does not let this user watch CPU {cpu}: run as root (sudo), or grant the binary \
-         `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; \
-         kernel.perf_event_paranoid is {paranoid} (above 2, some distributions want root)"
+        "the kernel does not let this user watch CPU {cpu}: {advice}; kernel.perf_event_paranoid is {paranoid} (above \
+         2, some distributions want root)"
     )]
     NotPermitted {
+        /// What is lacking.
+        advice: String,
         /// Which CPU, or `any`.
         cpu: String,
         /// `/proc/sys/kernel/perf_event_paranoid`, as it reads.
         paranoid: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Not allowed to look into the code of others.
+    #[error("the kernel does not let this user probe functions, as --heap does: {advice}")]
+    NoProbes {
+        /// What is lacking.
+        advice: String,
         /// The kernel's answer.
         source: io::Error,
     },
@@ -268,6 +278,7 @@ fn open_error(source: io::Error, scope: Scope) -> OpenError {
     };
     match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => OpenError::NotPermitted {
+            advice: capabilities::advice(Rights::Events),
             cpu,
             paranoid: std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
                 .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned()),

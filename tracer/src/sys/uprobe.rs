@@ -13,7 +13,11 @@ use std::{
     path::Path,
 };
 
-use super::perf_event::{self, Attributes, OpenError, PerfEvent, Scope};
+use super::{
+    capabilities,
+    perf_event::{self, Attributes, OpenError, PerfEvent, Scope},
+};
+use crate::machine::Rights;
 
 /// Where the kernel says which number the PMU has.
 const PMU: &str = "/sys/bus/event_source/devices/uprobe/type";
@@ -77,7 +81,13 @@ impl UprobePmu {
             ..Attributes::default()
         };
         // The kernel reads the path before the call returns.
-        let event = perf_event::open(&attributes, scope)?;
+        let event = perf_event::open(&attributes, scope).map_err(|error| match error {
+            OpenError::NotPermitted { source, .. } => OpenError::NoProbes {
+                advice: capabilities::advice(Rights::Probes),
+                source,
+            },
+            other => other,
+        })?;
         drop(path);
         event
             .set_bpf(program)

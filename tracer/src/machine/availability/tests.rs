@@ -8,7 +8,7 @@ const BPF_AND_PERFMON: u64 = 1 << 39 | 1 << 38;
 const OUR_FOUR: u64 = BPF_AND_PERFMON | 1 << 19 | 1 << 2;
 
 const DOCKER: &str = "docker run --pid=host --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE \
-     --cap-add=DAC_READ_SEARCH IMAGE cohtrace doctor";
+     --cap-add=DAC_READ_SEARCH --cap-add=SYSLOG IMAGE cohtrace doctor";
 
 fn refused(errno: i32, what: &'static str) -> Result<(), Refusal> {
     Err(Refusal { errno, what })
@@ -104,8 +104,10 @@ fn an_ordinary_user_is_told_of_sudo_and_setcap() {
             reason,
             &[
                 "sudo \"$(command -v cohtrace)\" doctor  # and so for the other commands",
-                "sudo setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace+ep \
+                "sudo setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep \
                  \"$(command -v cohtrace)\"",
+                "# who may run it can then watch every process and read its files: leave it to a group, as \
+                 docs/security.md (Rights) shows",
             ]
         )
     );
@@ -162,6 +164,47 @@ fn the_two_capabilities_suffice_and_the_others_limit_what_can_be_named() {
     );
     machine.process(1000, OUR_FOUR, 0);
     assert_eq!(timer(&machine, &all_allowed()).limits, []);
+}
+
+#[test]
+fn what_each_part_lacks_is_named_with_the_list_that_gives_it() {
+    let machine = fixture::kvm_amd();
+    let limits = |capabilities, symbols: &str, live: &LiveProbe| {
+        machine.process(1000, capabilities, 0);
+        machine.write("proc/kallsyms", symbols);
+        let limits = timer(&machine, live).limits;
+        let of = |limit: Obstacle| {
+            (
+                limit.reason,
+                limit.fix.into_iter().nth(1).unwrap_or_default(),
+            )
+        };
+        limits.into_iter().map(of).collect::<Vec<_>>()
+    };
+    const HIDDEN: &str = "0000000000000000 T _stext\n";
+    const SHOWN: &str = "ffffffff81000000 T _stext\n";
+    const SYSLOG: u64 = 1 << 34;
+    let no_probes = LiveProbe {
+        uprobes: Some(refused(Refusal::EACCES, "perf_event_open")),
+        ..all_allowed()
+    };
+    assert_eq!(limits(OUR_FOUR, SHOWN, &all_allowed()), []);
+    assert_eq!(limits(OUR_FOUR | SYSLOG, HIDDEN, &all_allowed()), []);
+    let names = limits(OUR_FOUR, HIDDEN, &all_allowed());
+    assert!(
+        names[0].0.contains("cap_syslog") && names[0].1.contains("cap_syslog"),
+        "{names:?}"
+    );
+    assert!(!names[0].1.contains("cap_sys_admin"), "{names:?}");
+    let heap = limits(OUR_FOUR | SYSLOG, HIDDEN, &no_probes);
+    assert_eq!(heap.len(), 1, "{heap:?}");
+    assert!(
+        heap[0].0.contains("--heap") && heap[0].1.contains(",cap_sys_admin+ep"),
+        "{heap:?}"
+    );
+    machine.write("proc/sys/kernel/kptr_restrict", "2\n");
+    let all = limits(OUR_FOUR, HIDDEN, &all_allowed());
+    assert!(all[0].0.contains("from everybody"), "{all:?}");
 }
 
 #[test]

@@ -128,8 +128,11 @@ fn an_ordinary_user_reads_why_and_the_commands_to_paste() {
             why                 this process lacks cap_bpf (to load BPF programs) and cap_perfmon (to sample
                                 every CPU)
               fix               sudo "$(command -v cohtrace)" doctor  # and so for the other commands
-                                sudo setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace+ep \
+                                sudo setcap \
+                                cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep \
                                 "$(command -v cohtrace)"
+                                # who may run it can then watch every process and read its files: leave it
+                                # to a group, as docs/security.md (Rights) shows
             shows               address (decoded), load or store; not latency, cache level or order
           watch                 no: data breakpoints on suspicious lines, a BPF program on each hit; needs
                                 no PMU

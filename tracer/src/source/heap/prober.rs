@@ -22,15 +22,24 @@ use super::{
 use crate::{
     access::{Pid, Tid},
     event::{AllocationKind, HeapPart},
+    machine::{Capabilities, Capability},
     sys::{
         bpf::{HeapPrograms, HeapStatsMap},
-        clock,
+        capabilities, clock,
         heap_cost::HeapCosts,
         perf_event::{OpenError, PerfEvent, Scope},
         uprobe::UprobePmu,
     },
 };
 
+/// What putting probes into processes of others takes.
+const RIGHTS: [Capability; 5] = [
+    Capability::SYS_ADMIN,
+    Capability::PERFMON,
+    Capability::BPF,
+    Capability::SYS_PTRACE,
+    Capability::DAC_READ_SEARCH,
+];
 /// How often hits are counted: a storm costs all of the time until it is noticed.
 const TICK: Duration = Duration::from_millis(5);
 /// Events of processes that ended, which wait to be closed; while there are more, no new process is followed. Five
@@ -119,7 +128,11 @@ impl Prober {
         let shared = totals.clone();
         let thread = std::thread::Builder::new()
             .name("heap-probes".to_owned())
-            .spawn(move || Worker::new(means, outbox, shared).run(&inbox))?;
+            .spawn(move || {
+                // Where none can be given up, no other is used.
+                let _ = capabilities::keep(Capabilities::of(&RIGHTS));
+                Worker::new(means, outbox, shared).run(&inbox);
+            })?;
         Ok(Prober {
             commands: Some(commands),
             notes,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, Rights};
 
 /// Why a PMU's event could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +47,9 @@ pub fn advice(errno: Option<i32>, pmu: &str, machine: &Machine) -> String {
         Some(libc::EACCES | libc::EPERM) => {
             let paranoid = machine.kernel.perf_event_paranoid;
             let paranoid = paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
+            let rights = Rights::Events.advice(machine.privileges.effective.unwrap_or_default());
             format!(
-                "this user may not sample every process of a CPU: run as root (sudo), or grant the binary \
-                 `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; \
-                 kernel.perf_event_paranoid is {paranoid} (above 2, some distributions want root), and a \
+                "this user may not sample every process of a CPU: {rights}; kernel.perf_event_paranoid is {paranoid} (above 2, some distributions want root), and a \
                  container's seccomp profile must allow perf_event_open"
             )
         }
@@ -61,7 +60,7 @@ pub fn advice(errno: Option<i32>, pmu: &str, machine: &Machine) -> String {
              (`sysctl kernel.nmi_watchdog=0` frees one); or sample by `--source timer`"
             .into(),
         Some(libc::EMFILE | libc::ENFILE) => {
-            "no file descriptor is left; raise the limit (`ulimit -n 65536`)".into()
+            "no file descriptor is left".into()
         }
         _ => "the kernel refused it; sample by `--source timer`".into(),
     }
@@ -74,7 +73,9 @@ mod tests {
 
     #[test]
     fn each_refusal_says_what_to_do() {
-        let machine = Machine::probe(fixture::intel_sapphire_rapids().root());
+        let fixture = fixture::intel_sapphire_rapids();
+        fixture.process(1000, 0, 0);
+        let machine = Machine::probe(fixture.root());
         for (errno, pmu, words) in [
             (libc::ENOENT, "cpu", "no such event"),
             (libc::ENODATA, "cpu", "mem-loads-aux"),
@@ -85,8 +86,8 @@ mod tests {
             (libc::EPERM, "ibs_op", "setcap cap_bpf,cap_perfmon"),
             (libc::EBUSY, "cpu", "mediated PMU"),
             (libc::ENOSPC, "cpu", "nmi_watchdog"),
-            (libc::EMFILE, "cpu", "ulimit -n"),
-            (libc::ENFILE, "cpu", "ulimit -n"),
+            (libc::EMFILE, "cpu", "no file descriptor"),
+            (libc::ENFILE, "cpu", "no file descriptor"),
             (libc::EIO, "cpu", "--source timer"),
         ] {
             let advice = advice(Some(errno), pmu, &machine);

@@ -4,18 +4,23 @@ use std::io;
 
 use aya::{EbpfError, maps::MapError, programs::ProgramError};
 
+use crate::{machine::Rights, sys::capabilities};
+
 /// Why the kernel half cannot run, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BpfError {
     /// Not allowed.
     #[error(
-        "the kernel does not let this user load BPF programs: run as root (sudo), or grant the binary \
-         `setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_ipc_lock+ep`; in a container, \
-         its seccomp profile must allow bpf and perf_event_open too; before Linux 5.11, `ulimit -l` \
-         must allow some megabytes"
+        "the kernel does not let this user load BPF programs: {advice}; in a container, its seccomp profile must \
+         allow bpf and perf_event_open too; before Linux 5.11, `ulimit -l` must allow some megabytes"
     )]
-    NotPermitted(#[source] io::Error),
+    NotPermitted {
+        /// What is lacking.
+        advice: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// No BPF here.
     #[error("this kernel has no BPF: it needs CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS")]
     NoBpf(#[source] io::Error),
@@ -89,7 +94,7 @@ pub(super) fn program_error(program: &'static str, error: ProgramError) -> BpfEr
             }
         }
         ProgramError::SyscallError(error) if not_available(&error.io_error).is_some() => {
-            BpfError::NotPermitted(error.io_error)
+            not_permitted(error.io_error)
         }
         other => BpfError::Program {
             program,
@@ -116,12 +121,19 @@ pub(super) fn object_error(error: EbpfError) -> BpfError {
     answer.unwrap_or_else(|| BpfError::Object(Box::new(error)))
 }
 
+fn not_permitted(source: io::Error) -> BpfError {
+    BpfError::NotPermitted {
+        advice: capabilities::advice(Rights::Programs),
+        source,
+    }
+}
+
 /// The answers that mean no BPF at all for this user, this kernel or this process.
 fn not_available(error: &io::Error) -> Option<BpfError> {
     let errno = error.raw_os_error()?;
     let again = io::Error::from_raw_os_error(errno);
     match errno {
-        libc::EPERM | libc::EACCES => Some(BpfError::NotPermitted(again)),
+        libc::EPERM | libc::EACCES => Some(not_permitted(again)),
         libc::ENOSYS => Some(BpfError::NoBpf(again)),
         libc::EMFILE | libc::ENFILE => Some(BpfError::TooManyFiles(again)),
         _ => None,
