@@ -3,6 +3,7 @@
 //! Built by applying [`Context`] events in time order, by the source (to find code) and again by the
 //! analysis (to find lines): both see the same events and so number spaces alike.
 
+mod files;
 mod known_memory;
 mod mappings;
 mod recent;
@@ -12,6 +13,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
+pub use self::files::MappedFiles;
 pub use self::retire::{Held, Kept, Retired};
 use self::{
     known_memory::KnownMemory,

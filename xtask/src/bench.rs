@@ -19,6 +19,7 @@ mod prefetchw;
 mod program;
 mod scale;
 mod slowdown;
+mod soak;
 mod symbolize;
 mod typed;
 mod watcher;
@@ -32,14 +33,15 @@ use crate::root;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Which benchmarks (--list explains them); all but hit-rate, fuzz and field unless named. After hit-rate or confirmed:
+    /// Which benchmarks (--list explains them); all but hit-rate, fuzz, field and soak unless named. After hit-rate or confirmed:
     /// workloads.
     names: Vec<String>,
     /// How often each measurement is repeated, where the benchmark's own number will not do.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds that the tools watch, in `daemon` and `memory`; up to 240.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=240))]
+    /// Seconds that the tools watch, in `daemon` and `memory`, up to 240; in `soak`, whose simulated day is then as much
+    /// shorter, 600 unless given.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
     /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000; of each program in `field`, 1.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -70,7 +72,7 @@ struct Bench {
     run: fn(&Plan) -> Result<()>,
 }
 
-/// In the order in which they run. The last three take longest, and run when named.
+/// In the order in which they run. The last four take longest, and run when named.
 static BENCHES: &[&Bench] = &[
     &slowdown::BENCH,
     &overhead::BENCH,
@@ -88,7 +90,11 @@ static BENCHES: &[&Bench] = &[
     &fuzz::BENCH,
     &hit_rate::BENCH,
     &field::BENCH,
+    &soak::BENCH,
 ];
+
+/// Those that run when named.
+const LONGEST: [&str; 4] = ["hit-rate", "fuzz", "field", "soak"];
 
 /// What a benchmark is to do.
 struct Plan {
@@ -186,7 +192,7 @@ fn list() {
         println!("{:<14} {}", bench.name, bench.about);
     }
     println!(
-        "\nWithout names: all but hit-rate, fuzz and field. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
+        "\nWithout names: all but hit-rate, fuzz, field and soak. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
          as does confirmed; `cargo xtask bench field --only NAME,..` some programs."
     );
 }
@@ -200,7 +206,7 @@ fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
         .copied()
         .filter(|bench| {
             if names.is_empty() {
-                ![hit_rate::BENCH.name, fuzz::BENCH.name, field::BENCH.name].contains(&bench.name)
+                !LONGEST.contains(&bench.name)
             } else {
                 named.iter().any(|name| name == bench.name)
             }
@@ -268,14 +274,10 @@ mod tests {
     }
 
     #[test]
-    fn without_names_everything_but_the_longest_three_runs() {
+    fn without_names_everything_but_the_longest_runs() {
         let (benches, workloads) = chosen(&[]).unwrap();
-        assert_eq!(benches.len(), BENCHES.len() - 3);
-        assert!(
-            ["hit-rate", "fuzz", "field"]
-                .iter()
-                .all(|name| !benches.contains(name))
-        );
+        assert_eq!(benches.len(), BENCHES.len() - LONGEST.len());
+        assert!(LONGEST.iter().all(|name| !benches.contains(name)));
         assert!(workloads.is_empty());
     }
 

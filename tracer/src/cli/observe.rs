@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::Result;
-use rustc_hash::FxHashSet;
 
 use super::{
     args::{SamplingArgs, TargetArgs, WatchArgs},
@@ -28,6 +27,7 @@ use crate::{
     pipeline::Pipeline,
     report::{HeapFacts, WatchFacts},
     source::{self, Source, SourceKind, SourceOptions},
+    space::MappedFiles,
     sys::priority::Urgent,
 };
 
@@ -172,7 +172,7 @@ impl Observation {
     /// Forgets what the targets have no more: memory, and files that nobody has mapped.
     fn forget(&mut self, pipeline: Option<&mut Pipeline>) {
         let unmapped = self.source.take_unmapped();
-        let mut files = FxHashSet::default();
+        let mut files = MappedFiles::default();
         let is_due = self.modules.has_many_files() && self.source.mapped_files(&mut files);
         if let Some(pipeline) = pipeline {
             for (pid, gone) in unmapped {

@@ -67,6 +67,11 @@ pub(super) struct Graph {
 }
 
 impl Graph {
+    /// Bytes on the heap.
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks.capacity() * size_of::<Block>() + self.edges.capacity() * size_of::<Edge>()
+    }
+
     /// Cuts instructions into blocks. `landing[n]`: instruction n may be entered from unseen code;
     /// `idle[n]`: it does nothing.
     pub(super) fn cut(flows: &[Flow], landing: &[bool], idle: &[bool]) -> Graph {

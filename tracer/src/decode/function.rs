@@ -179,6 +179,23 @@ impl FunctionCode {
         self.steps.iter().map(address)
     }
 
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        fn of<T>(all: &Vec<T>) -> usize {
+            all.capacity() * size_of::<T>()
+        }
+        let spins = self.spins.iter();
+        let spins: usize = spins.map(|spin| of(&spin.blocks) + of(&spin.words)).sum();
+        of(&self.steps)
+            + of(&self.operands)
+            + self.graph.bytes()
+            + of(&self.facts)
+            + of(&self.loops)
+            + self.nest.bytes()
+            + of(&self.spins)
+            + spins
+    }
+
     /// The step that begins at this address (svma).
     pub(super) fn step_at(&self, address: u64) -> Option<u32> {
         let offset = u32::try_from(address.wrapping_sub(self.start)).ok()?;

@@ -33,6 +33,16 @@ pub(super) struct Nest {
 }
 
 impl Nest {
+    /// Bytes on the heap.
+    pub(super) fn bytes(&self) -> usize {
+        let bodies = self.loops.iter();
+        let bodies: usize = bodies.map(|inner| inner.body.capacity()).sum();
+        let of_blocks = self.dominator.capacity() + self.innermost.capacity();
+        self.loops.capacity() * size_of::<Loop>()
+            + bodies * size_of::<u32>()
+            + of_blocks * size_of::<Option<u32>>()
+    }
+
     /// Whether the block is in that loop.
     pub(super) fn contains(&self, number: u32, block: u32) -> bool {
         let mut at = self.innermost[block as usize];

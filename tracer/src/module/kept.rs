@@ -5,10 +5,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use rustc_hash::FxHashSet;
 use symbolizer::MemoryBudget;
 
 use super::{ByFile, LoadedModule, ModuleStore};
+use crate::space::MappedFiles;
 
 /// Bytes for all caches together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,21 +121,24 @@ impl ModuleStore {
 
     /// Whether there are so many files that [`ModuleStore::keep_files`] should be asked.
     pub fn has_many_files(&self) -> bool {
-        let files = self.lock().len();
+        let files = self.files();
         files >= MANY_FILES && files >= 2 * self.kept_files.load(Ordering::Relaxed)
     }
 
-    /// Lets go of all files but these (device and inode).
-    pub fn keep_files(&self, files: &FxHashSet<(u64, u64)>) {
+    /// Lets go of all files but these.
+    pub fn keep_files(&self, files: &MappedFiles) {
         let mut opened = self.lock();
-        opened.retain(|file, _| files.contains(file));
-        opened.shrink_to_fit();
-        self.kept_files.store(opened.len(), Ordering::Relaxed);
+        opened.retain(|number, of_number| {
+            of_number.retain(|(name, ..)| files.has(*number, name));
+            !of_number.is_empty()
+        });
+        let left = opened.values().map(Vec::len).sum();
+        self.kept_files.store(left, Ordering::Relaxed);
     }
 
     /// Files that are kept.
     pub fn files(&self) -> usize {
-        self.lock().len()
+        self.lock().values().map(Vec::len).sum()
     }
 
     /// What was left out for want of memory, in a sentence.
@@ -242,11 +245,19 @@ mod tests {
         ask(&modules, &mappings);
         assert_eq!(modules.files(), 3);
         assert!(!modules.has_many_files());
-        let kept = [(mappings[1].dev, mappings[1].inode)];
-        modules.keep_files(&kept.into_iter().collect());
+        // Its number was another's once.
+        let renamed = Mapping {
+            name: "/gone".into(),
+            ..mappings[1].clone()
+        };
+        assert!(modules.open(Pid(0), &renamed).is_err());
+        assert_eq!(modules.files(), 4);
+        let mut kept = MappedFiles::default();
+        kept.add(&mappings[1]);
+        modules.keep_files(&kept);
         assert_eq!(modules.files(), 1);
         assert!(modules.budget.bytes() > 0);
-        modules.keep_files(&FxHashSet::default());
+        modules.keep_files(&MappedFiles::default());
         assert_eq!(modules.budget.bytes(), 0);
     }
 }

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tracer_ebpf::HeapRecord;
 
 use self::{
@@ -33,6 +33,7 @@ use crate::{
     access::{Pid, Tid},
     event::{Allocation, AllocationKind, Batch, ContextKind, HeapTally, Mapping, path_text},
     module::ModuleStore,
+    space::MappedFiles,
     sys::{
         bpf::{Heap, HeapEvent, HeapRing},
         heap_cost::{self, HeapCosts},
@@ -207,8 +208,8 @@ impl HeapTracker {
     }
 
     /// Forgets other files than these; probes that are in stay.
-    pub fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
-        self.files.retain(|file, _| files.contains(file));
+    pub fn keep_files(&mut self, files: &MappedFiles) {
+        self.files.retain(|file, _| files.has_number(*file));
     }
 
     /// Waits until the probes for all that was noticed are in.

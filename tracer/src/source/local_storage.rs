@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use symbolizer::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
 
 use super::pace::Pace;
@@ -21,7 +21,7 @@ use crate::{
     access::{Pid, Tid},
     event::LocalBlock,
     module::{LoadedModule, ModuleStore},
-    space::AddressSpaces,
+    space::{AddressSpaces, MappedFiles},
 };
 
 /// No static block is farther from its thread pointer than this; glibc's whole area is some kilobytes.
@@ -85,8 +85,8 @@ impl LocalStorage {
     }
 
     /// Forgets what is known of other files than these.
-    pub fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
-        self.told.retain(|file, _| files.contains(file));
+    pub fn keep_files(&mut self, files: &MappedFiles) {
+        self.told.retain(|file, _| files.has_number(*file));
     }
 
     /// Whether it is time to look at a thread.

@@ -3,13 +3,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rustc_hash::FxHashSet;
-
 use crate::{
     access::{CostUnit, Pid},
     event::Batch,
     machine::Machine,
     module::ModuleStore,
+    space::MappedFiles,
 };
 
 pub mod choice;
@@ -190,12 +189,12 @@ pub trait Source {
     fn heap(&self) -> Option<&heap::HeapTracker> {
         None
     }
-    /// Device and inode of the files that observed processes have mapped; false where that is not known.
-    fn mapped_files(&self, _files: &mut FxHashSet<(u64, u64)>) -> bool {
+    /// The files that observed processes have mapped; false where that is not known.
+    fn mapped_files(&self, _files: &mut MappedFiles) -> bool {
         false
     }
     /// Forgets what is known of other files than these.
-    fn keep_files(&mut self, _files: &FxHashSet<(u64, u64)>) {}
+    fn keep_files(&mut self, _files: &MappedFiles) {}
     /// Memory that processes have no more, as found out since the last time; the stream does not tell.
     fn take_unmapped(&mut self) -> Vec<retiring::Unmapped> {
         Vec::new()

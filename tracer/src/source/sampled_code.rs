@@ -18,11 +18,11 @@ use crate::{
     sys,
 };
 
-/// Instructions kept decoded, where the bound on memory has room for them. What runs hot is decoded again at once, so
-/// beyond this everything is let go rather than the oldest sought.
-const MOST_INSTRUCTIONS: usize = 1 << 19;
-/// What one of them takes, about.
-const INSTRUCTION_BYTES: usize = 90;
+/// Bytes of code kept decoded, where the bound on memory has room for them: some hundred thousand instructions. What runs
+/// hot is decoded again at once, so beyond this everything is let go rather than the oldest sought.
+const MOST_BYTES: usize = 64 << 20;
+/// What a function takes besides.
+const OVERHEAD: usize = 256;
 
 /// Reads kernel text: address, length.
 pub type ReadKernel<'a> = &'a mut dyn FnMut(u64, usize) -> Option<Vec<u8>>;
@@ -34,7 +34,8 @@ pub struct SampledCode {
     kernel: FxHashMap<u64, Option<Rc<FunctionCode>>>,
     /// By process and first address; with the text, which its compiler may replace.
     compiled: FxHashMap<(Pid, u64), (Vec<u8>, Rc<FunctionCode>)>,
-    instructions: usize,
+    /// Of all decoded functions.
+    bytes: usize,
     pub(super) kernel_code: KernelCode,
     nameless: NamelessCode,
     /// By process and page of the ip; with what was known of the code.
@@ -51,7 +52,7 @@ impl SampledCode {
             functions: FxHashMap::default(),
             kernel: FxHashMap::default(),
             compiled: FxHashMap::default(),
-            instructions: 0,
+            bytes: 0,
             nameless: NamelessCode::default(),
             pieces: FxHashMap::default(),
             loads: Loads::default(),
@@ -179,14 +180,14 @@ impl SampledCode {
 
     /// Keeps memory bounded: a function more.
     fn count(&mut self, code: FunctionCode) -> Rc<FunctionCode> {
-        self.instructions += code.instructions().count();
-        let most = self.modules.budget().code() / INSTRUCTION_BYTES;
-        if self.instructions > most.min(MOST_INSTRUCTIONS) {
+        let bytes = code.bytes() + OVERHEAD;
+        self.bytes += bytes;
+        if self.bytes > self.modules.budget().code().min(MOST_BYTES) {
             self.functions.clear();
             self.kernel.clear();
             self.compiled.clear();
             self.pieces.clear();
-            self.instructions = code.instructions().count();
+            self.bytes = bytes;
         }
         Rc::new(code)
     }

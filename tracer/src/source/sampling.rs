@@ -9,7 +9,7 @@ mod upkeep;
 
 use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tracer_ebpf::Stats;
 
 use super::{
@@ -33,6 +33,7 @@ use crate::{
     event::{Batch, Context, ContextKind, Tally, Window, WindowEnd},
     machine::{Machine, btf::KernelOffsets},
     module::{ModuleStore, Stamps},
+    space::MappedFiles,
     sys::{bpf::KernelHalf, clock, perf_event, poll},
 };
 use upkeep::{Announced, LEFT_TO_DEBUGGER};
@@ -494,12 +495,12 @@ impl<S: Sampler> Source for Sampling<S> {
         self.heap.as_ref()
     }
 
-    fn mapped_files(&self, files: &mut FxHashSet<(u64, u64)>) -> bool {
+    fn mapped_files(&self, files: &mut MappedFiles) -> bool {
         self.live.spaces.files(files);
         true
     }
 
-    fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
+    fn keep_files(&mut self, files: &MappedFiles) {
         self.threads.keep_files(files);
         if let Some(heap) = &mut self.heap {
             heap.keep_files(files);

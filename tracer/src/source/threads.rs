@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{live::Live, local_storage::LocalStorage};
 use crate::{
     access::{Pid, Tid},
     event::{Batch, Context, ContextKind},
     module::ModuleStore,
+    space::MappedFiles,
     sys::process_memory,
 };
 
@@ -58,7 +59,7 @@ impl Threads {
     }
 
     /// Forgets what is known of other files than these.
-    pub(super) fn keep_files(&mut self, files: &FxHashSet<(u64, u64)>) {
+    pub(super) fn keep_files(&mut self, files: &MappedFiles) {
         self.local_storage.keep_files(files);
     }
 

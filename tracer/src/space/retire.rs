@@ -165,22 +165,6 @@ impl AddressSpaces {
         }
         self.recent.clear();
     }
-
-    /// Device and inode of all files that are mapped in the spaces kept.
-    pub fn files(&self, files: &mut FxHashSet<(u64, u64)>) {
-        let mut seen = FxHashSet::default();
-        for space in self.spaces.values() {
-            // Children share their parent's until either changes.
-            if seen.insert(Arc::as_ptr(&space.mappings)) {
-                files.extend(
-                    space
-                        .mappings
-                        .all()
-                        .map(|mapping| (mapping.dev, mapping.inode)),
-                );
-            }
-        }
-    }
 }
 
 /// First addresses of mappings in which something is kept, or which lie with such a one in the image of one file.
