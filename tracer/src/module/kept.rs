@@ -129,7 +129,7 @@ impl ModuleStore {
     pub fn keep_files(&self, files: &MappedFiles) {
         let mut opened = self.lock();
         opened.retain(|number, of_number| {
-            of_number.retain(|(name, ..)| files.has(*number, name));
+            of_number.retain(|known| files.has(*number, &known.name));
             !of_number.is_empty()
         });
         let left = opened.values().map(Vec::len).sum();
