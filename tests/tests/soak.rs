@@ -32,6 +32,7 @@ fn file(number: u64) -> Mapping {
             .to_string_lossy()
             .into_owned(),
         build_id: None,
+        stamp: None,
     }
 }
 
