@@ -226,7 +226,7 @@ impl<S: Sampler> Sampling<S> {
         if leave > 0 && sampling.watcher.is_some() {
             sampling.tell_of_debugger();
         }
-        let open = sampling.rings.iter().map(|rings| rings.cpu);
+        let open = rings.iter().map(|rings| rings.cpu);
         sampling.presence = Presence::new(open, clock::monotonic_ns());
         sampling.watchdog = sampling.sampler.period_ns().map(Watchdog::new);
         sampling.started_ns = clock::monotonic_ns();
