@@ -16,9 +16,9 @@ pub fn printable(text: &str, ascii: bool) -> Cow<'_, str> {
         if is_plain(c, ascii) {
             out.push(c);
         } else if u32::from(c) < 0x100 {
-            out.push_str(&format!("\\x{:02x}", u32::from(c)));
+            write!(out, "\\x{:02x}", u32::from(c)).expect("writing to a String cannot fail");
         } else {
-            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+            write!(out, "\\u{{{:x}}}", u32::from(c)).expect("writing to a String cannot fail");
         }
     }
     Cow::Owned(out)
