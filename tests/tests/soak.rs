@@ -44,11 +44,11 @@ fn most(tool: &mut Tool) -> [BTreeMap<&'static str, usize>; 2] {
         let mut batch = Batch::default();
         for _ in 0..A_POLL {
             let number = churn.processes;
-            let file = (number % 10 == 0).then(|| file(number));
+            let file = number.is_multiple_of(10).then(|| file(number));
             churn.next(file.as_ref(), &mut batch);
         }
         tool.feed(&batch, churn.now_ns());
-        if churn.processes % 100 == 0 {
+        if churn.processes.is_multiple_of(100) {
             let half = &mut halves[usize::from(churn.processes > PROCESSES / 2)];
             for (name, entries) in tool.entries() {
                 let most = half.entry(name).or_default();

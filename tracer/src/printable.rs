@@ -20,9 +20,9 @@ pub fn printable(text: &str, ascii: bool) -> Cow<'_, str> {
         } else if let Some(byte) = escaped_byte(c) {
             out.push_str(&format!("\\x{byte:02x}"));
         } else if u32::from(c) < 0x100 {
-            out.push_str(&format!("\\x{:02x}", u32::from(c)));
+            write!(out, "\\x{:02x}", u32::from(c)).expect("writing to a String cannot fail");
         } else {
-            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+            write!(out, "\\u{{{:x}}}", u32::from(c)).expect("writing to a String cannot fail");
         }
     }
     Cow::Owned(out)

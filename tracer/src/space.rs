@@ -121,7 +121,7 @@ impl AddressSpaces {
 
     /// One that is kept; of one that is not, a new one that nobody runs in.
     fn of(&mut self, space: SpaceId) -> &mut Space {
-        self.spaces.entry(space).or_insert_with(Space::default)
+        self.spaces.entry(space).or_default()
     }
 
     /// Applies one event.

@@ -9,6 +9,7 @@
 )]
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
@@ -248,7 +249,8 @@ struct Counted {
 
 fn count(words: &[String]) -> Result<Counted> {
     let started = Instant::now();
-    let emulator = Arc::new(Emulator::prepare(words, None)?);
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let emulator = Arc::new(Emulator::prepare(&words, None)?);
     let mut child = emulator.command().stdout(Stdio::null()).spawn()?;
     let options = SourceOptions {
         frequency_hz: 1000,

@@ -16,7 +16,7 @@ use cohtrace::{
     source::{
         Target, proc_snapshot, retiring::Retiring, sampled_code::SampledCode, tracked::Tracked,
     },
-    space::AddressSpaces,
+    space::{AddressSpaces, MappedFiles},
 };
 
 /// Numbers of processes are used again after so many, as `kernel.pid_max` has it on small machines.
@@ -236,7 +236,7 @@ impl Tool {
         }
         self.modules.jit().end(&retired.processes);
         if self.modules.has_many_files() {
-            let mut files = Default::default();
+            let mut files = MappedFiles::default();
             self.spaces.files(&mut files);
             self.record.spaces.files(&mut files);
             self.attach.spaces.files(&mut files);

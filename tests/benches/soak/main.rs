@@ -101,7 +101,9 @@ fn run(lives: Vec<Life>, processes: u64) -> Result<()> {
         while churn.processes < processes / LOOKS * look {
             batch.clear();
             for _ in 0..A_POLL {
-                let file = (churn.processes % FILES == 0)
+                let file = churn
+                    .processes
+                    .is_multiple_of(FILES)
                     .then(|| programs.next())
                     .transpose()?;
                 churn.next(file.as_ref(), &mut batch);

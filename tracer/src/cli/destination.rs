@@ -219,7 +219,7 @@ fn replace(path: &Path, found: Option<&Metadata>, bytes: &[u8]) -> io::Result<()
     } else {
         file.persist_noclobber(path)
     };
-    Ok(persisted.map(drop).map_err(|failed| failed.error)?)
+    persisted.map(drop).map_err(|failed| failed.error)
 }
 
 /// Into a file of our own that cannot be replaced.

@@ -57,10 +57,10 @@ pub fn survive_large_files() -> io::Result<()> {
 
 /// Has a program start as its user's: with the limits that we were started with, and no right of ours.
 pub fn give_back(command: &mut Command) {
-    let given = GIVEN.get().cloned();
+    let given = GIVEN.get().copied();
     let restore = move || {
         capabilities::leave_to_user();
-        match given.clone() {
+        match given {
             Some(given) => Ok(setrlimit(Resource::Nofile, given)?),
             None => Ok(()),
         }

@@ -168,6 +168,10 @@ fn the_two_capabilities_suffice_and_the_others_limit_what_can_be_named() {
 
 #[test]
 fn what_each_part_lacks_is_named_with_the_list_that_gives_it() {
+    const HIDDEN: &str = "0000000000000000 T _stext\n";
+    const SHOWN: &str = "ffffffff81000000 T _stext\n";
+    const SYSLOG: u64 = 1 << 34;
+
     let machine = fixture::kvm_amd();
     let limits = |capabilities, symbols: &str, live: &LiveProbe| {
         machine.process(1000, capabilities, 0);
@@ -181,9 +185,6 @@ fn what_each_part_lacks_is_named_with_the_list_that_gives_it() {
         };
         limits.into_iter().map(of).collect::<Vec<_>>()
     };
-    const HIDDEN: &str = "0000000000000000 T _stext\n";
-    const SHOWN: &str = "ffffffff81000000 T _stext\n";
-    const SYSLOG: u64 = 1 << 34;
     let no_probes = LiveProbe {
         uprobes: Some(refused(Refusal::EACCES, "perf_event_open")),
         ..all_allowed()
