@@ -18,7 +18,7 @@ pub fn printable(text: &str, ascii: bool) -> Cow<'_, str> {
         if is_plain(c, ascii) {
             out.push(c);
         } else if let Some(byte) = escaped_byte(c) {
-            out.push_str(&format!("\\x{byte:02x}"));
+            write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail");
         } else if u32::from(c) < 0x100 {
             write!(out, "\\x{:02x}", u32::from(c)).expect("writing to a String cannot fail");
         } else {

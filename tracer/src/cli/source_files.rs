@@ -155,13 +155,13 @@ fn text(path: &Path) -> Result<String, String> {
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let found = FoundFile::at(path).map_err(failed)?;
-    if found.len() > MOST_BYTES {
+    if found.bytes() > MOST_BYTES {
         return Err(format!("{} is no source file", path.display()));
     }
     let mut bytes = Vec::new();
     let file = found.open().map_err(failed)?;
     // Of one that grows meanwhile, no more than was seen.
-    file.take(found.len())
+    file.take(found.bytes())
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     Ok(bytes)

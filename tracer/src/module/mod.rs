@@ -360,8 +360,11 @@ impl ModuleStore {
     /// any did: the names it gave last may be wrong.
     pub fn recheck(&self) -> bool {
         let mut opened = self.lock();
-        let all = opened.values_mut().flatten();
-        all.fold(false, |changed, known| known.check() || changed)
+        let mut any = false;
+        for known in opened.values_mut().flatten() {
+            any |= known.check();
+        }
+        any
     }
 
     /// The file behind a mapping, looked at and not opened, if it is the one that was mapped as far as its inode number says.

@@ -225,8 +225,8 @@ fn a_library_that_is_shortened_while_it_is_read_gives_no_more_names() {
         let inode = fs::metadata(root.path().join(name)).unwrap().ino();
         let name = format!("/{name}");
         let mapping = Mapping {
-            name,
             inode,
+            name,
             ..seen_at.clone()
         };
         modules.open(Pid(500), &mapping)

@@ -215,7 +215,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A regular file's bytes; `None` when it is something else or longer than `limit`.
 fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let found = FoundFile::at(path)?;
-    if found.len() > limit {
+    if found.bytes() > limit {
         return Ok(None);
     }
     let file = match found.open() {
@@ -223,7 +223,7 @@ fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut bytes = Vec::with_capacity(found.len() as usize + 1);
+    let mut bytes = Vec::with_capacity(found.bytes() as usize + 1);
     file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }

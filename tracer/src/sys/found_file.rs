@@ -71,8 +71,8 @@ impl FoundFile {
         self.metadata.ino()
     }
 
-    /// Bytes.
-    pub fn len(&self) -> u64 {
+    /// Its length, bytes.
+    pub fn bytes(&self) -> u64 {
         self.metadata.len()
     }
 

@@ -95,8 +95,10 @@ extern "C" fn on_bus_error(
     info: *mut libc::siginfo_t,
     _context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel gives a valid `siginfo_t` to a handler with SA_SIGINFO; of SIGBUS it holds an address.
-    let address = unsafe { (*info).si_addr() } as usize;
+    // SAFETY: the kernel gives a valid `siginfo_t` to a handler with SA_SIGINFO.
+    let info = unsafe { &*info };
+    // SAFETY: of SIGBUS it holds an address.
+    let address = unsafe { info.si_addr() } as usize;
     if give_page(address) {
         return;
     }
@@ -119,19 +121,22 @@ fn give_page(address: usize) -> bool {
     };
     let page = PAGE.load(Ordering::Relaxed);
     slot.torn.store(true, Ordering::Release);
-    // SAFETY: the page is of a read-only mapping of ours that is alive, for the thread that reads it holds it; `errno` of
-    // that thread is put back.
-    unsafe {
-        let errno = *libc::__errno_location();
-        let given = libc::mmap(
+    // SAFETY: the call has no precondition.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: each thread has its own, for as long as it runs.
+    let before = unsafe { *errno };
+    // SAFETY: the page is of a read-only mapping of ours that is alive, for the thread that reads it holds it.
+    let given = unsafe {
+        libc::mmap(
             (address & !(page - 1)) as *mut libc::c_void,
             page,
             libc::PROT_READ,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
             -1,
             0,
-        );
-        *libc::__errno_location() = errno;
-        given != libc::MAP_FAILED
-    }
+        )
+    };
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    given != libc::MAP_FAILED
 }

@@ -86,15 +86,14 @@ impl<S: Sampler> Sampling<S> {
                         .open_on(cpu, &mut self.live.kernel)
                         .map(|()| rings)
                 });
-            match opened.and_then(|rings| self.sampler.start().map(|()| rings)) {
-                Ok(rings) => {
-                    self.rings.push(rings);
-                    self.presence.opened(cpu, clock::monotonic_ns(), tally);
-                }
-                Err(_) => {
-                    self.sampler.close_on(cpu);
-                    self.presence.failed(cpu, now_ns);
-                }
+            let started = opened.and_then(|rings| self.sampler.start().map(|()| rings));
+            // Why not may be gone by the next try; that it was not seen is told.
+            if let Ok(rings) = started {
+                self.rings.push(rings);
+                self.presence.opened(cpu, clock::monotonic_ns(), tally);
+            } else {
+                self.sampler.close_on(cpu);
+                self.presence.failed(cpu, now_ns);
             }
         }
         self.cpus = self.cpus.max(self.rings.len() as u32);
