@@ -21,6 +21,7 @@ mod cpu_crew;
 pub mod emulator_layout;
 pub mod emulator_memory;
 pub mod found_file;
+pub mod free_memory;
 pub mod heap_cost;
 pub mod launch;
 #[cfg(test)]
