@@ -43,12 +43,8 @@ fn main() -> Result<()> {
             // What `cargo bench` adds to every call.
             "--bench" => {}
             "--session" => {
-                session = Some(
-                    arguments
-                        .next()
-                        .context("--session takes a directory")?
-                        .into(),
-                )
+                let path = arguments.next().context("--session takes a directory")?;
+                session = Some(path.into());
             }
             "--processes" => {
                 let number = arguments.next().unwrap_or_default();
