@@ -24,7 +24,6 @@ use cohtrace::{
     event::{Batch, Mapping},
     session::{Meta, SessionWriter, WriterOptions},
 };
-use cohtrace_tests::figures::Table;
 
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 /// Of so many processes one has a file of its own.
@@ -44,12 +43,8 @@ fn main() -> Result<()> {
             // What `cargo bench` adds to every call.
             "--bench" => {}
             "--session" => {
-                session = Some(
-                    arguments
-                        .next()
-                        .context("--session takes a directory")?
-                        .into(),
-                )
+                let path = arguments.next().context("--session takes a directory")?;
+                session = Some(path.into());
             }
             "--processes" => {
                 let number = arguments.next().unwrap_or_default();
@@ -86,14 +81,11 @@ fn run(lives: Vec<Life>, processes: u64) -> Result<()> {
     let mut writer = SessionWriter::create(&folder, Meta::new(), &options)?;
     let mut tool = Tool::new(true);
     let mut churn = Churn::new(lives, DAY_NS / processes);
-    let mut table = Table::new(&[
-        "processes",
-        "threads",
-        "files",
-        "resident, MiB",
-        "descriptors",
-        "entries kept",
-    ]);
+    // Row by row: a day takes its time.
+    println!(
+        "{:>10} {:>8} {:>7} {:>14} {:>12} {:>13}",
+        "processes", "threads", "files", "resident, MiB", "descriptors", "entries kept"
+    );
     let (mut warm, mut most) = (None, (0.0_f64, 0));
     let start = Instant::now();
     let mut batch = Batch::default();
@@ -116,21 +108,19 @@ fn run(lives: Vec<Life>, processes: u64) -> Result<()> {
         remove_parts(&folder)?;
         let (resident, descriptors) = (resident_mib()?, descriptors()?);
         let entries = tool.entries();
-        table.row([
-            churn.processes.to_string(),
-            (2 * churn.processes).to_string(),
-            programs.made.to_string(),
-            format!("{resident:.1}"),
-            descriptors.to_string(),
-            entries.values().sum::<usize>().to_string(),
-        ]);
+        println!(
+            "{:>10} {:>8} {:>7} {resident:>14.1} {descriptors:>12} {:>13}",
+            churn.processes,
+            2 * churn.processes,
+            programs.made,
+            entries.values().sum::<usize>()
+        );
         if look == LOOKS / 10 {
             warm = Some((resident, descriptors));
         } else if look > LOOKS / 10 {
             most = (most.0.max(resident), most.1.max(descriptors));
         }
     }
-    print!("{table}");
     println!("{:.0} s for a day", start.elapsed().as_secs_f64());
     let (resident, descriptors) = warm.context("there was a first tenth")?;
     ensure!(
@@ -189,6 +179,7 @@ impl Programs {
             writable: false,
             name: path.to_string_lossy().into_owned(),
             build_id: None,
+            stamp: None,
         };
         self.there.push(path);
         Ok(mapping)

@@ -28,13 +28,16 @@ use crate::{
     report::{HeapFacts, WatchFacts},
     source::{self, Source, SourceKind, SourceOptions},
     space::MappedFiles,
-    sys::priority::Urgent,
+    sys::{free_memory, priority::Urgent},
 };
 
 /// Between two polls: short enough for live figures, long enough to cost nothing.
 const POLL: Duration = Duration::from_millis(50);
 /// The same while windows are opened and closed.
 const WATCHING_POLL: Duration = Duration::from_millis(10);
+
+/// Between two times that freed memory is given back.
+const GIVEN_BACK: Duration = Duration::from_secs(30);
 
 /// An opened observation, ready to run.
 pub struct Observation {
@@ -53,6 +56,7 @@ pub struct Observation {
     heap: HeapArgs,
     frequency_hz: u64,
     duration: Option<Duration>,
+    given_back: Instant,
     stop: StopSignal,
     quiet: bool,
 }
@@ -119,6 +123,7 @@ impl Observation {
             heap: heap.clone(),
             frequency_hz: sampling.frequency(),
             duration: sampling.duration.map(Duration::from_secs_f64),
+            given_back: Instant::now(),
             stop,
             quiet: sampling.quiet,
         })
@@ -185,6 +190,10 @@ impl Observation {
         if is_due {
             self.modules.keep_files(&files);
             self.source.keep_files(&files);
+        }
+        if self.given_back.elapsed() >= GIVEN_BACK {
+            self.given_back = Instant::now();
+            free_memory::give_back();
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
 
 /// Bytes of code kept decoded, where the bound on memory has room for them: some hundred thousand instructions. What runs
 /// hot is decoded again at once, so beyond this everything is let go rather than the oldest sought.
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 32 << 20;
 /// What a function takes besides.
 const OVERHEAD: usize = 256;
 

@@ -24,6 +24,7 @@ pub mod cpuid;
 pub mod emulator_layout;
 pub mod emulator_memory;
 pub mod found_file;
+pub mod free_memory;
 pub mod heap_cost;
 pub mod launch;
 pub mod limits;
