@@ -1,5 +1,6 @@
 //! What the fuzz targets share: every question that can be asked of a module, and ELF files made of parts.
 
+pub mod link;
 pub mod parts;
 pub mod session;
 pub mod xz;

@@ -37,6 +37,7 @@ const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
 const SYMTAB: u32 = 2;
 const STRTAB: u32 = 3;
+const NOTE: u32 = 7;
 
 /// The sections in an input.
 pub fn split(input: &[u8]) -> [&[u8]; NAMES.len()] {
@@ -63,18 +64,22 @@ pub fn join(parts: &[&[u8]; NAMES.len()]) -> Vec<u8> {
 /// An ELF file with these sections. `suffix` is put behind the names of the debug sections: `.dwo` or nothing.
 /// Symbols get their names from `.debug_str`.
 pub fn file(parts: &[&[u8]; NAMES.len()], suffix: &str) -> Vec<u8> {
-    file_with(parts, suffix, None)
+    file_with(parts, suffix, &[])
 }
 
 /// A stripped ELF file with some code and this `.gnu_debugdata`.
 pub fn stripped(debugdata: &[u8]) -> Vec<u8> {
     let mut parts = [&[][..]; NAMES.len()];
     parts[0] = &[0x90; CODE];
-    file_with(&parts, "", Some((".gnu_debugdata", debugdata)))
+    file_with(&parts, "", &[(".gnu_debugdata", debugdata)])
 }
 
-/// As [`file`]; with another section, by name and content, and then without those that are empty.
-fn file_with(parts: &[&[u8]; NAMES.len()], suffix: &str, more: Option<(&str, &[u8])>) -> Vec<u8> {
+/// As [`file`]; with other sections, by name and content, and then without those that are empty.
+pub fn file_with(
+    parts: &[&[u8]; NAMES.len()],
+    suffix: &str,
+    more: &[(&str, &[u8])],
+) -> Vec<u8> {
     let mut names = vec![0];
     let mut content = vec![0; HEADER + 3 * PROGRAM_HEADER];
     let mut sections = vec![0; SECTION_HEADER];
@@ -84,7 +89,7 @@ fn file_with(parts: &[&[u8]; NAMES.len()], suffix: &str, more: Option<(&str, &[u
         .position(|name| *name == ".debug_str")
         .unwrap_or(0);
     for (index, (name, part)) in NAMES.iter().zip(parts).enumerate() {
-        if more.is_some() && part.is_empty() {
+        if !more.is_empty() && part.is_empty() {
             continue;
         }
         let address = [TEXT, DATA, UNWIND].get(index).copied().unwrap_or(0);
@@ -119,11 +124,12 @@ fn file_with(parts: &[&[u8]; NAMES.len()], suffix: &str, more: Option<(&str, &[u
             }
         }
     }
-    if let Some((title, part)) = more {
+    for (title, part) in more {
         let at = content.len() as u64;
+        let kind = if title.starts_with(".note") { NOTE } else { 1 };
         section(
             &mut sections,
-            [names.len() as u32, 1, 0],
+            [names.len() as u32, kind, 0],
             [0, 0, at, part.len() as u64],
         );
         names.extend_from_slice(title.as_bytes());

@@ -10,6 +10,7 @@ use std::{
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use symbolizer::{Module, NoDebugFiles};
 use symbolizer_fuzz::{
+    link,
     parts::{self, NAMES},
     session, xz,
 };
@@ -24,6 +25,22 @@ __attribute__((noinline)) long worker(struct stats *stats, long rounds) {
     return calls++;
 }
 void _start(void) { worker(array, array[1].hits); for (;;); }
+";
+
+/// Bytes before the code in an input of `machine_code`.
+const REGISTERS: usize = 18;
+
+/// Types with the names that the tool asks the kernel for.
+const TYPES: &str = "
+struct list_head { struct list_head *next, *prev; };
+enum kind { A, B = -1 };
+struct task_struct {
+    int tgid; unsigned flag : 3, other : 5; union { int i; float f; } both; struct { long fsbase; } thread;
+    struct list_head tasks; enum kind kinds[4]; const volatile char *name; int (*f)(struct list_head *, long);
+};
+struct task_struct init_task;
+int counter;
+int worker(struct task_struct *task, long n) { counter += n; return task->tgid; }
 ";
 
 /// Name of the seed, compiler, flags.
@@ -54,8 +71,11 @@ fn main() {
         write(&seeds.join("dwarf").join(name), &sections(&bytes, ""));
         if name.ends_with('5') {
             write(&seeds.join("elf").join(name), &bytes);
+            let whole = sections(&bytes, "");
+            machine_code(&seeds.join("machine_code").join(name), &bytes);
+            write(&seeds.join("debuglink").join(name), &link::seed(&whole));
             let mut stored = vec![2, 0, 0, 0];
-            stored.extend(sections(&bytes, ""));
+            stored.extend(whole);
             write_named(&seeds.join("minidebug").join(name), &stored);
             let split: Vec<&str> = flags.iter().copied().chain(["-gsplit-dwarf"]).collect();
             let Some(program) = build(compiler, &split, &source) else {
@@ -77,17 +97,14 @@ fn main() {
         }
     }
     compressed(&seeds, &directory);
+    kernel(&seeds, &directory);
     fs::remove_dir_all(&directory).expect("just made");
     write(
         &seeds.join("perf_map/three"),
         b"7f0000001000 40 main\n7f0000001040 20 LazyCompile:~f a.js:3\n7f0000001020 30 x y\n",
     );
     write(&seeds.join("jitdump/three"), &jitdump());
-    write(
-        &seeds.join("hint_texts/three"),
-        b"\0\t.file 1 \"/src/a.c\"\nf:\n\t.loc 1 1 5\n\tmovq\t8(%rdi), %rax\n\t.loc 1 3 2\n\taddq\t(%rax,%rdx,8), %rcx\n\
-          \0long counter;\nvoid f(long *p) {\n\tcounter = p[1] + 2;\n}\n",
-    );
+    texts(&seeds);
     for (name, input) in session::seeds() {
         write(&seeds.join("session").join(name), &input);
     }
@@ -118,6 +135,62 @@ fn build(compiler: &str, flags: &[&str], source: &Path) -> Option<PathBuf> {
     status
         .is_ok_and(|status| status.success())
         .then_some(program)
+}
+
+/// Hints, what compilers write and what people do; maps of a process.
+fn texts(seeds: &Path) {
+    let hints = include_bytes!("../fuzz_targets/standard_hints.json");
+    write(&seeds.join("hints_json/three"), hints);
+    write(
+        &seeds.join("assembly/three"),
+        b"\t.file 1 \"/src/a.c\"\nf:\n\t.loc 1 1 5\n\tmovq\t8(%rdi), %rax\n.L2:\n\t.loc 1 2 2\n\tmovl\tcounter(%rip), %edx\n\
+          \t.loc 1 3 2\n\taddq\t(%rax,%rdx,8), %rcx\n\tjne\t.L2\n\tret\n",
+    );
+    write(
+        &seeds.join("source_edit/loop"),
+        b"struct s { long a; int b : 3; } *p;\nlong counter;\nvoid f(long *q) {\n\tfor (int i = 0; i < 9; i++)\n\t\t\
+          counter = q[i] + 2; /* \"x\" */\n\tif (p->a++ > 1) { q[1] += counter; }\n}\n",
+    );
+    write(
+        &seeds.join("proc_maps/all"),
+        b"00400000-00401000 r-xp 00000000 08:01 9 /bin/a b (deleted)\n7f0000000000-7f0000002000 rw-s 00001000 fe:01 77 \
+          /dev/shm/a\\012b\n7ffe0000-7ffe1000 rw-p 00000000 00:00 0 [stack]\n",
+    );
+}
+
+/// Code of a program as an input of the target of that name.
+fn machine_code(path: &Path, bytes: &[u8]) {
+    let file = object::File::parse(bytes).expect("an ELF file");
+    let text = file.section_by_name(".text").expect("it has code");
+    let code = text.data().expect("in the file");
+    write(path, &[&[7; REGISTERS][..], code].concat());
+}
+
+/// Types of the kernel's form and symbols, as the target `kernel_types` wants them; and code of every kind.
+fn kernel(seeds: &Path, directory: &Path) {
+    let (source, object) = (directory.join("types.c"), directory.join("types.o"));
+    fs::write(&source, TYPES).expect("writing the source");
+    let built = Command::new("clang")
+        .args(["-target", "bpf", "-g", "-O2", "-c", "types.c", "-o"])
+        .arg(&object)
+        .current_dir(directory)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: clang -target bpf");
+        return;
+    }
+    let bytes = fs::read(object).expect("what was just built");
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let section = file.section_by_name(".BTF").expect("asked for");
+    let types = section.data().expect("in the file");
+    let mut seed = (types.len() as u16).to_le_bytes().to_vec();
+    seed.extend(types);
+    seed.extend(
+        b"ffffffff81000000 T _stext\nffffffff81000010 T worker\nffffffff82000000 D init_task\n\
+          ffffffff82000080 d counter\n0000000000000000 A __per_cpu_start\n0000000000001000 A __per_cpu_end\n\
+          ffffffffc0000000 t f [module]\n",
+    );
+    write(&seeds.join("kernel_types/few"), &seed);
 }
 
 /// The file with symbols only, as a whole section and as the data in it.

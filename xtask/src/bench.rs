@@ -46,6 +46,9 @@ pub struct Options {
     /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000; of each program in `field`, 1.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
+    /// Minutes of `fuzz`, divided evenly among its targets, instead of --runs.
+    #[arg(long, conflicts_with = "runs", value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: Option<u32>,
     /// Millions of samples in each session of `scale`; 1 and 10 unless given.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1000))]
     millions: Vec<u64>,
@@ -101,8 +104,8 @@ struct Plan {
     rounds: u32,
     seconds: Option<u64>,
     runs: u32,
-    /// Inputs for each target of `fuzz`.
-    inputs: u32,
+    /// Of each target of `fuzz`.
+    fuzzing: fuzz::Fuzzing,
     /// Runs of each program of `field`.
     field_runs: u32,
     /// Programs of `field`.
@@ -144,7 +147,7 @@ pub fn run(options: &Options) -> Result<()> {
         rounds: 1,
         seconds: options.seconds,
         runs: options.runs.unwrap_or(20),
-        inputs: options.runs.unwrap_or(200_000),
+        fuzzing: fuzz::Fuzzing::planned(options.minutes, options.runs.unwrap_or(200_000)),
         field_runs: options.runs.unwrap_or(1),
         only: options.only.clone(),
         workloads,

@@ -127,7 +127,7 @@ fn images(guests: &[Guest]) -> Result<Vec<PathBuf>> {
 fn judge(guests: &[Guest], images: &[PathBuf]) -> Result<()> {
     let directory = directory()?;
     let luggage = Luggage::pack(&release_build()?, &directory)?;
-    println!("{} guests, {}", guests.len(), guest::emulator()?);
+    println!("{}", guest::emulator()?);
     let mut heading = vec!["kernel, machine"];
     heading.extend(COLUMNS.iter().map(|column| column.name));
     heading.push("seconds");

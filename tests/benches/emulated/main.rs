@@ -255,6 +255,7 @@ fn count(words: &[String]) -> Result<Counted> {
     let options = SourceOptions {
         frequency_hz: 1000,
         ring_bytes: 4096,
+        slots: 4,
         watch: Watching::Off,
         heap: None,
         memory: MemoryOptions::default(),

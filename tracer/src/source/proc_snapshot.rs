@@ -79,7 +79,7 @@ fn numbers(directory: &Path) -> Vec<u32> {
 
 /// One line of `/proc/PID/maps`:
 /// `7f12a000-7f12b000 rw-s 00001000 00:01 1042  /dev/zero (deleted)`.
-pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
+pub fn parse_mapping(line: &str) -> Option<Mapping> {
     let mut rest = line;
     let mut word = || {
         rest = rest.trim_start_matches(' ');

@@ -49,7 +49,13 @@ impl Machine {
         let mut arguments: Vec<String> = ["-accel", "tcg", "-cpu", "max,-cx16", "-smp"]
             .map(str::to_owned)
             .into();
-        arguments.push(self.cpus.to_string());
+        // Kernels warn of CPUs of one package that are on several nodes.
+        arguments.push(format!(
+            "{},sockets={},cores={},threads=1",
+            self.cpus,
+            self.nodes,
+            self.cpus / self.nodes
+        ));
         arguments.extend(["-m".to_owned(), MEMORY.to_string()]);
         if self.nodes == 1 {
             return arguments;
@@ -78,7 +84,7 @@ mod tests {
         let arguments = machine.arguments().join(" ");
         assert!(
             arguments.ends_with(
-                "-smp 4 -m 2048 \
+                "-smp 4,sockets=2,cores=2,threads=1 -m 2048 \
                  -object memory-backend-ram,id=memory0,size=1024M -numa node,nodeid=0,cpus=0-1,memdev=memory0 \
                  -object memory-backend-ram,id=memory1,size=1024M -numa node,nodeid=1,cpus=2-3,memdev=memory1"
             ),
