@@ -35,7 +35,11 @@ fn session(directory: &Path) -> PathBuf {
         tid: Tid(100 + (n % 2) as u32),
         cpu: Cpu((n % 2) as u32),
         size: 8,
-        op: if n % 3 == 0 { Op::Store } else { Op::Load },
+        op: if n.is_multiple_of(3) {
+            Op::Store
+        } else {
+            Op::Load
+        },
         basis: Basis::Stalled,
         ..Access::BLANK
     };
