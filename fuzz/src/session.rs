@@ -143,6 +143,7 @@ fn batch() -> Batch {
         writable: true,
         name: "/dev/shm/a".to_owned(),
         build_id: None,
+        stamp: None,
     };
     let block = LocalBlock {
         start: 0x7000_0040,

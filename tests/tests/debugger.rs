@@ -35,6 +35,9 @@ fn watch_beside(words: usize, arguments: &[&str]) -> (String, Report) {
     (String::from_utf8_lossy(&said).into_owned(), report)
 }
 
+/// What gdb says when there is no register left.
+const REFUSED: &str = "No space left on device";
+
 #[test]
 fn a_debugger_that_comes_late_finds_two_registers_free_and_not_three() {
     let Some(_turn) = ready_to_watch() else {
@@ -44,7 +47,6 @@ fn a_debugger_that_comes_late_finds_two_registers_free_and_not_three() {
         skipped("no gdb (apt install gdb)");
         return;
     }
-    const REFUSED: &str = "No space left on device";
     let told = |report: &Report| {
         let said = |caveat: &String| caveat.contains("a debugger is attached");
         report.caveats.iter().any(said)

@@ -43,6 +43,7 @@ pub fn batches(rows: u64) -> Vec<Batch> {
                     writable: true,
                     name: String::new(),
                     build_id: None,
+                    stamp: None,
                 }),
             },
         };

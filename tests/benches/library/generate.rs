@@ -161,6 +161,7 @@ fn context(shape: &Shape) -> Vec<Context> {
             writable: !executable,
             name: name.to_owned(),
             build_id: None,
+            stamp: None,
         }),
     };
     let threads = (0..shape.threads).map(|thread| ContextKind::Comm {

@@ -118,6 +118,7 @@ fn mappings(process: u32) -> Vec<Context> {
         writable: !executable,
         name: name.to_owned(),
         build_id: None,
+        stamp: None,
     };
     let stacks = STACK_BYTES * u64::from(CPUS);
     let stack = STACKS + u64::from(process) * stacks;
