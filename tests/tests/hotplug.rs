@@ -71,7 +71,7 @@ fn a_cpu_that_was_away_for_half_a_second_is_sampled_again_and_that_is_told() {
     };
     let stayed = look(|| {});
     assert!(!went(&stayed), "{:#?}", stayed.caveats);
-    assert_eq!(blind_s(&stayed), 0.0);
+    assert!(blind_s(&stayed) < 1e-9, "{}", stayed.json["run"]);
     let away = look(|| {
         let _offline = Offline::take();
         thread::sleep(Duration::from_millis(500));
