@@ -52,6 +52,15 @@ replay() {
     done
 }
 
+# freed NAME PID: what the kernel holds, once it has let go of what its owners closed: it does that after a grace period.
+freed() {
+    for wait in 1 2 3 4 5 6 7 8 9 10; do
+        run "$1" left "$2"
+        grep -q '"programs": 0, "maps": 0, "links": 0' /tmp/out && break
+        sleep 1
+    done
+}
+
 cd /w
 cpus=$(nproc)
 # The tool takes its own time from the only CPU.
@@ -85,7 +94,7 @@ done
 
 ./calloc_slots 600000 &
 target=$!
-run before left $target
+freed before $target
 cohtrace record -q $rate --heap -o /tmp/killed.coh -p $target &
 recorder=$!
 waited=0
@@ -96,8 +105,7 @@ done
 run during left $target
 kill -9 $recorder
 wait $recorder
-sleep 1
-run after left $target
+freed after $target
 run target kill -0 $target
 run killed-report cohtrace report --json --threshold 0 /tmp/killed.coh
 kill $target
