@@ -134,7 +134,10 @@ pub fn modules_of(meta: &Meta) -> ModuleStore {
     if boot.is_none() {
         return modules.recorded_elsewhere();
     }
-    let started = meta.started_unix_ns.unwrap_or_default();
+    // Every recorder says when it started.
+    let Some(started) = meta.started_unix_ns else {
+        return modules;
+    };
     let duration = meta.duration_ns().unwrap_or_default();
     modules.recorded(
         SystemTime::UNIX_EPOCH + Duration::from_nanos(started),
