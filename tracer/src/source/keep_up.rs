@@ -13,7 +13,10 @@ use std::{
 };
 
 use super::cpu_events::CpuRings;
-use crate::sys::priority::Urgent;
+use crate::{
+    machine::Capabilities,
+    sys::{capabilities, priority::Urgent},
+};
 
 /// So long the rings are left alone: the smallest hold a multiple of what comes meanwhile.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -101,6 +104,8 @@ impl<R: Rings> KeepUp<R> {
         let thread = Builder::new().name("rings".to_owned()).spawn(move || {
             // As the reader has it. Without the right it is as it was.
             let _urgent = Urgent::raise().ok();
+            // What is open already takes none.
+            let _ = capabilities::keep(Capabilities::of(&[]));
             keep(&inbox, &outbox);
         })?;
         Ok(KeepUp {
