@@ -11,9 +11,13 @@ mod kernels;
 mod machines;
 mod records;
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Instant,
+};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use cohtrace_tests::figures::Table;
 
 use self::{
@@ -185,6 +189,22 @@ fn note(
         Some((_, columns, _)) => columns.push(column),
         None => notes.push((reason, vec![column], guest.machine.name)),
     }
+}
+
+/// What a command printed; an error with all that it said unless it succeeds.
+fn ended(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("starting {}", command.get_program().display()))?;
+    ensure!(
+        output.status.success(),
+        "{}: {}\n{}",
+        command.get_program().display(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

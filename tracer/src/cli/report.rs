@@ -287,8 +287,7 @@ fn spill_options(session: &Path, reading: &ReadingArgs) -> SpillOptions {
     }
 }
 
-/// Memory of the machine, proc_meminfo(5).
-/// Memory of this machine, bytes.
+/// Memory of this machine, bytes (proc_meminfo(5)).
 pub fn machine_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text

@@ -7,7 +7,7 @@
 
 mod upkeep;
 
-use std::{os::fd::AsFd, path::Path, sync::Arc, time::Duration};
+use std::{os::fd::AsFd, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 use tracer_ebpf::Stats;
@@ -22,7 +22,6 @@ use super::{
     perf_record::{self, RecordKind},
     pointers::Pointers,
     presence::Presence,
-    proc_snapshot,
     retiring::{Retiring, Unmapped},
     threads::Threads,
     watch::{Hit, Watcher},
@@ -36,7 +35,7 @@ use crate::{
     space::MappedFiles,
     sys::{bpf::KernelHalf, clock, perf_event, poll},
 };
-use upkeep::{Announced, LEFT_TO_DEBUGGER};
+use upkeep::{Announced, left_to_debugger};
 
 /// What takes samples: opens events on CPUs, and makes accesses of what the kernel half wrote of them.
 pub(super) trait Sampler {
@@ -164,7 +163,7 @@ impl<S: Sampler> Sampling<S> {
             Watching::Off => None,
             Watching::IfPossible | Watching::Required => {
                 let online: Vec<Cpu> = rings.iter().map(|rings| rings.cpu).collect();
-                let slots = options.slots.saturating_sub(leave).max(1);
+                let slots = upkeep::slots(options.slots, leave);
                 match Watcher::open(&mut live, &online, slots, modules.clone()) {
                     Ok(watcher) => Some(watcher),
                     Err(error) if options.watch == Watching::Required => return Err(error),
@@ -520,17 +519,6 @@ impl<S: Sampler> Source for Sampling<S> {
             .chain(self.presence.caveats())
             .chain(watchdog)
             .collect()
-    }
-}
-
-/// Breakpoint registers to leave to a debugger that holds a target.
-fn left_to_debugger(target: &Target) -> usize {
-    let proc = Path::new("/proc");
-    match target {
-        Target::Trees(pids) if pids.iter().any(|pid| proc_snapshot::is_traced(proc, *pid)) => {
-            LEFT_TO_DEBUGGER
-        }
-        _ => 0,
     }
 }
 

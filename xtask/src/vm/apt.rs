@@ -12,6 +12,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use cohtrace_tests::kernel;
 
+use super::ended;
+
 /// Programs that guests need here, and their packages.
 const NEEDED: [(&str, &str); 2] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
@@ -152,22 +154,6 @@ fn mirror_of(targets: &str) -> Option<String> {
         .filter_map(|line| line.strip_prefix("Debian "));
     let mut mirrors = mirrors.filter(|uri| !uri.contains("security"));
     mirrors.next().map(str::to_owned)
-}
-
-/// What a command printed; an error with all that it said unless it succeeds.
-fn ended(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("starting {}", command.get_program().display()))?;
-    ensure!(
-        output.status.success(),
-        "{}: {}\n{}",
-        command.get_program().display(),
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

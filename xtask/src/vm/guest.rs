@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use cohtrace_tests::{answer::Variant, tool::Running, workload};
 
-use super::{machines::Machine, records::Records};
+use super::{ended, machines::Machine, records::Records};
 use crate::root;
 
 /// The guest's first process.
@@ -170,20 +170,6 @@ fn paths(printed: &str) -> Vec<PathBuf> {
         path.starts_with('/').then(|| PathBuf::from(path))
     };
     printed.lines().filter_map(path).collect()
-}
-
-/// What a command printed; an error with what it said unless it succeeds.
-fn ended(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("starting {}", command.get_program().display()))?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use crate::{
     access::{Cpu, Pid},
     event::{Tally, WindowEnd},
     machine::Machine,
-    source::{cpu_events::CpuRings, proc_snapshot},
+    source::{Target, cpu_events::CpuRings, proc_snapshot},
     sys::{clock, cpu_changes::CpuChanges},
 };
 
 /// Breakpoint registers left to a debugger that is attached to a target.
-pub(super) const LEFT_TO_DEBUGGER: usize = 2;
+const LEFT_TO_DEBUGGER: usize = 2;
 /// How often all targets are looked at for a debugger; those that are watched are at each poll. Nanoseconds.
 const DEBUGGERS_NS: u64 = 200_000_000;
 /// Targets looked at: a look takes some 20 microseconds.
@@ -51,6 +51,22 @@ impl Announced {
         self.overrun = false;
         std::mem::take(&mut self.cpus)
     }
+}
+
+/// Breakpoint registers to leave to a debugger that holds a target.
+pub(super) fn left_to_debugger(target: &Target) -> usize {
+    let proc = Path::new("/proc");
+    match target {
+        Target::Trees(pids) if pids.iter().any(|pid| proc_snapshot::is_traced(proc, *pid)) => {
+            LEFT_TO_DEBUGGER
+        }
+        _ => 0,
+    }
+}
+
+/// Those that windows take of so many, with some left to others; a window needs one.
+pub(super) fn slots(all: usize, left: usize) -> usize {
+    all.saturating_sub(left).max(1)
 }
 
 impl<S: Sampler> Sampling<S> {
@@ -166,7 +182,7 @@ impl<S: Sampler> Sampling<S> {
         // Hits of the last window.
         self.drain_hits();
         let cpus: Vec<Cpu> = self.rings.iter().map(|rings| rings.cpu).collect();
-        let slots = self.slots.saturating_sub(self.left_to_debugger).max(1);
+        let slots = slots(self.slots, self.left_to_debugger);
         if let Some(watcher) = &mut self.watcher
             && let Err(error) = watcher.reopen(&mut self.live, &cpus, slots)
         {
