@@ -18,6 +18,7 @@ pub mod figures;
 pub mod kernel;
 pub mod live;
 pub mod llvm_plugin;
+pub mod moments;
 pub mod naming;
 pub mod repeat;
 pub mod report;

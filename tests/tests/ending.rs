@@ -2,6 +2,8 @@
 
 #[path = "ending/started.rs"]
 mod started;
+#[path = "ending/stopped.rs"]
+mod stopped;
 
 use std::time::Duration;
 

@@ -10,24 +10,13 @@ use cohtrace_tests::{
     answer::Variant,
     breakpoint, kernel,
     live::{GRACE, Subject, ready},
+    moments::Moments,
     report::Report,
     tool::{Running, cohtrace, run},
 };
 
 /// Kills in all.
 const KILLS: u32 = 100;
-
-/// Pseudo-random milliseconds below a bound (xorshift64, Marsaglia 2003).
-struct Moments(u64);
-
-impl Moments {
-    fn next_below(&mut self, ms: u64) -> Duration {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        Duration::from_millis(self.0 % ms)
-    }
-}
 
 #[test]
 fn a_hundred_kills_at_random_moments_leave_nothing_in_the_kernel_and_sessions_that_read() {
@@ -39,7 +28,7 @@ fn a_hundred_kills_at_random_moments_leave_nothing_in_the_kernel_and_sessions_th
     let (pid, heap_pid) = (counters.pid().to_string(), blocks.pid().to_string());
     let directory = tempfile::tempdir().expect("a temporary directory");
     let free = breakpoint::free().expect("we are root");
-    let mut moments = Moments(0x2545_f491_4f6c_dd1d);
+    let mut moments = Moments::default();
     let mut held = BTreeSet::new();
     let (mut with_objects, mut read) = (0, 0);
     for kill in 0..KILLS {

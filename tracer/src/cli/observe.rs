@@ -12,7 +12,6 @@ use super::{
     args::{SamplingArgs, TargetArgs, WatchArgs},
     heap_options::HeapArgs,
     progress::Progress,
-    report::machine_bytes,
     rights,
     signals::StopSignal,
     source_options::Asked,
@@ -22,7 +21,7 @@ use super::{
 use crate::{
     access::CostUnit,
     event::Batch,
-    machine::Machine,
+    machine::{Machine, memory},
     module::{CacheBudget, ModuleStore},
     pipeline::Pipeline,
     report::{HeapFacts, WatchFacts},
@@ -95,7 +94,7 @@ impl Observation {
         let targets = Targets::open(target, command, output_to_stderr)?;
         let windows = Windows::new(watch, &targets.target)?;
         let caches = sampling.memory.map(CacheBudget);
-        let caches = caches.unwrap_or_else(|| CacheBudget::standard(machine_bytes()));
+        let caches = caches.unwrap_or_else(|| CacheBudget::standard(memory::bytes()));
         let modules = ModuleStore::new("/".into(), true)
             .within(caches)
             .unchanged_since(SystemTime::now());

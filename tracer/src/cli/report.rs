@@ -20,6 +20,7 @@ use crate::{
     analysis::AnalysisOptions,
     event::Batch,
     finding::{PairThresholds, Thresholds},
+    machine::memory,
     module::{CacheBudget, ModuleStore},
     names::Resolver,
     pipeline::Pipeline,
@@ -130,7 +131,7 @@ pub fn replay(
 pub fn modules_of(meta: &Meta) -> ModuleStore {
     let boot = &meta.boot_id;
     let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id())
-        .within(CacheBudget::standard(machine_bytes()));
+        .within(CacheBudget::standard(memory::bytes()));
     if boot.is_none() {
         return modules.recorded_elsewhere();
     }
@@ -281,20 +282,10 @@ fn spill_options(session: &Path, reading: &ReadingArgs) -> SpillOptions {
         None => beside.into_iter().chain([std::env::temp_dir()]).collect(),
     };
     SpillOptions {
-        budget: budget.unwrap_or_else(|| Budget::standard(machine_bytes())),
+        budget: budget.unwrap_or_else(|| Budget::standard(memory::bytes())),
         directories,
         threads: std::thread::available_parallelism().map_or(1, Into::into),
     }
-}
-
-/// Memory of this machine, bytes (proc_meminfo(5)).
-pub fn machine_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 /// The granule of that many bytes, which the command line has checked.

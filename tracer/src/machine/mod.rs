@@ -11,6 +11,7 @@ mod hardware;
 pub mod kallsyms;
 mod kernel;
 mod live;
+pub mod memory;
 mod pmu;
 mod privileges;
 mod processor;

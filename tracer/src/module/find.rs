@@ -31,22 +31,39 @@ pub(super) fn candidates(
     pid: Pid,
     mapping: &Mapping,
 ) -> impl Iterator<Item = Candidate> + use<> {
+    let inode = mapping.inode;
+    let named = named(root, pid, mapping).filter(move |file| file.inode() == inode);
+    named.map(Candidate::named).chain(held(root, pid, mapping))
+}
+
+/// What has the mapping's name.
+fn named(root: &Path, pid: Pid, mapping: &Mapping) -> impl Iterator<Item = FoundFile> + use<> {
+    let path = mapping.path();
+    let roots = [root.join(format!("proc/{}/root", pid.0)), root.to_owned()];
+    roots
+        .into_iter()
+        .filter_map(move |root| FoundFile::below(&root, &path).ok())
+}
+
+/// What the process has mapped there, or runs, if it is of that inode.
+fn held(root: &Path, pid: Pid, mapping: &Mapping) -> impl Iterator<Item = Candidate> + use<> {
     let process = root.join(format!("proc/{}", pid.0));
     let (start, end, inode) = (mapping.start, mapping.end(), mapping.inode);
-    let path = mapping.path();
-    let named = [process.join("root"), root.to_owned()]
-        .into_iter()
-        .map(move |root| (FoundFile::below(&root, &path), false));
-    let held = [format!("map_files/{start:x}-{end:x}"), "exe".to_owned()]
-        .into_iter()
-        .map(move |link| (FoundFile::at(&process.join(link)), true));
-    named.chain(held).filter_map(move |(file, is_held)| {
-        let file = file.ok().filter(|file| file.inode() == inode)?;
+    let links = [format!("map_files/{start:x}-{end:x}"), "exe".to_owned()];
+    links.into_iter().filter_map(move |link| {
+        let file = FoundFile::at(&process.join(link)).ok();
+        let file = file.filter(|file| file.inode() == inode)?;
+        let is_held = true;
         Some(Candidate { file, is_held })
     })
 }
 
 impl Candidate {
+    fn named(file: FoundFile) -> Candidate {
+        let is_held = false;
+        Candidate { file, is_held }
+    }
+
     /// Whether it is what was mapped, as far as that can be said without reading it. One of unknown identity is, unless it
     /// changed after a time (nanoseconds since 1970-01-01 UTC).
     fn is_mapped(&self, mapping: &Mapping, unchanged_since: Option<u64>) -> bool {
@@ -75,7 +92,10 @@ pub(super) fn first<T>(
         return open(vdso(pid, mapping)?);
     }
     let mut wrong = None;
-    for candidate in candidates(root, pid, mapping) {
+    let (same, others): (Vec<_>, Vec<_>) =
+        named(root, pid, mapping).partition(|file| file.inode() == mapping.inode);
+    let candidates = same.into_iter().map(Candidate::named);
+    for candidate in candidates.chain(held(root, pid, mapping)) {
         let opened = if candidate.is_mapped(mapping, unchanged_since) {
             read(&candidate.file).and_then(&mut open)
         } else {
@@ -87,16 +107,14 @@ pub(super) fn first<T>(
         }
     }
     // Another inode of its name: installed again, or on another file system. Reading it tells whether it is the same build.
-    for root in [root.join(format!("proc/{}/root", pid.0)), root.to_owned()] {
-        if let Ok(found) = FoundFile::below(&root, &mapping.path()) {
-            let opened = match &mapping.build_id {
-                Some(_) if found.inode() != mapping.inode => read(&found).and_then(&mut open),
-                _ => Err(Unavailable::Changed),
-            };
-            match opened {
-                Ok(opened) => return Ok(opened),
-                Err(error) => wrong = wrong.or(Some(error)),
-            }
+    for found in others {
+        let opened = match &mapping.build_id {
+            Some(_) => read(&found).and_then(&mut open),
+            None => Err(Unavailable::Changed),
+        };
+        match opened {
+            Ok(opened) => return Ok(opened),
+            Err(error) => wrong = wrong.or(Some(error)),
         }
     }
     Err(wrong.unwrap_or(Unavailable::Gone))

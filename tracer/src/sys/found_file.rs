@@ -37,14 +37,23 @@ impl FoundFile {
     /// What is at that path below a root, as a process sees it whose root that is: links, absolute ones and `..` too, stay
     /// inside. Kernels before 5.6 follow absolute links outside.
     pub fn below(root: &Path, path: &Path) -> io::Result<FoundFile> {
+        FoundFile::looked_at(root, path, LOOK)
+    }
+
+    /// The same, of what must be no link itself: a link there is found, and is no regular file.
+    pub fn itself_below(root: &Path, path: &Path) -> io::Result<FoundFile> {
+        FoundFile::looked_at(root, path, LOOK | OFlags::NOFOLLOW)
+    }
+
+    fn looked_at(root: &Path, path: &Path, look: OFlags) -> io::Result<FoundFile> {
         let root = open(root, LOOK | OFlags::DIRECTORY, Mode::empty())?;
         let path = path.strip_prefix("/").unwrap_or(path);
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let mut tries = 0;
         let seen = loop {
-            match openat2(&root, path, LOOK, Mode::empty(), inside) {
+            match openat2(&root, path, look, Mode::empty(), inside) {
                 Err(Errno::AGAIN) if tries < TRIES => tries += 1,
-                Err(Errno::NOSYS) => break openat(&root, path, LOOK, Mode::empty())?,
+                Err(Errno::NOSYS) => break openat(&root, path, look, Mode::empty())?,
                 seen => break seen?,
             }
         };
@@ -66,9 +75,24 @@ impl FoundFile {
         self.metadata.created().ok()
     }
 
+    /// When it was last written, where the file system says so.
+    pub fn written(&self) -> Option<SystemTime> {
+        self.metadata.modified().ok()
+    }
+
+    /// The user whose it is.
+    pub fn owner(&self) -> u32 {
+        self.metadata.uid()
+    }
+
     /// Its number in its file system.
     pub fn inode(&self) -> u64 {
         self.metadata.ino()
+    }
+
+    /// Its file system, and its number in it.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.metadata.dev(), self.metadata.ino())
     }
 
     /// Its length, bytes.
@@ -140,6 +164,12 @@ mod tests {
         }
         let refused = below("out").expect_err("it is not inside");
         assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        // A link on the way is followed, and as the last of a path only by those who mean to.
+        symlink("/", root.path().join("way")).unwrap();
+        let itself = |path: &str| text(FoundFile::itself_below(root.path(), Path::new(path)));
+        assert_eq!(itself("way/file").unwrap(), "inside");
+        let refused = itself("way/in").expect_err("it is a link");
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
         // Without a root the same link leads there.
         let out = FoundFile::at(&root.path().join("out"));
         assert_eq!(text(out).unwrap(), "outside");

@@ -55,8 +55,7 @@ fn run(plan: &Plan) -> Result<()> {
         .args(["--processes", &processes(plan).to_string()])
         .arg("--session")
         .arg(&session);
-    let status = bench.status().context("starting cargo")?;
-    ensure!(status.success(), "the simulated day failed");
+    let simulated = bench.status().context("starting cargo")?;
     let seconds = seconds(plan);
     println!("Live, {seconds} s of cohtrace record -a:");
     live(
@@ -64,7 +63,9 @@ fn run(plan: &Plan) -> Result<()> {
         &program,
         directory.path(),
         Duration::from_secs(seconds),
-    )
+    )?;
+    ensure!(simulated.success(), "the simulated day failed");
+    Ok(())
 }
 
 /// A million, and fewer where the live part is shorter.

@@ -1,8 +1,7 @@
 //! Where a compiler's files are, and whether they may be believed.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    fs::{self, File},
     path::Path,
     time::{Duration, SystemTime},
 };
@@ -11,7 +10,7 @@ use super::{
     super::{find, stamps::unix_ns},
     JitMissing,
 };
-use crate::{access::Pid, event::Mapping};
+use crate::{access::Pid, event::Mapping, sys::found_file::FoundFile};
 
 /// `USER_HZ`, in which `/proc/PID/stat` counts on every machine that Linux runs on but alpha.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -29,56 +28,45 @@ pub(super) fn perf_map(
 ) -> Result<(File, (u64, u64)), JitMissing> {
     let process = root.join(format!("proc/{}", pid.0));
     let status = fs::read_to_string(process.join("status")).ok();
-    let (path, user) = if let Some(status) = &status {
-        let name = format!("perf-{}.map", ns_pid(status).unwrap_or(pid.0));
-        (process.join("root/tmp").join(name), user(status))
+    let (root_of_files, number, user) = if let Some(status) = &status {
+        let number = ns_pid(status).unwrap_or(pid.0);
+        (process.join("root"), number, user(status))
     } else {
         // It ended: what it left behind is believed as perf believes it, by our own user.
         let own = fs::read_to_string(root.join("proc/self/status")).ok();
-        let path = root.join(format!("tmp/perf-{}.map", pid.0));
-        (path, own.as_deref().and_then(user))
+        (root.to_owned(), pid.0, own.as_deref().and_then(user))
     };
-    let said = path.display().to_string();
-    // A link could lead anywhere, and a pipe would block.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(&path);
-    let file = match file {
-        Ok(file) => file,
+    let path = format!("tmp/perf-{number}.map");
+    let said = root_of_files.join(&path).display().to_string();
+    let unreadable =
+        |error: std::io::Error| JitMissing::Unreadable(said.clone(), error.to_string());
+    // Anyone can put a file of this name there: a link could lead to another's.
+    let found = match FoundFile::itself_below(&root_of_files, Path::new(&path)) {
+        Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(JitMissing::NoMap);
         }
-        Err(error) => return Err(JitMissing::Unreadable(said, error.to_string())),
+        Err(error) => return Err(unreadable(error)),
     };
-    let metadata = match file.metadata() {
-        Ok(metadata) if metadata.is_file() => metadata,
-        Ok(_) => {
-            return Err(JitMissing::Unreadable(
-                said,
-                "not a regular file".to_owned(),
-            ));
-        }
-        Err(error) => return Err(JitMissing::Unreadable(said, error.to_string())),
-    };
-    let owner = metadata.uid();
+    let file = found.open().map_err(unreadable)?;
+    let owner = found.owner();
     if owner != 0 && user != Some(owner) {
         return Err(JitMissing::Owner { path: said, owner });
     }
     let started = started(root, pid);
-    let written = metadata.modified().ok().map(unix_ns);
+    let written = found.written().map(unix_ns);
     if let Some((started, written)) = started.zip(written)
         && written.saturating_add(SLACK_NS) < started
     {
         return Err(JitMissing::Stale(said));
     }
-    let born = metadata.created().or(metadata.modified());
-    if let (None, Some(until), Ok(born)) = (started, recorded_until, born)
+    let born = found.born().or(found.written());
+    if let (None, Some(until), Some(born)) = (started, recorded_until, born)
         && unix_ns(born) > until
     {
         return Err(JitMissing::Later(said));
     }
-    Ok((file, (metadata.dev(), metadata.ino())))
+    Ok((file, found.identity()))
 }
 
 /// The process' number in its own namespace; `None` when it is gone.
