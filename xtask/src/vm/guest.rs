@@ -94,7 +94,9 @@ impl Luggage {
     pub fn boot(&self, image: &Path, machine: &Machine, logs: &Path) -> Result<Records> {
         fs::create_dir_all(logs)?;
         let (console, records) = (logs.join("console"), logs.join("records"));
-        let mut emulator = Command::new("qemu-system-x86_64");
+        // However this task ends, the emulator ends with it.
+        let mut emulator = Command::new("setpriv");
+        emulator.args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"]);
         emulator.args(machine.arguments());
         emulator.args(["-display", "none", "-monitor", "none", "-no-reboot"]);
         for log in [&console, &records] {
