@@ -73,7 +73,7 @@ fn main() -> Result<()> {
 }
 
 fn run(lives: Vec<Life>, processes: u64) -> Result<()> {
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let mut programs = Programs::new(directory.path())?;
     let options = WriterOptions {
         segment_time: Duration::from_millis(500),
