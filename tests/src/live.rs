@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+pub use cohtrace_skips::{skipped, skipped_core};
 
 use crate::{
     answer::{Answer, Variant},
@@ -39,7 +40,7 @@ pub struct Turn {
 /// to (root, and a kernel with BPF), not being able to is a failure.
 pub fn ready() -> Option<Turn> {
     if let Some(reason) = cannot() {
-        skipped(reason);
+        skipped_core(reason);
         return None;
     }
     Some(take_turn())
@@ -52,7 +53,7 @@ pub fn has_emulator() -> bool {
         .output()
         .is_ok();
     if !found {
-        skipped("no qemu-x86_64 (apt install qemu-user)");
+        skipped_core("no qemu-x86_64 (apt install qemu-user)");
     }
     found
 }
@@ -69,14 +70,6 @@ pub fn take_turn() -> Turn {
         _thread: thread,
         _process: process,
     }
-}
-
-/// Says loudly that the running test is skipped: past the test harness, which would show it only when the
-/// test fails.
-pub fn skipped(reason: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a live test");
-    say(&format!("SKIPPED {test}: {reason}"));
 }
 
 /// Prints past the test harness, which hides what a passing test prints.

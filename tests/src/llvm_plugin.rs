@@ -11,6 +11,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::{
     live::skipped,
+    live::skipped_core,
     workload::{profile_directory, turn},
 };
 
@@ -153,7 +154,7 @@ pub fn matching(compiler: &Compiler) -> Result<Llvm, String> {
 pub fn for_clang(what: &str) -> Option<PathBuf> {
     let clang = clang("clang++");
     if clang.is_none() {
-        skipped(&format!("no clang++: {what} with it is NOT TESTED"));
+        skipped_core(format_args!("no clang++: {what} with it is NOT TESTED"));
     }
     built_for(&clang?, what)
 }
@@ -168,7 +169,7 @@ fn built_for(compiler: &Compiler, what: &str) -> Option<PathBuf> {
         Ok(llvm) => Some(llvm.build().unwrap_or_else(|error| panic!("{error:#}"))),
         Err(why) => {
             let command = &compiler.command;
-            skipped(&format!("{why}: {what} with {command} is NOT TESTED"));
+            skipped(format_args!("{why}: {what} with {command} is NOT TESTED"));
             None
         }
     }

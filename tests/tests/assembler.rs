@@ -67,7 +67,7 @@ fn every_inlined_copy_has_its_prefetch_right_in_front() {
 #[test]
 fn clang_with_its_assembler_outside_is_reached() {
     if !has("clang") {
-        return live::skipped("no clang");
+        return live::skipped_core("no clang");
     }
     for level in ["-O2", "-O3"] {
         let operands = built_with(

@@ -4,7 +4,7 @@ use std::{process::Command, thread, time::Duration};
 
 use cohtrace_tests::{
     answer::Variant,
-    live::{GRACE, Subject, ready_to_watch, skipped},
+    live::{GRACE, Subject, ready_to_watch, skipped_core},
     report::Report,
     tool::{Running, cohtrace},
 };
@@ -44,7 +44,7 @@ fn a_debugger_that_comes_late_finds_two_registers_free_and_not_three() {
         return;
     };
     if Command::new("gdb").arg("--version").output().is_err() {
-        skipped("no gdb (apt install gdb)");
+        skipped_core("no gdb (apt install gdb)");
         return;
     }
     let told = |report: &Report| {

@@ -18,7 +18,7 @@ use cohtrace_tests::{
     answer::Variant,
     emulated::{build, record},
     kernel,
-    live::{GRACE, Subject, has_emulator, skipped},
+    live::{GRACE, Subject, has_emulator, skipped_core},
     tool::{Running, cohtrace, path, run},
 };
 
@@ -259,7 +259,7 @@ fn it_needs_no_rights() {
         return;
     }
     if !kernel::is_root() {
-        skipped("not root, so every other test here shows it");
+        skipped_core("not root, so every other test here shows it");
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");

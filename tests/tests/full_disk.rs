@@ -12,7 +12,7 @@ use cohtrace::{
     session::{Meta, SessionWriter, WriterOptions},
 };
 use cohtrace_tests::{
-    live::{GRACE, skipped},
+    live::{GRACE, skipped_core},
     tool::{Ended, path, run},
 };
 
@@ -68,7 +68,7 @@ fn on_disk(size: &str, line: &str, session: &Path) -> Option<Ended> {
     shell.arg(path().expect("cohtrace is built")).arg(session);
     let ended = run(&mut shell, GRACE);
     if ended.code() == 90 || ended.code() == 1 && ended.stderr.contains("unshare") {
-        skipped("no file system may be mounted here");
+        skipped_core("no file system may be mounted here");
         return None;
     }
     assert!(!ended.stderr.contains("panicked"), "{}", ended.said());

@@ -12,7 +12,7 @@ use std::{
 use cohtrace_tests::{
     answer::Variant::{self, Padded, Plain},
     kernel,
-    live::{GRACE, RUN_MS, Subject, check, ready, skipped},
+    live::{GRACE, RUN_MS, Subject, check, ready, skipped_core},
     tool::{Ended, Running, cohtrace, run},
     workload::target_directory,
 };
@@ -470,7 +470,7 @@ fn allocators_that_are_loaded_in_place_of_libcs_are_followed() {
             .map(|place| Path::new(place).join(library))
             .find(|path| path.exists());
         let Some(path) = found else {
-            skipped(&format!("{library} is not installed"));
+            skipped_core(format_args!("{library} is not installed"));
             continue;
         };
         let mut command = observe(&program);

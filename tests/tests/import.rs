@@ -8,7 +8,7 @@ use std::{
 
 use cohtrace::{access::Access, event::Batch, session::SessionReader};
 use cohtrace_tests::{
-    live::{GRACE, skipped},
+    live::{GRACE, skipped, skipped_core},
     tool::{Ended, cohtrace, run},
 };
 
@@ -24,7 +24,9 @@ fn shared(name: &str) -> Option<PathBuf> {
         .map(|directory| directory.join(name))
         .find(|path| path.is_file());
     if found.is_none() {
-        skipped(&format!("no shared/perfdata/{name} beside the repository"));
+        skipped(format_args!(
+            "no shared/perfdata/{name} beside the repository"
+        ));
     }
     found
 }
@@ -33,7 +35,7 @@ fn has_perf() -> bool {
     let found = Command::new("perf").arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        skipped("perf is not installed");
+        skipped_core("perf is not installed");
     }
     found
 }
@@ -291,7 +293,7 @@ fn record(directory: &Path, options: &[&str]) -> Option<PathBuf> {
         .output()
         .ok()?;
     if !output.status.success() {
-        skipped(&format!(
+        skipped_core(format_args!(
             "perf record: {}",
             String::from_utf8_lossy(&output.stderr)
         ));

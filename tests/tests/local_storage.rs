@@ -5,6 +5,7 @@
     reason = "a skip is told to whoever runs the tests"
 )]
 
+use cohtrace_skips::skipped;
 use std::{path::Path, process::Command};
 
 use cohtrace_tests::{
@@ -32,7 +33,7 @@ fn build(directory: &Path, library_flags: &[&str], linked: bool) -> Option<()> {
     let flags = [&["-shared", "-fPIC", "-DLIBRARY"], library_flags].concat();
     let (built, said) = compile(&flags, "program.so");
     if !built && said.contains("unrecognized") {
-        eprintln!("SKIPPED: cc has no {library_flags:?}");
+        skipped(format_args!("cc has no {library_flags:?}"));
         return None;
     }
     assert!(built, "{said}");

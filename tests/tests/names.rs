@@ -8,7 +8,7 @@ use std::{
 
 use cohtrace_tests::{
     answer::Variant,
-    live::{GRACE, RUN_MS, Subject, ready, skipped},
+    live::{GRACE, RUN_MS, Subject, ready, skipped, skipped_core},
     report::{Finding, Report},
     tool::{cohtrace, run},
     workload,
@@ -82,7 +82,7 @@ fn what_two_goroutines_know_of_is_on_the_heap_and_has_its_type() {
         .env("GOFLAGS", "-mod=mod")
         .status();
     let Ok(status) = built else {
-        skipped("no go (apt install golang-go)");
+        skipped_core("no go (apt install golang-go)");
         return;
     };
     assert!(status.success(), "go build: {status}");

@@ -16,7 +16,7 @@ use cohtrace::{
     session::{Meta, SessionWriter, WriterOptions},
 };
 use cohtrace_tests::{
-    live::{GRACE, skipped},
+    live::{GRACE, skipped, skipped_core},
     tool::{Ended, cohtrace, run},
 };
 
@@ -30,7 +30,7 @@ fn has_perf() -> bool {
     let found = Command::new("perf").arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        skipped("perf is not installed");
+        skipped_core("perf is not installed");
     }
     found
 }

@@ -15,7 +15,7 @@ use std::{
 
 use cohtrace_tests::{
     answer::Variant,
-    live::{GRACE, Subject, ready, skipped, take_turn},
+    live::{GRACE, Subject, ready, skipped_core, take_turn},
     tool::{Ended, Running, cohtrace, path, run},
 };
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ impl Place {
             match setcap.output() {
                 Ok(output) if output.status.success() => {}
                 _ => {
-                    skipped(
+                    skipped_core(
                         "no setcap (apt install libcap2-bin), or a file system without capabilities",
                     );
                     return None;
@@ -148,7 +148,7 @@ fn eventually(pid: u32, is_so: impl Fn(&[(String, u64)]) -> bool) -> Vec<(String
 fn only_root() -> bool {
     let root = cohtrace_tests::kernel::is_root();
     if !root {
-        skipped("only root gives capabilities to files");
+        skipped_core("only root gives capabilities to files");
     }
     root
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
 use cohtrace_tests::{
-    live::{GRACE, has_emulator, ready, skipped},
+    live::{GRACE, has_emulator, ready, skipped_core},
     tool::{cohtrace, run},
     workload,
 };
@@ -89,7 +89,7 @@ fn build(name: &str, directory: &Path) -> Vec<std::path::PathBuf> {
                 assert!(output.status.success(), "{said}");
                 programs.push(program);
             }
-            Err(_) => skipped(&format!("no {compiler}: {name} is not built by it")),
+            Err(_) => skipped_core(format_args!("no {compiler}: {name} is not built by it")),
         }
     }
     programs

@@ -16,7 +16,7 @@ use std::{
 use cohtrace_tests::{
     answer::Variant,
     kernel,
-    live::{GRACE, Subject, ready, skipped},
+    live::{GRACE, Subject, ready, skipped_core},
     terminal::OnTerminal,
     tool::{Ended, cohtrace, path, run},
 };
@@ -322,7 +322,7 @@ fn with_all_streams_closed_files_have_what_is_theirs_and_nothing_else() {
 fn a_report_goes_through_no_link_of_somebody_else_and_that_is_said_first() {
     let Some(_turn) = ready() else { return };
     if !kernel::is_root() {
-        skipped("only root makes links of other users");
+        skipped_core("only root makes links of other users");
         return;
     }
     let folder = folder();

@@ -1,15 +1,16 @@
 //! Everything that must hold before a change is taken. A step that fails does not hide the next; a
 //! step that cannot be done here is named as such and never passes for done.
 
+mod test_run;
+
 use std::{
-    fmt, fs,
-    io::{self, BufRead, BufReader},
-    path::Path,
+    fmt, fs, io,
     process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
+use clap::Args;
 
 use crate::{
     bench::target_directory,
@@ -41,8 +42,16 @@ struct Step {
     took: Duration,
 }
 
+/// How the task is run.
+#[derive(Args)]
+pub struct Options {
+    /// A test of the core that is skipped is a failure: for a machine on which everything is set up, as `.ci/run` does.
+    #[arg(long)]
+    strict: bool,
+}
+
 /// The task. The tests come last, so that their counts are the last thing printed.
-pub fn run() -> Result<()> {
+pub fn run(options: &Options) -> Result<()> {
     let mut steps = Vec::new();
     let mut step = |name, check: &dyn Fn() -> Outcome| {
         println!("=== {name}");
@@ -72,12 +81,8 @@ pub fn run() -> Result<()> {
     }
     table(&steps);
     println!("=== tests");
-    let tests = tests(
-        is_built
-            .then(target_directory)
-            .and_then(Result::ok)
-            .as_deref(),
-    );
+    let built = is_built.then(target_directory).and_then(Result::ok);
+    let tests = test_run::run(built.as_deref(), options.strict);
     let failed: Vec<&str> = steps
         .iter()
         .filter(|step| matches!(step.outcome, Outcome::Failed(_)))
@@ -88,49 +93,6 @@ pub fn run() -> Result<()> {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
-}
-
-/// Runs all tests, and sums up what each runner counted: the last of them may have none. Those that run the tool run what
-/// users do, where it was built just now (`built` is where): a debug build takes minutes longer over recordings.
-fn tests(built: Option<&Path>) -> Outcome {
-    let mut command = command();
-    command
-        .args(["test", "--workspace", "--locked", "--no-fail-fast"])
-        .stdout(Stdio::piped());
-    if let Some(built) = built {
-        command.env("COHTRACE_BIN", built.join("release/cohtrace"));
-    }
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return Outcome::Failed(format!("cargo did not start: {error}")),
-    };
-    let (mut passed, mut failed) = (0, 0);
-    for line in child
-        .stdout
-        .take()
-        .map(BufReader::new)
-        .into_iter()
-        .flat_map(BufRead::lines)
-    {
-        let Ok(line) = line else { break };
-        println!("{line}");
-        if let Some((ok, not_ok)) = counts(&line) {
-            passed += ok;
-            failed += not_ok;
-        }
-    }
-    let outcome = ended(child.wait());
-    println!("\ntests: {passed} passed, {failed} failed");
-    outcome
-}
-
-/// Passed and failed, from a runner's `test result: ok. 12 passed; 0 failed; ..`.
-fn counts(line: &str) -> Option<(u64, u64)> {
-    let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    let mut numbers = numbers.split("; ");
-    let passed = numbers.next()?.strip_suffix(" passed")?.parse().ok()?;
-    let failed = numbers.next()?.strip_suffix(" failed")?.parse().ok()?;
-    Some((passed, failed))
 }
 
 fn formatting() -> Outcome {
@@ -187,7 +149,7 @@ fn kernels() -> Outcome {
     }
 }
 
-/// The live tests say why they do not run, but the test runner hides what a passing test prints.
+/// Known before the tests, which say it each for itself.
 fn live_tests() -> Outcome {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -247,22 +209,4 @@ fn has_subcommand(name: &str) -> bool {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_runners_result_is_counted_and_other_lines_are_not() {
-        let line =
-            "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out";
-        assert_eq!(counts(line), Some((12, 3)));
-        assert_eq!(
-            counts("test result: ok. 7 passed; 0 failed; finished"),
-            Some((7, 0))
-        );
-        assert_eq!(counts("test some_test ... ok"), None);
-        assert_eq!(counts("test result: ok. many passed; 0 failed"), None);
-    }
 }

@@ -44,7 +44,7 @@ enum Task {
     /// documentation, release build, tests.
     ///
     /// Runs all of them even when one fails. As root, the tests sample real programs.
-    Ci,
+    Ci(ci::Options),
     /// Measure what cohtrace costs and how often it is right, beside perf; figures, no verdicts.
     ///
     /// Builds the release binary first. Wants a quiet machine and root. `--list` explains the benchmarks.
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Some(Task::Ebpf(options)) => ebpf::run(&options),
         Some(Task::LlvmPlugin(options)) => llvm_plugin::run(&options),
-        Some(Task::Ci) => ci::run(),
+        Some(Task::Ci(options)) => ci::run(&options),
         Some(Task::Bench(options)) => bench::run(&options),
         Some(Task::Vm(options)) => vm::run(&options),
         None => Arguments::command().print_long_help().map_err(Into::into),

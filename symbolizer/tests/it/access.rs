@@ -1,5 +1,6 @@
 //! Data by instruction: exact names, what must stay without a name, and damaged input.
 
+use cohtrace_skips::skipped_core;
 use std::{fmt::Write, process::Command};
 
 use symbolizer::{Module, Operand, Storage, Untraced};
@@ -181,7 +182,7 @@ fn a_pointer_that_is_told_of_only_at_the_entry_is_a_reason_of_its_own_unless_flo
                 told,
                 "{compiler}: the fixture is compiled to something else"
             ),
-            None => eprintln!("SKIPPED: llvm-dwarfdump is not installed"),
+            None => skipped_core("llvm-dwarfdump is not installed"),
         }
         assert_eq!(loaded("lost"), [Err(Untraced::EntryValue)], "{compiler}");
         // What it points to does not reach so far, or it is still where it was.

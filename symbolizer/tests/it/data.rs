@@ -1,5 +1,6 @@
 //! Data addresses of compiled fixtures, every byte of every object, against what the source says.
 
+use cohtrace_skips::skipped;
 use expect_test::{Expect, expect};
 use symbolizer::{FieldKind, Missing};
 
@@ -401,7 +402,7 @@ fn the_parts_of_a_static_that_the_optimiser_split_are_still_parts_of_it() {
         .find(|(name, ..)| name.contains("3RAW") && name.ends_with(".1"));
     // Whether it is split is the compiler's choice; what is checked is the name if it did.
     let Some((_, address, _)) = split else {
-        eprintln!("SKIPPED: this compiler does not split the static");
+        skipped("this compiler does not split the static");
         return;
     };
     let module = built.module();

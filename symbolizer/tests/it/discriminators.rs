@@ -1,5 +1,6 @@
 //! Blocks of code of one line, told apart by their discriminators.
 
+use cohtrace_skips::skipped_core;
 use std::process::Command;
 
 use crate::toolchain::build;
@@ -11,7 +12,7 @@ fn by_binutils(directory: &std::path::Path, address: u64) -> Result<Option<u32>,
         .current_dir(directory)
         .output();
     let Ok(output) = output else {
-        eprintln!("SKIPPED: addr2line is not installed; discriminators were not compared");
+        skipped_core("addr2line is not installed; discriminators were not compared");
         return Err(());
     };
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,5 +1,6 @@
 //! Debug info that dwz compressed: units that import others, and a file that two programs share.
 
+use cohtrace_skips::{skipped, skipped_core};
 use std::process::Command;
 
 use symbolizer::{Missing, Module};
@@ -20,11 +21,11 @@ fn dwz(built: &Built, arguments: &[&str]) -> bool {
         Ok(output) if output.status.success() => true,
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            eprintln!("SKIPPED: dwz {arguments:?} fails here: {said}");
+            skipped(format_args!("dwz {arguments:?} fails here: {said}"));
             false
         }
         Err(_) => {
-            eprintln!("SKIPPED: dwz is not installed; what it makes was not tested");
+            skipped_core("dwz is not installed; what it makes was not tested");
             false
         }
     }
@@ -118,7 +119,7 @@ pub fn share(built: &Built, more: &[&str]) -> bool {
     }
     let shared = built.directory.path().join("shared").exists();
     if !shared {
-        eprintln!("SKIPPED: dwz {arguments:?} found nothing to share");
+        skipped(format_args!("dwz {arguments:?} found nothing to share"));
     }
     shared
 }

@@ -1,6 +1,7 @@
 //! Names of variables and of their parts to addresses: the way back from what `data` tests, and what is said where
 //! there is no such way.
 
+use cohtrace_skips::skipped;
 use symbolizer::{FieldKind, Module, NamedVariable};
 
 use crate::toolchain::{Built, build, build_all, build_parts};
@@ -383,7 +384,7 @@ fn an_element_of_a_static_that_the_optimiser_split_is_found_in_its_part() {
         .find(|(name, ..)| name.contains("3RAW") && name.ends_with(".1"));
     // Whether it is split is the compiler's choice.
     let Some((_, address, _)) = part else {
-        eprintln!("SKIPPED: this compiler does not split the static");
+        skipped("this compiler does not split the static");
         return;
     };
     let elements = ["RAW[0]", "RAW[1]", "RAW[2]", "RAW[3]"];

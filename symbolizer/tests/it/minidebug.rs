@@ -1,5 +1,6 @@
 //! Function symbols that a stripped file keeps, compressed, in `.gnu_debugdata`.
 
+use cohtrace_skips::skipped_core;
 use std::process::Command;
 
 use symbolizer::{Bounds, Missing};
@@ -15,7 +16,7 @@ fn stripped(more: &[&str]) -> Option<Built> {
     flags.extend(more);
     let built = build("cc", "data.c", &flags).unwrap();
     if Command::new("xz").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: xz is not installed; .gnu_debugdata was not tested");
+        skipped_core("xz is not installed; .gnu_debugdata was not tested");
         return None;
     }
     built.run("objcopy", &["--only-keep-debug", "program", "mini"]);

@@ -1,5 +1,6 @@
 //! Debug files apart from the program: found, refused, compressed.
 
+use cohtrace_skips::skipped;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -111,7 +112,7 @@ fn compressed_sections_read_as_plain_ones() {
     if zstd.status.success() {
         compressions.push("zstd");
     } else {
-        eprintln!("SKIPPED: this objcopy cannot compress with zstd");
+        skipped("this objcopy cannot compress with zstd");
     }
     for compression in compressions {
         let flag = format!("--compress-debug-sections={compression}");

@@ -1,5 +1,6 @@
 //! Debug info in `.dwo` files and in packages of them.
 
+use cohtrace_skips::skipped;
 use std::{path::Path, process::Command};
 
 use symbolizer::{Missing, Module};
@@ -56,7 +57,9 @@ pub fn pack(built: &Built, packer: &str, label: &str) -> bool {
         .output();
     let packed = output.is_ok_and(|output| output.status.success());
     if !packed {
-        eprintln!("SKIPPED: {packer} is not installed or fails; {label} was not tested with it");
+        skipped(format_args!(
+            "{packer} is not installed or fails; {label} was not tested with it"
+        ));
     }
     packed
 }

@@ -1,5 +1,6 @@
 //! Compiles the fixtures. A missing compiler is said loudly; `cc` must be there.
 
+use cohtrace_skips::skipped_core;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -139,7 +140,9 @@ pub fn assemble_with(source: &str, flags: &[&str]) -> Built {
 fn empty(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
     if !is_present(compiler) {
         assert_ne!(compiler, "cc", "the tests need a C compiler");
-        eprintln!("SKIPPED: {compiler} is not installed; {name} with {flags:?} was not tested");
+        skipped_core(format_args!(
+            "{compiler} is not installed; {name} with {flags:?} was not tested"
+        ));
         return None;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! Types as their declaration nests them: against what the source says, and against `pahole`.
 
+use cohtrace_skips::skipped_core;
 use std::{fmt::Write, process::Command};
 
 use expect_test::{Expect, expect};
@@ -269,8 +270,8 @@ fn pahole(built: &Built, class: &str) -> Option<(Vec<Place>, u64)> {
         .arg(&built.path)
         .output();
     let Ok(output) = output else {
-        eprintln!(
-            "SKIPPED: pahole is not installed (package dwarves); offsets were not compared with it"
+        skipped_core(
+            "pahole is not installed (package dwarves); offsets were not compared with it",
         );
         return None;
     };

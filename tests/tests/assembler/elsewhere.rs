@@ -18,7 +18,7 @@ fn compilers() -> Vec<Vec<&'static str>> {
         all.push(vec!["clang", "-fno-integrated-as", "-O2", "-gdwarf-4"]);
         all.push(vec!["clang", "-fno-integrated-as", "-O2", "-gdwarf-5"]);
     } else {
-        live::skipped("no clang");
+        live::skipped_core("no clang");
     }
     all
 }

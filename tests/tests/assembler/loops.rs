@@ -73,7 +73,7 @@ fn one_prefetch_is_before_the_loop_or_in_front_of_each_new_line_or_nowhere() {
             "-fno-unroll-loops",
         ]);
     } else {
-        live::skipped("no clang");
+        live::skipped_core("no clang");
     }
     for compiler in compilers {
         let bench = Bench::new("t.c", SOURCE);

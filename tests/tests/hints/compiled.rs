@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use cohtrace::hint::file::{HintFile, HintedCode};
-use cohtrace_tests::live::skipped;
+use cohtrace_tests::live::skipped_core;
 
 use super::{file, has, hint, hints, succeed};
 
@@ -179,7 +179,7 @@ fn apply_fixes(directory: &Path, name: &str, text: &str, patched: &str) {
         .into_iter()
         .find(|name| has(name, "--version"))
     else {
-        return skipped(
+        return skipped_core(
             "no clang-apply-replacements: the YAML of fixes is not applied (apt install clang-tools)",
         );
     };
@@ -203,7 +203,7 @@ fn programs_of_gcc_are_edited_where_it_is_safe_and_still_pass() {
 #[test]
 fn programs_of_clang_are_edited_where_it_is_safe_and_still_pass() {
     if !has("clang", "--version") {
-        return skipped("no clang");
+        return skipped_core("no clang");
     }
     edit_with("clang");
 }

@@ -167,13 +167,13 @@ mod tests {
             .args(["-S", "*/libc.so.6"])
             .output();
         let Some(output) = dpkg.ok().filter(|output| output.status.success()) else {
-            eprintln!("SKIPPED: no dpkg that knows libc.so.6");
+            cohtrace_skips::skipped("no dpkg that knows libc.so.6");
             return;
         };
         let text = String::from_utf8(output.stdout).unwrap();
         let (owner, file) = text.lines().next().unwrap().split_once(": ").unwrap();
         if owner.split(':').next() != Some("libc6") {
-            eprintln!("SKIPPED: libc.so.6 is of {owner}");
+            cohtrace_skips::skipped(format_args!("libc.so.6 is of {owner}"));
             return;
         }
         assert_eq!(

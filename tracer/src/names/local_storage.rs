@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn another_threads_variable_is_named_from_the_thread_pointer_alone() {
         if !cfg!(all(target_arch = "x86_64", target_env = "gnu")) {
-            eprintln!("SKIPPED: thread handles are thread pointers on x86-64 with glibc only");
+            cohtrace_skips::skipped("thread handles are thread pointers on x86-64 with glibc only");
             return;
         }
         let (tell, told_address) = mpsc::channel();

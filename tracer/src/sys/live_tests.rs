@@ -1,6 +1,7 @@
 //! The kernel half on the running kernel. Where the machine or the user cannot, each test says so and
 //! returns; where they can, a failure is a failure.
 
+use cohtrace_skips::{skipped, skipped_core};
 use std::{
     sync::{
         Arc,
@@ -29,7 +30,7 @@ pub(super) fn can_run(test: &str) -> bool {
     // SAFETY: the call has no precondition.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
-        println!("NOT RUN: {test} needs root");
+        skipped_core(format_args!("{test} needs root"));
     }
     root
 }
@@ -241,7 +242,7 @@ fn the_thread_pointer_of_a_sample_is_that_of_the_thread() {
     }
     let options = options();
     if options.thread_pointer_offset.is_none() {
-        return println!("NOT RUN: reading thread pointers needs the kernel's BTF");
+        return skipped("reading thread pointers needs the kernel's BTF");
     }
     let mut sampler = Sampler::start(&options, 1_000_000, 1 << 20);
     let spinners = [Spinner::start(), Spinner::start()];
@@ -315,7 +316,7 @@ fn a_targets_child_is_sampled_and_anothers_is_not_even_under_a_reused_pid() {
     }
     let options = options();
     if options.tgid_offset.is_none() {
-        return println!("NOT RUN: following forks needs the kernel's BTF");
+        return skipped("following forks needs the kernel's BTF");
     }
     let mut sampler = Sampler::start(&options, 1_000_000, 1 << 20);
     let mut target = spinning_child();
@@ -404,7 +405,7 @@ fn kernel_text_reads_as_code_and_an_empty_address_as_an_error() {
     }
     let mut half = KernelHalf::load(&options()).unwrap();
     let Some(address) = kernel_function("schedule") else {
-        return println!("NOT RUN: /proc/kallsyms does not show addresses");
+        return skipped("/proc/kallsyms does not show addresses");
     };
     let text = half.read_kernel(address, 256).unwrap();
     assert_eq!(text.len(), 256);
@@ -524,7 +525,7 @@ fn records_of_one_cpu_can_share_a_ring_and_those_of_two_cannot() {
     let ring = Ring::map(open(cpus[0]), 1 << 12).unwrap();
     open(cpus[0]).set_output(ring.event()).unwrap();
     let Some(other) = cpus.get(1) else {
-        return println!("NOT RUN: the second half needs two CPUs");
+        return skipped("the second half needs two CPUs");
     };
     let error = open(*other).set_output(ring.event()).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));

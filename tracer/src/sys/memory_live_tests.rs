@@ -1,6 +1,7 @@
 //! The program for memory events on the running kernel, without a PMU: breakpoints and page faults are events
 //! with a data address too, and the kernel fills in "not available" for what no driver gave.
 
+use cohtrace_skips::skipped;
 use std::{arch::asm, ptr, sync::atomic::AtomicU64};
 
 use tracer_ebpf::{
@@ -105,7 +106,7 @@ fn with_offsets(test: &str) -> Option<Options> {
     }
     let options = options();
     if options.memory_offsets.sample.is_none() {
-        println!("NOT RUN: {test} needs the kernel's BTF");
+        skipped(format_args!("{test} needs the kernel's BTF"));
         return None;
     }
     Some(options)

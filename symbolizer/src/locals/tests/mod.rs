@@ -3,6 +3,7 @@
 mod damage;
 mod dump;
 
+use cohtrace_skips::skipped_core;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -51,9 +52,9 @@ pub(crate) fn build(compiler: &str, sources: &[&str], flags: &[&str]) -> Option<
     let version = Command::new(compiler).arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
         assert_ne!(compiler, "cc", "the tests need a C compiler");
-        eprintln!(
-            "SKIPPED: {compiler} is not installed; {sources:?} with {flags:?} was not tested"
-        );
+        skipped_core(format_args!(
+            "{compiler} is not installed; {sources:?} with {flags:?} was not tested"
+        ));
         return None;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -85,7 +86,9 @@ pub(crate) fn printed(tools: &[&str], arguments: &[&str], path: &Path) -> Option
             return Some(String::from_utf8_lossy(&output.stdout).into_owned());
         }
     }
-    eprintln!("SKIPPED: none of {tools:?} is installed; nothing was compared with it");
+    skipped_core(format_args!(
+        "none of {tools:?} is installed; nothing was compared with it"
+    ));
     None
 }
 

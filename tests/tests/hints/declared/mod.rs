@@ -29,7 +29,7 @@ const BASE: u64 = 0x1_0000_0000;
 fn has(program: &str, version: &str) -> bool {
     let found = super::has(program, version);
     if !found {
-        cohtrace_tests::live::skipped(&format!(
+        cohtrace_tests::live::skipped_core(format_args!(
             "no {program}: what is advised for its language is not compiled"
         ));
     }

@@ -1,3 +1,4 @@
+use cohtrace_skips::skipped_core;
 use std::{
     io::Read as _,
     os::unix::fs::{chown, symlink},
@@ -36,7 +37,7 @@ impl Folder {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("SKIPPED: files of other users can be made by root only");
+        skipped_core("files of other users can be made by root only");
     }
     root
 }

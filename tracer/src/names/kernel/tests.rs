@@ -1,3 +1,4 @@
+use cohtrace_skips::skipped_core;
 use std::{fs, path::Path, process::Command};
 
 use crate::{
@@ -123,7 +124,7 @@ fn the_file_of_the_running_build_gives_lines_inlined_calls_and_typed_variables()
     ] {
         let root = tempfile::tempdir().unwrap();
         let Some((start, stats)) = kernel(root.path(), path) else {
-            eprintln!("SKIPPED: binutils are not installed");
+            skipped_core("binutils are not installed");
             return;
         };
         let (code, _) = code(root.path(), start + SLIDE);
@@ -153,7 +154,7 @@ fn the_file_of_the_running_build_gives_lines_inlined_calls_and_typed_variables()
 fn the_file_of_another_build_is_not_taken() {
     let root = tempfile::tempdir().unwrap();
     let Some((start, stats)) = kernel(root.path(), "boot/vmlinux-6.1.0-test") else {
-        eprintln!("SKIPPED: binutils are not installed");
+        skipped_core("binutils are not installed");
         return;
     };
     let notes = root.path().join("sys/kernel/notes");

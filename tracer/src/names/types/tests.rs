@@ -4,6 +4,7 @@
     reason = "expect-test writes its blocks with them"
 )]
 
+use cohtrace_skips::skipped_core;
 use std::{fs, path::Path, process::Command, sync::Arc};
 
 use expect_test::{Expect, expect};
@@ -35,7 +36,9 @@ fn tree(compiler: &str, fixture: &str, global: &str) -> Option<(TypeTree, Object
     }
     let Ok(output) = command.output() else {
         assert_ne!(compiler, "cc", "the tests need a C compiler");
-        eprintln!("SKIPPED: {compiler} is not installed; the layout of {global} was not tested");
+        skipped_core(format_args!(
+            "{compiler} is not installed; the layout of {global} was not tested"
+        ));
         return None;
     };
     assert!(

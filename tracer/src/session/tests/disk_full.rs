@@ -1,5 +1,6 @@
 //! A disk that fills up while recording. Needs a file system that can be filled, so root and a tmpfs.
 
+use cohtrace_skips::skipped_core;
 use std::{
     fs,
     path::PathBuf,
@@ -37,11 +38,15 @@ impl SmallDisk {
             Ok(output) if output.status.success() => Some(SmallDisk { directory }),
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr);
-                eprintln!("SKIPPED: a full disk cannot be tested, mount says: {why}");
+                skipped_core(format_args!(
+                    "a full disk cannot be tested, mount says: {why}"
+                ));
                 None
             }
             Err(error) => {
-                eprintln!("SKIPPED: a full disk cannot be tested, mount does not run: {error}");
+                skipped_core(format_args!(
+                    "a full disk cannot be tested, mount does not run: {error}"
+                ));
                 None
             }
         }

@@ -1,6 +1,7 @@
 //! The whole source on live processes, without a PMU: page faults are events with a data address, and their
 //! registers are those of the faulting instruction. Needs root and a C compiler.
 
+use cohtrace_skips::skipped_core;
 use std::{
     fs,
     path::Path,
@@ -60,7 +61,7 @@ fn page_faults(machine: &Machine) -> PlannedEvent {
 #[test]
 fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructions() {
     if fs::read_dir("/proc/1/fd").is_err() {
-        return println!("NOT RUN: sampling needs root");
+        return skipped_core("sampling needs root");
     }
     let directory = tempfile::tempdir().unwrap();
     let (source, program) = (directory.path().join("a.c"), directory.path().join("a"));
@@ -143,7 +144,7 @@ fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructio
 #[test]
 fn an_event_that_does_not_open_says_which_where_and_what_to_do() {
     if fs::read_dir("/proc/1/fd").is_err() {
-        return println!("NOT RUN: sampling needs root");
+        return skipped_core("sampling needs root");
     }
     let machine = Machine::probe(Path::new("/"));
     let modules = Arc::new(ModuleStore::new("/".into(), true));

@@ -1,5 +1,6 @@
 //! The source on live processes; needs root.
 
+use cohtrace_skips::skipped_core;
 use std::{
     path::Path,
     process::{Command, Stdio},
@@ -53,7 +54,7 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
 #[test]
 fn children_are_sampled_with_and_without_type_information_of_the_kernel() {
     if std::fs::read_dir("/proc/1/fd").is_err() {
-        return println!("NOT RUN: sampling needs root");
+        return skipped_core("sampling needs root");
     }
     assert!(samples_of_children(&KernelOffsets::of_running_kernel().unwrap_or_default()) > 0);
     assert!(samples_of_children(&KernelOffsets::default()) > 0);

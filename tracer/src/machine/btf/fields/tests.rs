@@ -1,5 +1,6 @@
 use super::*;
 use crate::machine::btf::{KIND_TYPEDEF, KIND_VAR, tests::Writer};
+use cohtrace_skips::{skipped, skipped_core};
 
 const OUTER: u32 = 7;
 const TYPEDEF: u32 = 11;
@@ -289,7 +290,7 @@ fn shown(text: &str) -> Vec<(u64, u64, String)> {
 fn the_running_kernels_structs_are_as_pahole_shows_them() {
     const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
     let Ok(bytes) = std::fs::read(VMLINUX) else {
-        return println!("SKIPPED: {VMLINUX} cannot be read");
+        return skipped(format_args!("{VMLINUX} cannot be read"));
     };
     let btf = Btf::owned(bytes).unwrap();
     let sections = btf.sections();
@@ -300,7 +301,7 @@ fn the_running_kernels_structs_are_as_pahole_shows_them() {
             .find(|variable| variable.name == "runqueues")
     });
     let Some(runqueues) = runqueues else {
-        return println!("SKIPPED: no runqueues for each CPU are described");
+        return skipped("no runqueues for each CPU are described");
     };
     assert_eq!(btf.type_name(runqueues.type_id), "struct rq");
     assert_eq!(btf.size(runqueues.type_id), Some(u64::from(runqueues.size)));
@@ -315,7 +316,7 @@ fn the_running_kernels_structs_are_as_pahole_shows_them() {
         .output();
     let Ok(pahole) = pahole.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
     else {
-        return println!("SKIPPED: pahole is not installed");
+        return skipped_core("pahole is not installed");
     };
     let members = shown(&pahole);
     assert!(members.len() > 20, "{pahole}");

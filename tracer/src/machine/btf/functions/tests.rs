@@ -1,5 +1,6 @@
 use super::*;
 use crate::machine::btf::{KIND_CONST, KIND_FLOAT, KIND_TYPEDEF, KernelTypes, tests::Writer};
+use cohtrace_skips::skipped;
 
 const INODE: u32 = 3;
 const FILE: u32 = 8;
@@ -114,7 +115,7 @@ fn a_pointer_is_told_where_nothing_else_may_be() {
 #[test]
 fn the_running_kernel_tells_what_fput_takes() {
     let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else {
-        eprintln!("SKIPPED: the kernel describes no types");
+        skipped("the kernel describes no types");
         return;
     };
     let types = KernelTypes::new(bytes, &crate::machine::kallsyms::Kallsyms::parse("")).unwrap();
