@@ -60,12 +60,30 @@ impl Variant {
     }
 }
 
+/// What must have seen an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observer {
+    /// Samples, and windows where the machine has breakpoints.
+    #[default]
+    Samples,
+    /// Windows: a run that had none has not given the answer.
+    Windows,
+    /// Samples of threads that spin in the kernel for a lock, which must be found.
+    KernelLocks,
+    /// `--heap`, whose allocations a test of its own compares (`tests/tests/heap.rs`).
+    Allocations,
+}
+
 /// How to build one variant and what the tool must say about it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
     /// Which one this is.
     pub variant: Variant,
+    /// What must have seen it.
+    #[serde(default)]
+    pub observer: Observer,
     /// Compiler flags besides the usual `-O2 -g`.
     #[serde(default)]
     pub flags: Vec<String>,

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 pub use cohtrace_skips::{skipped, skipped_core};
 
 use crate::{
-    answer::{Answer, Variant},
+    answer::{Answer, Observer, Variant},
     breakpoint,
     compare::{FunctionRanges, differences},
     disassembly, kernel,
@@ -114,22 +114,26 @@ fn cannot() -> Option<&'static str> {
 /// workload's threads no time together shows nothing to find; `hit_rate` counts how often one look is enough.
 const LOOKS: u32 = 3;
 
-/// Runs the tool on a workload and panics with a readable difference unless it finds the answer and nothing else.
-/// A false alarm is never excused: the first look counts where nothing is to be found, and where more was found.
-pub fn check(name: &str, variant: Variant) {
-    let Some(_turn) = ready() else { return };
-    look(name, variant, Windows::WherePossible);
+/// Runs the tool on a workload and panics with a readable difference unless it finds the answer, as the answer's observer sees
+/// it, and nothing else. A false alarm is never excused: the first look counts where nothing is to be found, and where more was
+/// found. Where the machine has no breakpoints to give, what windows must see is skipped loudly.
+pub fn check(name: &str, answer: &Answer) {
+    let variant = answer.variant;
+    let turn = match answer.observer {
+        Observer::Windows => ready_to_watch(),
+        _ => ready(),
+    };
+    let Some(_turn) = turn else { return };
+    match answer.observer {
+        Observer::KernelLocks => look_again(name, LOOKS, || observe_kernel_locks(name, variant)),
+        Observer::Windows => look(name, variant, Windows::Required),
+        Observer::Samples | Observer::Allocations => look(name, variant, Windows::WherePossible),
+    }
 }
 
-/// Runs the tool on a workload whose threads spin in the kernel for a lock that it keeps in memory of its own, and panics
-/// unless that is found, with the lock's code as the one that spins.
-pub fn check_kernel_spin(name: &str, variant: Variant) {
-    let Some(_turn) = ready() else { return };
-    look_again(name, LOOKS, || observe_kernel_spin(name, variant));
-}
-
-/// What one such run comes to.
-fn observe_kernel_spin(name: &str, variant: Variant) -> anyhow::Result<()> {
+/// What a run comes to on a workload whose threads spin in the kernel for a lock that it keeps in memory of its own: that must be
+/// found, with the lock's code as the one that spins.
+fn observe_kernel_locks(name: &str, variant: Variant) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
     let ended = subject.attach()?;
     subject.judge(&ended)?;
@@ -173,15 +177,6 @@ fn look_again(name: &str, looks: u32, see: impl Fn() -> anyhow::Result<()>) {
             Err(error) => say(&format!("{name}: look {look} of {looks} missed: {error:#}")),
         }
     }
-}
-
-/// Like [`check`], with windows: a run that had none has not given the answer. Skipped loudly where the machine has no
-/// breakpoints to give.
-pub fn check_watched(name: &str, variant: Variant) {
-    let Some(_turn) = ready_to_watch() else {
-        return;
-    };
-    look(name, variant, Windows::Required);
 }
 
 /// Waits for the turn to run live with windows; `None`, said loudly, where the machine has no breakpoints to give.

@@ -4,30 +4,10 @@ use std::collections::BTreeSet;
 
 use cohtrace_tests::{
     answer::Variant::{self, Padded, Plain},
-    live::{GRACE, Subject, check, ready},
+    live::{GRACE, Subject, ready},
     report::Report,
     tool::{self, cohtrace},
 };
-
-#[test]
-fn code_that_a_perf_map_names() {
-    check("jit_map", Plain);
-}
-
-#[test]
-fn code_that_a_perf_map_names_with_counters_apart() {
-    check("jit_map", Padded);
-}
-
-#[test]
-fn code_that_a_jitdump_file_names_with_its_lines() {
-    check("jit_dump", Plain);
-}
-
-#[test]
-fn code_that_a_jitdump_file_names_with_counters_apart() {
-    check("jit_dump", Padded);
-}
 
 /// The report on the perf map workload, told how to write its map.
 fn look(variant: Variant, how: &str) -> (Subject, Report) {

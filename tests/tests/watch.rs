@@ -10,40 +10,10 @@ use cohtrace_tests::{
     answer::Variant::{self, Padded, Plain},
     breakpoint::{self, Breakpoint, Trigger},
     debuggee,
-    live::{GRACE, RUN_MS, Subject, check_watched as check, ready_to_watch},
+    live::{GRACE, RUN_MS, Subject, ready_to_watch},
     report::{Report, Watch},
     tool::{Ended, Running, cohtrace, run},
 };
-
-#[test]
-fn a_page_that_is_unmapped_halfway_through() {
-    check("remapper", Plain);
-}
-
-#[test]
-fn a_page_that_is_unmapped_halfway_through_with_fields_apart() {
-    check("remapper", Padded);
-}
-
-#[test]
-fn a_program_that_becomes_itself_again_by_exec() {
-    check("reborn", Plain);
-}
-
-#[test]
-fn a_program_that_becomes_itself_again_by_exec_with_fields_apart() {
-    check("reborn", Padded);
-}
-
-#[test]
-fn counters_on_one_line_and_laps_on_lines_of_their_own() {
-    check("lap_counter", Plain);
-}
-
-#[test]
-fn counters_and_laps_all_on_lines_of_their_own() {
-    check("lap_counter", Padded);
-}
 
 /// How long something may take that is only a matter of the machine's speed.
 const LIMIT: Duration = Duration::from_secs(40);

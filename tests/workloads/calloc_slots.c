@@ -1,6 +1,6 @@
 // A calloc'd array with a slot of 16 bytes for each thread, reached through a function that allocates for others.
 //
-// ANSWER: {"variant": "plain", "tool_arguments": ["--heap"], "findings": [
+// ANSWER: {"variant": "plain", "observer": "allocations", "tool_arguments": ["--heap"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "serve", "line": "@served", "thread": "serve-0"},
 //     {"offset": 16, "op": "rmw", "function": "serve", "line": "@served", "thread": "serve-1"}]}]}

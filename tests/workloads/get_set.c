@@ -2,7 +2,7 @@
 // and stores it again. Both gauges are on one line, so each read brings the line for reading and each store asks for
 // it again. Without the right thread's reads and the left one's stores, nothing is read and then stored.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "gauges", "type": "struct gauges"}, "fields": [
 //     {"field": "gauges.left", "op": "load", "function": "get", "line": "@get", "thread": "left"},
 //     {"field": "gauges.left", "op": "store", "function": "set", "line": "@set", "thread": "left"},
@@ -10,12 +10,12 @@
 //     {"field": "gauges.right", "op": "store", "function": "set", "line": "@set", "thread": "right"}]}],
 //   "pairs": [{"load": {"function": "get", "line": "@get"}, "store": {"function": "set", "line": "@set"},
 //     "op": "store", "hint": true}]}
-// ANSWER: {"variant": "unpaired", "flags": ["-DUNPAIRED"], "findings": [
+// ANSWER: {"variant": "unpaired", "observer": "windows", "flags": ["-DUNPAIRED"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "gauges", "type": "struct gauges"}, "fields": [
 //     {"field": "gauges.left", "op": "load", "function": "get", "line": "@get", "thread": "left"},
 //     {"field": "gauges.right", "op": "store", "function": "set", "line": "@set", "thread": "right"}]}],
 //   "pairs": [], "no_pair": ["@get"]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

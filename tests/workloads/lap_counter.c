@@ -1,11 +1,11 @@
 // Two counters of one line, as ever, and beside them the laps that each thread counts once in many rounds: on lines of
 // their own and seldom touched, so that somebody else can watch them with breakpoints at no cost to speak of.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "track", "type": "struct track"}, "fields": [
 //     {"field": "track.inner", "op": "rmw", "function": "run_inner", "line": "@inner", "thread": "inner"},
 //     {"field": "track.outer", "op": "rmw", "function": "run_outer", "line": "@outer", "thread": "outer"}]}]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

@@ -2,7 +2,7 @@
 // of their own is shared: whoever has to wait spins in the kernel. What else the kernel shares there is its own; the
 // test of its name looks for the lock.
 //
-// ANSWER: {"variant": "plain", "other_findings_because": "the kernel has more than the lock to share", "findings": []}
+// ANSWER: {"variant": "plain", "observer": "kernel-locks", "other_findings_because": "the kernel has more than the lock to share", "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

@@ -1,12 +1,12 @@
 // One thread polls for news that another stores: each load is followed by a store, but by somebody else's. No pair.
 // Apart, the news are stored on a line that nobody polls, and the line that is polled never changes.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "news", "type": "struct news"}, "fields": [
 //     {"field": "news.polled", "op": "load", "function": "poll", "line": "@poll", "thread": "poll"},
 //     {"field": "news.polled", "op": "store", "function": "post", "line": "@post", "thread": "post"}]}],
 //   "pairs": [], "no_pair": ["@poll"]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

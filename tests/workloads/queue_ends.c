@@ -2,7 +2,7 @@
 // writes: it fetches the line for ownership already, and a hint would have nothing to change. Not optimised, it is a
 // load, an addition and a store, and the load does with a hint what the one instruction did.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "queue", "type": "struct queue"}, "fields": [
 //     {"field": "queue.front", "op": "rmw", "function": "take", "line": "@front", "thread": "take"},
 //     {"field": "queue.back", "op": "rmw", "function": "put", "line": "@back", "thread": "put"}]}],
@@ -11,7 +11,7 @@
 //      "store": {"function": "take", "line": "@front", "field": "queue.front"}, "op": "rmw", "hint": false},
 //     {"load": {"function": "put", "line": "@back", "field": "queue.back"}, "same_instruction": true,
 //      "store": {"function": "put", "line": "@back", "field": "queue.back"}, "op": "rmw", "hint": false}]}
-// ANSWER: {"variant": "split", "flags": ["-O0"], "findings": [
+// ANSWER: {"variant": "split", "observer": "windows", "flags": ["-O0"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "queue", "type": "struct queue"}, "fields": [
 //     {"field": "queue.front", "op": "load", "function": "take", "line": "@front", "thread": "take"},
 //     {"field": "queue.front", "op": "store", "function": "take", "line": "@front", "thread": "take"},
@@ -21,7 +21,7 @@
 //      "store": {"function": "take", "line": "@front", "field": "queue.front"}, "op": "store", "hint": true},
 //     {"load": {"function": "put", "line": "@back", "field": "queue.back"},
 //      "store": {"function": "put", "line": "@back", "field": "queue.back"}, "op": "store", "hint": true}]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

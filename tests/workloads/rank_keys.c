@@ -2,19 +2,19 @@
 // Nobody ever stores a key: what makes the pair is the line and not the word. Another thread ranks the neighbouring cell
 // by what it knows already, and so the line never stays. Where the ranks of the first go elsewhere, no store follows.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "cells"}, "fields": [
 //     {"field": "cells[0].key", "op": "load", "function": "digit_of", "line": "@digit", "thread": "sort"},
 //     {"field": "cells[0].rank", "op": "store", "function": "permute", "line": "@rank", "thread": "sort"},
 //     {"field": "cells[1].rank", "op": "store", "function": "renumber", "line": "@renumber", "thread": "renumber"}]}],
 //   "pairs": [{"load": {"function": "digit_of", "line": "@digit", "field": "cells[0].key"},
 //     "store": {"function": "permute", "line": "@rank", "field": "cells[0].rank"}, "op": "store", "hint": true}]}
-// ANSWER: {"variant": "unpaired", "flags": ["-DUNPAIRED"], "findings": [
+// ANSWER: {"variant": "unpaired", "observer": "windows", "flags": ["-DUNPAIRED"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "cells"}, "fields": [
 //     {"field": "cells[0].key", "op": "load", "function": "digit_of", "line": "@digit", "thread": "sort"},
 //     {"field": "cells[1].rank", "op": "store", "function": "renumber", "line": "@renumber", "thread": "renumber"}]}],
 //   "pairs": [], "no_pair": ["@digit"]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

@@ -2,12 +2,12 @@
 // fetching the line for ownership at that load would make every reader take it from every other. No hint.
 // Apart, what is stored lies where nobody else reads.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "settings", "type": "struct settings"}, "fields": [
 //     {"field": "settings.limit", "op": "load", "function": "get", "line": "@get", "thread": "reader"},
 //     {"field": "settings.limit", "op": "store", "function": "set", "line": "@set", "thread": "owner"}]}],
 //   "pairs": []}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

@@ -1,14 +1,14 @@
 // Becomes itself again halfway through, by exec and with its threads in full swing: the same path and perhaps the same
 // addresses, but another address space, another line and other counters.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "former", "type": "struct life"}, "fields": [
 //     {"field": "former.left", "op": "rmw", "function": "count", "line": "@count", "thread": "left"},
 //     {"field": "former.right", "op": "rmw", "function": "count", "line": "@count", "thread": "right"}]},
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "latter", "type": "struct life"}, "fields": [
 //     {"field": "latter.left", "op": "rmw", "function": "count", "line": "@count", "thread": "left"},
 //     {"field": "latter.right", "op": "rmw", "function": "count", "line": "@count", "thread": "right"}]}]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

@@ -1,14 +1,14 @@
 // Two threads count on a page that is unmapped halfway through: they go on in a page elsewhere. Each page has a
 // falsely shared line of its own.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "count", "line": "@first", "thread": "left"},
 //     {"offset": 8, "op": "rmw", "function": "count", "line": "@first", "thread": "right"}]},
 //   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "count", "line": "@second", "thread": "left"},
 //     {"offset": 8, "op": "rmw", "function": "count", "line": "@second", "thread": "right"}]}]}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

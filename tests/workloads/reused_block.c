@@ -1,7 +1,7 @@
 // One block after the other at the same address: a short-lived one that a thread alone uses, and the one that two
 // threads fight over. `realloc` made the second, so that its name is where it was made, not where it began.
 //
-// ANSWER: {"variant": "plain", "tool_arguments": ["--heap"], "findings": [
+// ANSWER: {"variant": "plain", "observer": "allocations", "tool_arguments": ["--heap"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "count", "line": "@count", "thread": "count-0"},
 //     {"offset": 8, "op": "rmw", "function": "count", "line": "@count", "thread": "count-1"}]}]}

@@ -1,14 +1,14 @@
 // A value that is read all the time and stored every sixteenth time: fetching the line for ownership at each read would
 // take it from the other thread fifteen times for nothing. A pair, but no hint.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "global", "name": "meters", "type": "struct meters"}, "fields": [
 //     {"field": "meters.left", "op": "load", "function": "get", "line": "@get", "thread": "left"},
 //     {"field": "meters.left", "op": "store", "function": "set", "line": "@set", "thread": "left"},
 //     {"field": "meters.right", "op": "load", "function": "get", "line": "@get", "thread": "right"},
 //     {"field": "meters.right", "op": "store", "function": "set", "line": "@set", "thread": "right"}]}],
 //   "pairs": []}
-// ANSWER: {"variant": "padded", "flags": ["-DPADDED"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["-DPADDED"], "findings": []}
 
 #define _GNU_SOURCE
 #include "stage/stage.h"

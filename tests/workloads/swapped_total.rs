@@ -1,20 +1,20 @@
 // A total that two threads raise by compare-and-swap: read, then exchanged if it is still the same. The read brings the
 // line for reading, the exchange asks for it again. With one instruction that adds there is nothing to read first.
 //
-// ANSWER: {"variant": "plain", "findings": [
+// ANSWER: {"variant": "plain", "observer": "windows", "findings": [
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "swapped_total::TOTALS"}, "fields": [
 //     {"field": "TOTALS.first", "op": "load", "function": "swapped_total::raise", "line": "@read", "thread": "first"},
 //     {"field": "TOTALS.first", "op": "rmw", "function": "swapped_total::raise", "line": "@swap", "thread": "first"},
 //     {"field": "TOTALS.first", "op": "rmw", "function": "swapped_total::raise", "line": "@swap", "thread": "second"}]}],
 //   "pairs": [{"load": {"function": "swapped_total::raise", "line": "@read", "field": "TOTALS.first"},
 //     "store": {"function": "swapped_total::raise", "line": "@swap", "field": "TOTALS.first"}, "op": "rmw", "hint": true}]}
-// ANSWER: {"variant": "unpaired", "flags": ["--cfg", "unpaired"], "findings": [
+// ANSWER: {"variant": "unpaired", "observer": "windows", "flags": ["--cfg", "unpaired"], "findings": [
 //   {"kind": "true-sharing", "object": {"kind": "global", "name": "swapped_total::TOTALS"}, "fields": [
 //     {"field": "TOTALS.first", "op": "rmw", "function": "swapped_total::raise", "line": "@add", "thread": "first"},
 //     {"field": "TOTALS.first", "op": "rmw", "function": "swapped_total::raise", "line": "@add", "thread": "second"}]}],
 //   "pairs": [{"load": {"function": "swapped_total::raise", "line": "@add", "field": "TOTALS.first"}, "same_instruction": true,
 //     "store": {"function": "swapped_total::raise", "line": "@add", "field": "TOTALS.first"}, "op": "rmw", "hint": false}]}
-// ANSWER: {"variant": "padded", "flags": ["--cfg", "padded"], "findings": []}
+// ANSWER: {"variant": "padded", "observer": "windows", "flags": ["--cfg", "padded"], "findings": []}
 
 use std::{
     process::ExitCode,

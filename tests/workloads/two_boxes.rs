@@ -1,6 +1,6 @@
 // Two boxes made in functions of their own, neighbours in memory.
 //
-// ANSWER: {"variant": "plain", "tool_arguments": ["--heap"], "findings": [
+// ANSWER: {"variant": "plain", "observer": "allocations", "tool_arguments": ["--heap"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "two_boxes::send", "line": "@sent", "thread": "send"},
 //     {"offset": 32, "op": "rmw", "function": "two_boxes::receive", "line": "@received", "thread": "receive"}]}]}

@@ -1,7 +1,7 @@
 // Two small objects, each with a malloc of its own, that happen to be neighbours: the C library puts blocks of 24
 // bytes 32 bytes apart.
 //
-// ANSWER: {"variant": "plain", "tool_arguments": ["--heap"], "findings": [
+// ANSWER: {"variant": "plain", "observer": "allocations", "tool_arguments": ["--heap"], "findings": [
 //   {"kind": "false-sharing", "object": {"kind": "heap"}, "fields": [
 //     {"offset": 0, "op": "rmw", "function": "produce", "line": "@made", "thread": "produce"},
 //     {"offset": 32, "op": "rmw", "function": "consume", "line": "@used", "thread": "consume"}]}]}
