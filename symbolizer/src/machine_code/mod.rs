@@ -1,4 +1,4 @@
-//! Machine code in a form that no architecture is left in: control flow, memory operands, and what becomes of the
+//! An architecture-neutral intermediate form of machine code: control flow, memory operands, and what becomes of the
 //! general registers.
 
 mod blocks;

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: its commands, options and help.
 
 use std::path::PathBuf;
 

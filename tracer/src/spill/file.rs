@@ -1,4 +1,4 @@
-//! The file without a name: whatever ends the process, its room is free again.
+//! An unlinked temporary file: its disk space is free again however the process ends.
 
 use std::{
     fs::File,

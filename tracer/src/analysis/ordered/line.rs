@@ -27,7 +27,7 @@ pub struct OrderCounts {
     pub read_priv: u64,
     /// Messages that served them.
     pub transactions: u64,
-    /// Of those, the ones for requests that would not be if no other thread had used the line: hand-offs, and
+    /// Of those, the ones caused by sharing: hand-offs, and
     /// what took a copy or ownership from another CPU.
     pub shared_transactions: u64,
     /// Hand-offs between CPUs.

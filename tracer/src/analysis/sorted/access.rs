@@ -1,4 +1,4 @@
-//! One access to one line in 80 bytes that mean the same wherever they are kept.
+//! One access to one line as a fixed-size record of 80 bytes, for sorting in memory or in a file.
 
 use std::num::{NonZeroU32, NonZeroU64};
 

@@ -18,9 +18,9 @@ use crate::sys::{
     emulator_memory::sleep_on,
 };
 
-/// Sealed that wait before the program has to: some 250 MiB.
+/// Rows that may wait before the program has to, some 250 MiB.
 const MOST_WAITING: usize = 10 << 20;
-/// Sealed beyond which no more is taken while there are some to pass on.
+/// Rows beyond which no more is taken while there are some to pass on.
 const ENOUGH_WAITING: usize = 1 << 20;
 
 /// The lanes as they were looked at last.

@@ -43,7 +43,7 @@ pub struct Sealed {
 #[derive(Debug, Default)]
 struct Queue {
     chunks: VecDeque<Sealed>,
-    /// Sealed of the first chunk that have left.
+    /// Rows of the first chunk that have left.
     gone: usize,
 }
 
@@ -54,7 +54,7 @@ impl Queue {
     }
 }
 
-/// Sealed that wait for their turn.
+/// Rows that wait for their turn.
 #[derive(Debug, Default)]
 pub struct Merge {
     lanes: Vec<Queue>,
@@ -63,7 +63,7 @@ pub struct Merge {
     waiting: usize,
     /// The newest row that has left, or the limit up to which all have.
     newest: u64,
-    /// Sealed that came when newer ones had left.
+    /// Rows that came when newer ones had left.
     late: u64,
     /// Memory of chunks that are through.
     spare: Vec<Vec<Row>>,
@@ -92,7 +92,7 @@ impl Merge {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Sealed that wait.
+    /// Rows that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -114,7 +114,7 @@ impl Merge {
         self.newest
     }
 
-    /// Sealed that came when newer ones had left. They left with the time of those.
+    /// Rows that came when newer ones had left. They left with the time of those.
     pub fn late(&self) -> u64 {
         self.late
     }
