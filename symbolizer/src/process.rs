@@ -12,52 +12,17 @@ use crate::{Code, FieldPath, Missing, Module, Object};
 /// read-only data, relocated data, data.
 const MODULE_MAPPINGS: usize = 6;
 
-/// A mapping of a process, as far as symbols depend on it. Implement it for the mappings you have.
-pub trait Mapped {
+/// Where a mapping is and of which file, whoever keeps it in whichever form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
     /// First address.
-    fn start(&self) -> u64;
+    pub start: u64,
     /// Bytes.
-    fn len(&self) -> u64;
-    /// Offset in the file, bytes.
-    fn file_offset(&self) -> u64;
+    pub len: u64,
     /// Device and inode; `None` for memory that is not from a file.
-    fn file(&self) -> Option<(u64, u64)>;
+    pub file: Option<(u64, u64)>,
     /// Whether code is executed from it.
-    fn is_executable(&self) -> bool;
-
-    /// Whether there is nothing in it.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether the address is inside.
-    fn contains(&self, address: u64) -> bool {
-        address
-            .checked_sub(self.start())
-            .is_some_and(|inside| inside < self.len())
-    }
-}
-
-impl<M: Mapped> Mapped for Arc<M> {
-    fn start(&self) -> u64 {
-        (**self).start()
-    }
-
-    fn len(&self) -> u64 {
-        (**self).len()
-    }
-
-    fn file_offset(&self) -> u64 {
-        (**self).file_offset()
-    }
-
-    fn file(&self) -> Option<(u64, u64)> {
-        (**self).file()
-    }
-
-    fn is_executable(&self) -> bool {
-        (**self).is_executable()
-    }
+    pub executable: bool,
 }
 
 /// The mapping that tells where the module whose memory an address is was loaded: by the address' own mapping, or for
@@ -65,18 +30,22 @@ impl<M: Mapped> Mapped for Arc<M> {
 ///
 /// `mappings` are in the order of addresses. Two data segments may share a page of the file, so only the code's mapping
 /// tells the load bias: it is preferred.
-pub fn module_mapping<'m, M: Mapped>(
+pub fn module_mapping<'m, M>(
     mappings: impl Iterator<Item = &'m M>,
     address: u64,
+    region: impl Fn(&M) -> Region,
 ) -> Option<&'m M> {
-    let below: Vec<&M> = mappings.take_while(|m| m.start() <= address).collect();
-    if !below.last()?.contains(address) {
+    let all = mappings.map(|mapping| (mapping, region(mapping)));
+    let below: Vec<(&M, Region)> = all.take_while(|(_, r)| r.start <= address).collect();
+    let (_, last) = below.last()?;
+    if address - last.start >= last.len {
         return None;
     }
     let mut near = below.iter().rev().take(MODULE_MAPPINGS);
-    let nearest = near.find(|m| m.file().is_some())?;
-    let of_file = |m: &&&M| m.file() == nearest.file() && m.is_executable();
-    Some(below.iter().rev().find(of_file).unwrap_or(nearest))
+    let nearest = near.find(|(_, r)| r.file.is_some())?;
+    let of_file = |(_, r): &&(&M, Region)| r.file == nearest.1.file && r.executable;
+    let found = below.iter().rev().find(of_file).unwrap_or(nearest);
+    Some(found.0)
 }
 
 /// A mapping as `/proc/PID/maps` or a recording has it.
@@ -96,29 +65,22 @@ pub struct Mapping {
     pub name: String,
 }
 
-impl Mapped for Mapping {
-    fn start(&self) -> u64 {
-        self.start
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn file_offset(&self) -> u64 {
-        self.file_offset
-    }
-
-    fn file(&self) -> Option<(u64, u64)> {
-        self.file
-    }
-
-    fn is_executable(&self) -> bool {
-        self.executable
-    }
-}
-
 impl Mapping {
+    /// Where it is, and of which file.
+    pub fn region(&self) -> Region {
+        Region {
+            start: self.start,
+            len: self.len,
+            file: self.file,
+            executable: self.executable,
+        }
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        let inside = address.checked_sub(self.start);
+        inside.is_some_and(|inside| inside < self.len)
+    }
+
     /// One line of `/proc/PID/maps` (proc(5)); `None` for anything else.
     pub fn parse(line: &str) -> Option<Mapping> {
         let mut rest = line;
@@ -246,7 +208,8 @@ impl Process {
         let no_file = || Homeless::NoFile {
             mapping: own.name.clone(),
         };
-        let mapping = module_mapping(self.mappings.iter(), address).ok_or_else(no_file)?;
+        let mapping =
+            module_mapping(self.mappings.iter(), address, Mapping::region).ok_or_else(no_file)?;
         let file = mapping.file.ok_or_else(no_file)?;
         let no_module = |reason: &str| Homeless::NoModule {
             path: mapping.name.clone(),
@@ -293,7 +256,7 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mapped, Mapping, module_mapping};
+    use super::{Mapping, module_mapping};
 
     const MAPS: &str = "\
         1000-2000 r--p 00000000 fe:01 77 /opt/my program\n\
@@ -325,7 +288,9 @@ mod tests {
     #[test]
     fn zero_initialised_data_belongs_to_the_file_below_it() {
         let all = Mapping::parse_all(MAPS);
-        let of = |address| module_mapping(all.iter(), address).map(Mapped::start);
+        let of = |address| {
+            module_mapping(all.iter(), address, Mapping::region).map(|mapping| mapping.start)
+        };
         // The code's mapping tells the load bias, whatever was asked for.
         assert_eq!(of(0x3800), Some(0x2000));
         assert_eq!(of(0x4800), Some(0x2000));

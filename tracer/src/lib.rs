@@ -5,27 +5,22 @@
 //! [`report`] prints. `ARCHITECTURE.md` has the picture and the rules.
 #![deny(unsafe_code)]
 
-pub mod access;
+pub use cohtrace_model::{access, coherence, data_source, event, heap, perf_format, space};
+
 pub mod analysis;
 pub mod cli;
-pub mod coherence;
-pub mod data_source;
 pub mod decode;
-pub mod event;
 pub mod export;
 pub mod finding;
-pub mod heap;
 pub mod hint;
 pub mod machine;
 pub mod module;
 pub mod names;
-pub mod perf_format;
 pub mod pipeline;
 pub mod printable;
 pub mod report;
 pub mod session;
 pub mod source;
-pub mod space;
 pub mod spill;
 pub mod sys;
 pub mod watch;

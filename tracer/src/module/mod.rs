@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use symbolizer::{Mapped, MemoryBudget, Module};
+use symbolizer::{MemoryBudget, Module, Region};
 
 pub(crate) use debug_files::hex;
 pub use jit::{Compiled, JitCode, JitMissing, JitStore};
@@ -41,26 +41,18 @@ use crate::{
 use debug_files::DebugDirectories;
 use opened_files::OpenedFiles;
 
-impl Mapped for Mapping {
-    fn start(&self) -> u64 {
-        self.start
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn file_offset(&self) -> u64 {
-        self.file_offset
-    }
-
-    fn file(&self) -> Option<(u64, u64)> {
-        self.is_file().then_some((self.dev, self.inode))
-    }
-
-    fn is_executable(&self) -> bool {
-        self.executable
-    }
+/// The mapping of the code of the module whose memory an address is, or what tells of the module instead: see
+/// [`symbolizer::module_mapping`]. `mappings` are in the order of addresses.
+pub fn code_of<'m>(
+    mappings: impl Iterator<Item = &'m Arc<Mapping>>,
+    address: u64,
+) -> Option<&'m Arc<Mapping>> {
+    symbolizer::module_mapping(mappings, address, |mapping| Region {
+        start: mapping.start,
+        len: mapping.len,
+        file: mapping.is_file().then_some((mapping.dev, mapping.inode)),
+        executable: mapping.executable,
+    })
 }
 
 /// Identifies an opened module within one [`ModuleStore`].

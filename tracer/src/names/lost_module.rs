@@ -1,12 +1,10 @@
 //! Code and data of a module whose file is gone, or is another by now: the place in the module still says which it is.
 
-use symbolizer::module_mapping;
-
 use super::{Resolver, missed::Unnamed};
 use crate::{
     access::SpaceId,
     event::{DELETED, Mapping},
-    module::Unavailable,
+    module::{Unavailable, code_of},
 };
 
 /// Programs that are not position-independent are in the lowest 2 GiB (x86-64 psABI, small code model), where no loader
@@ -18,7 +16,7 @@ impl Resolver<'_> {
     /// be read, or it is no module.
     pub(super) fn data_of_lost_module(&self, space: SpaceId, addr: u64) -> Option<String> {
         let own = self.spaces.mapping(space, addr)?;
-        let code = module_mapping(self.spaces.mappings(space), addr)?;
+        let code = code_of(self.spaces.mappings(space), addr)?;
         // A file without code is no module, and a heap may lie behind one.
         if !code.executable || !(own.is_file() || self.follows_its_file(space, own, code)) {
             return None;

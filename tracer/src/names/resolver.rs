@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use symbolizer::{Missing, Object, TypeRef, module_mapping};
+use symbolizer::{Missing, Object, TypeRef};
 
 pub(super) use self::shape::{has_members, layout};
 use self::typed::{Instructions, Part};
@@ -30,7 +30,7 @@ use crate::{
     access::{LineKey, LineSize, Place, SpaceId, Tid},
     event::{DELETED, Mapping},
     heap::HeapIndex,
-    module::{LoadedModule, ModuleStore},
+    module::{LoadedModule, ModuleStore, code_of},
     space::AddressSpaces,
 };
 
@@ -340,7 +340,7 @@ impl<'a> Resolver<'a> {
         if !mapping.is_file() && (mapping.shared || mapping.inode != 0) {
             return None;
         }
-        let code = module_mapping(self.spaces.mappings(space), addr)?;
+        let code = code_of(self.spaces.mappings(space), addr)?;
         let module = self.modules.open(self.spaces.pid(space)?, code).ok()?;
         let svma = module.svma(code, addr)?;
         Some((module, svma))

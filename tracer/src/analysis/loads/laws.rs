@@ -12,8 +12,7 @@ use crate::{
     access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::window_order::Trapped,
     coherence::{
-        Directory, Intent, Protocol, Request, RequestRow, followed_by_ownership, laws::protocols,
-        sort_by_line,
+        Directory, Intent, Protocol, Request, RequestRow, followed_by_ownership, sort_by_line,
     },
 };
 
@@ -30,6 +29,17 @@ fn orders() -> impl Strategy<Value = Vec<Access>> {
         access(cpu, ip, op, 0x1000 + 64 * line)
     });
     vec(one, 0..80)
+}
+
+/// Every variant.
+fn protocols() -> impl Strategy<Value = Protocol> {
+    any::<(bool, bool, bool)>().prop_map(|(exclusive_on_first_read, migratory, relinquish)| {
+        Protocol {
+            exclusive_on_first_read,
+            migratory,
+            relinquish,
+        }
+    })
 }
 
 fn options(protocol: Protocol) -> LoadOptions {
