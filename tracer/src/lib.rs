@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub use cohtrace_model::{access, coherence, data_source, event, heap, perf_format, space};
+pub use cohtrace_platform::{machine, sys};
 
 pub mod analysis;
 pub mod cli;
@@ -13,7 +14,6 @@ pub mod decode;
 pub mod export;
 pub mod finding;
 pub mod hint;
-pub mod machine;
 pub mod module;
 pub mod names;
 pub mod pipeline;
@@ -22,5 +22,4 @@ pub mod report;
 pub mod session;
 pub mod source;
 pub mod spill;
-pub mod sys;
 pub mod watch;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{SourceError, perf_record::RecordKind};
+use super::SourceError;
 use crate::{
     access::Cpu,
     event::ContextKind,
+    perf_format::side_band::RecordKind,
     sys::{
         bpf::KernelHalf,
         perf_event::{self, Scope},

@@ -28,7 +28,6 @@ mod order;
 mod pace;
 pub mod pebs;
 pub mod perf_data;
-pub mod perf_record;
 mod pointers;
 mod presence;
 pub mod proc_snapshot;

@@ -18,7 +18,6 @@ use zerocopy::FromBytes;
 use super::{
     Evidence, SourceError,
     live::{Live, read_kernel},
-    perf_record::{self, RecordKind},
     proc_snapshot,
     timer::registers,
     trapped_code::TrappedCode,
@@ -28,6 +27,7 @@ use crate::{
     decode::trap::{self, Stopped, Trapped},
     event::{Batch, Breadth, Unresolved, WatchedWord, Window, WindowEnd},
     module::ModuleStore,
+    perf_format::side_band::{self, RecordKind},
     sys::{
         affinity::OnCpu,
         bpf::KernelHalf,
@@ -423,7 +423,7 @@ fn rings(live: &mut Live, cpus: &[Cpu]) -> Result<Vec<Ring>, SourceError> {
 }
 
 fn parse(bytes: &[u8]) -> Option<WatchRecord> {
-    match perf_record::parse(bytes).ok()?.kind {
+    match side_band::parse(bytes).ok()?.kind {
         RecordKind::Raw(raw) => WatchRecord::read_from_prefix(raw)
             .ok()
             .map(|(record, _)| record),

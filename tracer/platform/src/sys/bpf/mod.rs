@@ -45,10 +45,10 @@ use crate::{
 
 #[cfg(target_arch = "x86_64")]
 static OBJECT: &[u8] =
-    aya::include_bytes_aligned!("../../../../tracer-ebpf/prebuilt/cohtrace-x86_64.bpf.o");
+    aya::include_bytes_aligned!("../../../../../tracer-ebpf/prebuilt/cohtrace-x86_64.bpf.o");
 #[cfg(target_arch = "aarch64")]
 static OBJECT: &[u8] =
-    aya::include_bytes_aligned!("../../../../tracer-ebpf/prebuilt/cohtrace-aarch64.bpf.o");
+    aya::include_bytes_aligned!("../../../../../tracer-ebpf/prebuilt/cohtrace-aarch64.bpf.o");
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("there is a kernel half for x86_64 and aarch64 only; see `cargo xtask ebpf`");
 

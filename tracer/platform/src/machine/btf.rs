@@ -6,6 +6,8 @@
 
 mod fields;
 mod functions;
+#[cfg(any(test, feature = "fixtures"))]
+mod sample;
 mod variables;
 
 use std::{borrow::Cow, ops::Range};
@@ -373,15 +375,15 @@ fn word(bytes: &[u8], offset: usize) -> Option<u32> {
 }
 
 /// Types and variables for tests of those who use them.
-#[cfg(test)]
-pub(crate) fn sample_types() -> Vec<u8> {
-    fields::tests::sample().bytes()
+#[cfg(any(test, feature = "fixtures"))]
+pub fn sample_types() -> Vec<u8> {
+    sample::types().bytes()
 }
 
 /// Prototypes for tests of those who use them.
-#[cfg(test)]
-pub(crate) fn sample_prototypes() -> Vec<u8> {
-    functions::tests::sample()
+#[cfg(any(test, feature = "fixtures"))]
+pub fn sample_prototypes() -> Vec<u8> {
+    sample::prototypes()
 }
 
 #[cfg(test)]

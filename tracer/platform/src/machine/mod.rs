@@ -5,8 +5,8 @@
 
 mod availability;
 pub mod btf;
-#[cfg(test)]
-pub(crate) mod fixture;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixture;
 mod hardware;
 pub mod kallsyms;
 mod kernel;

@@ -1,54 +1,13 @@
 use super::*;
-use crate::machine::btf::{KIND_TYPEDEF, KIND_VAR, tests::Writer};
+use crate::machine::btf::{
+    KIND_TYPEDEF,
+    sample::{Writer, types as sample},
+};
 use cohtrace_skips::{skipped, skipped_core};
 
 const OUTER: u32 = 7;
 const TYPEDEF: u32 = 11;
 const VOLATILE: u32 = 12;
-
-/// ```c
-/// struct inner { int a; long b; };
-/// typedef struct outer {
-///     int first;
-///     union { long whole; int half[2]; };
-///     const struct inner in;
-///     int flags : 3, : 2, mode : 3;
-///     struct inner slots[2];
-///     struct outer *next;
-/// } outer_t;
-/// ```
-pub(in crate::machine::btf) fn sample() -> Writer {
-    let mut writer = Writer::default();
-    writer.int();
-    writer.entry("long", KIND_INT << 24, &[8, 64]);
-    writer.array(2, 4);
-    writer.sized(KIND_UNION, "", 8, &[("whole", 2, 0, 0), ("half", 5, 0, 0)]);
-    writer.array(1, 2);
-    writer.sized(KIND_STRUCT, "inner", 16, &[("a", 1, 0, 0), ("b", 2, 64, 0)]);
-    let members = [
-        ("first", 1, 0, 0),
-        ("", 4, 64, 0),
-        ("in", 8, 128, 0),
-        ("flags", 1, 256, 3),
-        ("", 1, 259, 2),
-        ("mode", 1, 261, 3),
-        ("slots", 9, 320, 0),
-        ("next", 10, 576, 0),
-    ];
-    writer.sized(KIND_STRUCT, "outer", 80, &members);
-    writer.modifier(KIND_CONST, "", 6);
-    writer.array(6, 2);
-    writer.modifier(KIND_PTR, "", OUTER);
-    writer.modifier(KIND_TYPEDEF, "outer_t", OUTER);
-    writer.modifier(KIND_VOLATILE, "", TYPEDEF);
-    writer.entry("state", KIND_VAR << 24, &[VOLATILE, 1]);
-    writer.entry("counter", KIND_VAR << 24, &[2, 0]);
-    writer.section(".data", &[[14, 0, 8], [13, 64, 80]]);
-    writer.array(3, 2);
-    writer.entry("run", KIND_VAR << 24, &[6, 1]);
-    writer.section(".data..percpu", &[[17, 32, 16]]);
-    writer
-}
 
 #[test]
 fn a_counter_is_called_by_the_member_that_has_it() {

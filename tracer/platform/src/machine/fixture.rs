@@ -5,7 +5,7 @@ use std::{fs, os::unix, path::Path};
 use tempfile::TempDir;
 
 /// A tree below a temporary directory; removed with the value.
-pub(crate) struct Fixture(TempDir);
+pub struct Fixture(TempDir);
 
 impl Fixture {
     /// What [`super::Machine::probe`] is given.
@@ -128,7 +128,7 @@ fn linux(release: &str, cpus: u32, cpuinfo: &str) -> Fixture {
 }
 
 /// Two CPUs of an AMD EPYC under KVM without a PMU.
-pub(crate) fn kvm_amd() -> Fixture {
+pub fn kvm_amd() -> Fixture {
     let fixture = linux(
         "6.18.44",
         2,
@@ -163,7 +163,7 @@ const GOLDEN_COVE_EVENTS: [(&str, &str); 3] = [
 ];
 
 /// Bare metal, two packages of two cores of two threads (as Linux numbers them).
-pub(crate) fn intel_sapphire_rapids() -> Fixture {
+pub fn intel_sapphire_rapids() -> Fixture {
     let fixture = linux(
         "6.8.0-45-generic",
         8,
@@ -186,7 +186,7 @@ pub(crate) fn intel_sapphire_rapids() -> Fixture {
 }
 
 /// Two big and two small cores.
-pub(crate) fn intel_hybrid() -> Fixture {
+pub fn intel_hybrid() -> Fixture {
     let fixture = linux(
         "6.12.9",
         4,
@@ -210,7 +210,7 @@ pub(crate) fn intel_hybrid() -> Fixture {
 }
 
 /// Bare metal with IBS and its Zen 4 extensions, before software filtering.
-pub(crate) fn amd_zen4() -> Fixture {
+pub fn amd_zen4() -> Fixture {
     let fixture = linux(
         "6.8.0",
         4,
@@ -231,7 +231,7 @@ pub(crate) fn amd_zen4() -> Fixture {
 }
 
 /// An Arm server with the statistical profiling extension, on a kernel without the `arch` sysctl.
-pub(crate) fn arm_spe() -> Fixture {
+pub fn arm_spe() -> Fixture {
     let fixture = linux(
         "5.15.0-1066-aws",
         4,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::machine::btf::{KIND_CONST, KIND_FLOAT, KIND_TYPEDEF, KernelTypes, tests::Writer};
+use crate::machine::btf::{KernelTypes, sample::prototypes as sample};
 use cohtrace_skips::skipped;
 
 const INODE: u32 = 3;
@@ -8,66 +8,6 @@ const PUT: u32 = 13;
 const MIXED: u32 = 15;
 const OPEN: u32 = 20;
 const LOCK: u32 = 22;
-
-/// ```c
-/// struct inode { long count; };
-/// struct file {
-///     const struct inode *inode;
-///     union { struct inode *same; struct inode *other; };
-///     union { struct inode *one; long number; };
-///     struct inode *several[2];
-///     long *numbers;
-/// };
-/// void fput(struct file *);                        twice
-/// void mixed(long, struct file *, float, struct file *);
-/// struct file *open(struct inode *const *, struct inode);
-/// typedef struct { int x; } lock_t;  void lock(lock_t *, void *);
-/// ```
-pub(in crate::machine::btf) fn sample() -> Vec<u8> {
-    let mut writer = Writer::default();
-    writer.int();
-    writer.entry("long", KIND_INT << 24, &[8, 64]);
-    writer.sized(KIND_STRUCT, "inode", 8, &[("count", 2, 0, 0)]);
-    writer.modifier(KIND_PTR, "", INODE);
-    writer.sized(KIND_UNION, "", 8, &[("same", 4, 0, 0), ("other", 4, 0, 0)]);
-    writer.sized(KIND_UNION, "", 8, &[("one", 4, 0, 0), ("number", 2, 0, 0)]);
-    writer.array(4, 2);
-    let members = [
-        ("inode", 10, 0, 0),
-        ("", 5, 64, 0),
-        ("", 6, 128, 0),
-        ("several", 7, 192, 0),
-        ("numbers", 16, 320, 0),
-    ];
-    writer.sized(KIND_STRUCT, "file", 48, &members);
-    writer.modifier(KIND_CONST, "", INODE);
-    writer.modifier(KIND_PTR, "", 9);
-    writer.modifier(KIND_PTR, "", FILE);
-    writer.entry("float", KIND_FLOAT << 24, &[4]);
-    writer.entry("", KIND_FUNC_PROTO << 24 | 1, &[0, 0, 11]);
-    writer.modifier(KIND_FUNC, "fput", PUT);
-    writer.entry(
-        "",
-        KIND_FUNC_PROTO << 24 | 4,
-        &[0, 0, 2, 0, 11, 0, 12, 0, 11],
-    );
-    writer.modifier(KIND_PTR, "", 2);
-    writer.modifier(KIND_FUNC, "mixed", MIXED);
-    writer.modifier(KIND_CONST, "", 4);
-    writer.modifier(KIND_PTR, "", 18);
-    writer.entry("", KIND_FUNC_PROTO << 24 | 2, &[11, 0, 19, 0, 3]);
-    writer.sized(KIND_STRUCT, "", 4, &[("x", 1, 0, 0)]);
-    writer.modifier(KIND_TYPEDEF, "lock_t", 21);
-    writer.modifier(KIND_PTR, "", LOCK);
-    writer.modifier(KIND_PTR, "", 0);
-    writer.entry("", KIND_FUNC_PROTO << 24 | 2, &[0, 0, 23, 0, 24]);
-    writer.modifier(KIND_FUNC, "lock", 25);
-    writer.modifier(KIND_FUNC, "open", OPEN);
-    writer.modifier(KIND_FUNC, "twice", PUT);
-    writer.modifier(KIND_FUNC, "twice", MIXED);
-    writer.modifier(KIND_FUNC, "fput", PUT);
-    writer.bytes()
-}
 
 #[test]
 fn functions_are_known_by_names_that_mean_one_type() {

@@ -1,7 +1,7 @@
 //! The kernel's side-band records, from bytes to meaning.
 //!
 //! Layouts are those of `enum perf_event_type` in include/uapi/linux/perf_event.h, for events opened
-//! by [`crate::sys::perf_event::sideband`] and [`crate::sys::perf_event::bpf_output`]. Pure and total:
+//! for the side-band and for output of BPF programs (`sys/perf_event.rs`). Pure and total:
 //! a record that is shorter than its fields, or not as long as it says, is [`Malformed`].
 
 use crate::{

@@ -20,7 +20,7 @@ pub mod cpu_changes;
 mod cpu_crew;
 pub mod cpuid;
 /// The memory that the QEMU plugin and we share.
-#[path = "../../qemu-plugin/src/layout.rs"]
+#[path = "../../../qemu-plugin/src/layout.rs"]
 pub mod emulator_layout;
 pub mod emulator_memory;
 pub mod found_file;

@@ -17,11 +17,12 @@ use super::{
     perf_event::{self, Attributes, PERF_TYPE_SOFTWARE, Scope, flag, sample},
     ring::Ring,
 };
+use cohtrace_model::data_source::DataSource;
+
 use crate::{
     access::{Pid, Tid},
-    data_source::DataSource,
     machine::btf::MemoryOffsets,
-    source::perf_record::{self, RecordKind},
+    perf_format::side_band::{self, RecordKind},
 };
 
 const ALL: u64 = sample::IP
@@ -62,7 +63,7 @@ fn records(
     let mut records = Vec::new();
     for ring in &mut rings {
         ring.drain(|record| {
-            if let RecordKind::Raw(raw) = perf_record::parse(record).unwrap().kind {
+            if let RecordKind::Raw(raw) = side_band::parse(record).unwrap().kind {
                 records.push(MemoryRecord::read_from_prefix(raw).unwrap().0);
             }
         });
