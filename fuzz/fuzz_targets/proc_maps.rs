@@ -1,7 +1,7 @@
 //! Any bytes as `/proc/PID/maps`, whose names a process chooses.
 #![no_main]
 
-use cohtrace::source::proc_snapshot::parse_mapping;
+use cohtrace::sys::proc_snapshot::parse_mapping;
 use libfuzzer_sys::fuzz_target;
 use symbolizer::Mapping;
 

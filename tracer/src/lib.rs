@@ -5,17 +5,15 @@
 //! [`report`] prints. `ARCHITECTURE.md` has the picture and the rules.
 #![deny(unsafe_code)]
 
+pub use cohtrace_code::{decode, module, names};
 pub use cohtrace_model::{access, coherence, data_source, event, heap, perf_format, space};
 pub use cohtrace_platform::{machine, sys};
 
 pub mod analysis;
 pub mod cli;
-pub mod decode;
 pub mod export;
 pub mod finding;
 pub mod hint;
-pub mod module;
-pub mod names;
 pub mod pipeline;
 pub mod printable;
 pub mod report;

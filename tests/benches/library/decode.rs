@@ -8,7 +8,7 @@ use cohtrace::{
     decode::{FunctionCode, Registers, Stall, Touch},
     event::{ContextKind, Mapping},
     module::ModuleStore,
-    source::proc_snapshot,
+    sys::proc_snapshot,
 };
 use cohtrace_tests::figures::{Table, spread};
 

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::Pid,
-    source::proc_snapshot,
+    sys::proc_snapshot,
     sys::{
         orphans::{self, Children},
         pidfd::{PidFd, Signal},

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{SourceError, Target, proc_snapshot, tracked::Tracked};
+use super::{SourceError, Target, tracked::Tracked};
 use crate::{
     access::Pid,
     event::{Batch, Context, ContextKind},
@@ -11,7 +11,7 @@ use crate::{
     space::AddressSpaces,
     sys::{
         bpf::{self, KernelHalf},
-        clock,
+        clock, proc_snapshot,
     },
 };
 

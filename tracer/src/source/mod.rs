@@ -30,11 +30,8 @@ pub mod pebs;
 pub mod perf_data;
 mod pointers;
 mod presence;
-pub mod proc_snapshot;
 mod recalled;
 pub mod retiring;
-#[cfg(test)]
-pub mod running;
 pub mod sampled_code;
 mod sampling;
 mod threads;

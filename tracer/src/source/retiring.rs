@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::proc_snapshot;
 use crate::{
     access::{Pid, SpaceId},
     event::{ContextKind, Mapping},
     space::{AddressSpaces, Kept, Retired},
+    sys::proc_snapshot,
 };
 
 /// Late samples and hits of what ended come for so long, nanoseconds; a poll takes a hundredth of it.
@@ -173,7 +173,7 @@ mod tests {
     use crate::{
         access::Tid,
         event::Context,
-        source::running::{Running, compile},
+        sys::running::{Running, compile},
     };
 
     fn apply(spaces: &mut AddressSpaces, kind: ContextKind) {

@@ -18,7 +18,6 @@ use zerocopy::FromBytes;
 use super::{
     Evidence, SourceError,
     live::{Live, read_kernel},
-    proc_snapshot,
     timer::registers,
     trapped_code::TrappedCode,
 };
@@ -32,7 +31,7 @@ use crate::{
         affinity::OnCpu,
         bpf::KernelHalf,
         breakpoints::{Breakpoints, Closed, WindowPlan},
-        perf_event,
+        perf_event, proc_snapshot,
         ring::Ring,
     },
     watch::Prices,

@@ -41,8 +41,11 @@ pub mod pidfd;
 pub mod poll;
 pub mod priority;
 pub mod probe;
+pub mod proc_snapshot;
 pub mod process_memory;
 pub mod ring;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod running;
 pub mod standard_streams;
 pub mod target_table;
 pub mod terminal;

@@ -5,6 +5,7 @@
 )]
 
 mod agree;
+mod compiled;
 mod emulated;
 mod findings;
 mod hostile;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{event::Mapping, source::proc_snapshot::parse_mapping};
+use crate::{event::Mapping, sys::proc_snapshot::parse_mapping};
 
 /// Smallest page.
 const PAGE: u64 = 4096;

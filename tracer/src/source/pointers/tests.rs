@@ -5,7 +5,7 @@ use crate::{
     access::{LineKey, LineSize, Op},
     heap::HeapIndex,
     names::{AccessedBy, Names as _, ObjectName, Resolver},
-    source::running::{Running, compile},
+    sys::running::{Running, compile},
 };
 
 fn looked() -> Looked {

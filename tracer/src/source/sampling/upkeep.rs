@@ -7,8 +7,8 @@ use crate::{
     access::{Cpu, Pid},
     event::{Tally, WindowEnd},
     machine::Machine,
-    source::{Target, cpu_events::CpuRings, proc_snapshot},
-    sys::{clock, cpu_changes::CpuChanges},
+    source::{Target, cpu_events::CpuRings},
+    sys::{clock, cpu_changes::CpuChanges, proc_snapshot},
 };
 
 /// Breakpoint registers left to a debugger that is attached to a target.

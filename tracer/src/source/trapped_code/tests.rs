@@ -13,8 +13,8 @@ use crate::{
     },
     event::{Unresolved, WatchedWord},
     module::ModuleStore,
-    source::proc_snapshot,
     space::{AddressSpaces, KERNEL_START},
+    sys::proc_snapshot,
 };
 
 const STACK: u64 = 0x7000_0000;

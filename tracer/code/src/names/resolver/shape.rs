@@ -59,7 +59,7 @@ pub(in crate::names) fn has_members(module: &Module, ty: TypeRef, inside: u64, s
 }
 
 /// The shape of a type: of an array, with the members of its element.
-pub(in crate::names) fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
+pub fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
     object_layout(module, module.layout(ty).ok()?)
 }
 

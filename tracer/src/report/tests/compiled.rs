@@ -14,7 +14,7 @@ use crate::{
     access::Op,
     analysis::SiteCounts,
     finding::Verdict,
-    names::{ObjectKind, ObjectLayout, resolver::layout as flat_layout},
+    names::{ObjectKind, ObjectLayout, layout_of as flat_layout},
     report::{
         fixture::{FakeNames, LINE, facts, judgement, object, site, tally},
         layout::{self, FindingId},

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use super::*;
-use crate::source::running::{Running, compile};
+use crate::sys::running::{Running, compile};
 
 const PROGRAM: &str = r#"
 #include <stdio.h>

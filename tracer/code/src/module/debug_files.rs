@@ -149,7 +149,7 @@ fn relative(path: &Path) -> &Path {
 }
 
 /// Two lower-case digits a byte, as build-ids are written.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

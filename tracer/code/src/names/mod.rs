@@ -29,7 +29,7 @@ pub use language::Language;
 pub use lookup::{Located, LookupError, find_variable};
 pub use nameless::type_words;
 pub use owner::{Owned, Owner, Unit};
-pub use resolver::Resolver;
+pub use resolver::{Resolver, layout as layout_of};
 pub use source::Author;
 pub use types::{Hole, Part, Role, TypeKind, TypeTree, Untyped};
 pub use watch_text::{WatchSpec, WatchTextError, parse_watch};

@@ -12,7 +12,8 @@ use std::{
 
 use symbolizer::{Missing, Object, TypeRef};
 
-pub(super) use self::shape::{has_members, layout};
+pub(super) use self::shape::has_members;
+pub use self::shape::layout;
 use self::typed::{Instructions, Part};
 use super::{
     AccessedBy, CodeFrame, CodeName, Coverage, FieldName, Names, ObjectKind, ObjectName, Owned,

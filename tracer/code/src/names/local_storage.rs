@@ -154,8 +154,8 @@ mod tests {
         event::{Context, ContextKind, LocalBlock},
         module::ModuleStore,
         names::{Names, ObjectKind, ObjectName, Resolver},
-        source::proc_snapshot,
         space::AddressSpaces,
+        sys::proc_snapshot,
     };
 
     thread_local! {

@@ -26,7 +26,7 @@ use std::{
 
 use symbolizer::{MemoryBudget, Module, Region};
 
-pub(crate) use debug_files::hex;
+pub use debug_files::hex;
 pub use jit::{Compiled, JitCode, JitMissing, JitStore};
 pub use kept::CacheBudget;
 pub use stamps::Stamps;

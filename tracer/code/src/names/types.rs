@@ -57,6 +57,3 @@ fn words(kind: ObjectKind) -> &'static str {
         ObjectKind::Unknown => "unknown memory",
     }
 }
-
-#[cfg(test)]
-mod tests;
