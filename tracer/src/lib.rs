@@ -6,18 +6,14 @@
 #![deny(unsafe_code)]
 
 pub use cohtrace_code::{decode, module, names};
+pub use cohtrace_judge::{analysis, finding, pipeline, spill, watch};
 pub use cohtrace_model::{access, coherence, data_source, event, heap, perf_format, space};
 pub use cohtrace_platform::{machine, sys};
 
-pub mod analysis;
 pub mod cli;
 pub mod export;
-pub mod finding;
 pub mod hint;
-pub mod pipeline;
 pub mod printable;
 pub mod report;
 pub mod session;
 pub mod source;
-pub mod spill;
-pub mod watch;

@@ -7,7 +7,7 @@ use crate::{
     access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
-    finding::{Fact, Reason, Standing, Thresholds, Verdict, simulation::judge_all},
+    finding::{Fact, Reason, Standing, Thresholds, Verdict, table_fixture::judge_all},
     names::ObjectKind,
     report::{
         build,

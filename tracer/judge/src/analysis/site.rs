@@ -74,7 +74,8 @@ impl WaitTimes {
         *time = time.saturating_add(cost_ns);
     }
 
-    pub(crate) fn add(&mut self, other: WaitTimes) {
+    /// Adds those of another.
+    pub fn add(&mut self, other: WaitTimes) {
         self.at_barrier_ns = self.at_barrier_ns.saturating_add(other.at_barrier_ns);
         self.spinning_ns = self.spinning_ns.saturating_add(other.spinning_ns);
     }

@@ -3,7 +3,7 @@
 use crate::access::{Access, Basis, Cpu, Op, Pid, Tid};
 
 /// Eight bytes, by the thread of process 1 that is the processor of that number.
-pub(crate) fn emulated(processor: u32, ip: u64, op: Op, addr: u64) -> Access {
+pub fn emulated(processor: u32, ip: u64, op: Op, addr: u64) -> Access {
     Access {
         time_ns: 1,
         addr,

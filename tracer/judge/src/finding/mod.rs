@@ -32,9 +32,11 @@ mod pmu_simulation;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]
-pub(crate) mod simulation;
+mod simulation;
 #[cfg(test)]
 mod subject_shapes;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod table_fixture;
 #[cfg(test)]
 mod watched_laws;
 #[cfg(test)]

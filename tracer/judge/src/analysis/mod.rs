@@ -40,8 +40,8 @@ mod window_accesses;
 mod window_lives;
 mod window_order;
 
-#[cfg(test)]
-pub(crate) mod emulated_fixture;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod emulated_fixture;
 #[cfg(test)]
 pub(crate) mod site_fixture;
 #[cfg(test)]

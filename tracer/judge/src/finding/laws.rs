@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::{
     Judgement, Standing, Thresholds, Verdict,
-    simulation::{Program, Random, Stream, add, judge_all, load, program, store, worker},
+    simulation::{Program, Random, Stream, add, load, program, store, worker},
+    table_fixture::judge_all,
 };
 use crate::{
     access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::{Judgement, Moved, Orders, Ranking, Thresholds, judge_table};
+use super::{Judgement, Thresholds, table_fixture::judge_all};
 use crate::{
     access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{AnalysisOptions, LineTable, OrderBounds, OrderedLines, WatchedLines},
+    analysis::{AnalysisOptions, LineTable, WatchedLines},
 };
 
 const MS_NS: u64 = 1_000_000;
@@ -257,30 +257,6 @@ impl Program {
             });
         }
     }
-}
-
-/// Judges every line by itself.
-pub(crate) fn judge_all(
-    table: &LineTable,
-    watched: &WatchedLines,
-    sampled_ns: u64,
-    thresholds: &Thresholds,
-) -> Vec<Judgement> {
-    let ordered = OrderedLines::new(table.line_size(), OrderBounds::default());
-    let orders = Orders {
-        watched,
-        moved: &Moved::default(),
-        ordered: &ordered,
-    };
-    let untimed_stores = table.totals().untimed_stores();
-    let ranking = Ranking::new(
-        &orders,
-        table.line_size(),
-        sampled_ns,
-        untimed_stores,
-        thresholds,
-    );
-    judge_table(table, ranking).judgements
 }
 
 impl Stream {
