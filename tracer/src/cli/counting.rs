@@ -9,7 +9,7 @@ use symbolizer::without_parameters;
 use super::session_code::SessionCode;
 use crate::{
     access::{Access, SpaceId, Tid},
-    report::number::list,
+    number::list,
     space::AddressSpaces,
 };
 

@@ -9,7 +9,7 @@ use super::progress::Progress;
 use crate::{
     access::LineSize,
     event::Batch,
-    report::number::grouped,
+    number::grouped,
     session::{SessionError, SessionReader},
 };
 

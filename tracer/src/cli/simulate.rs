@@ -24,8 +24,8 @@ use crate::{
     event::Batch,
     hint::file::{HintFile, LoadClass},
     names::Resolver,
+    number::{count, grouped, list},
     report::{
-        number::{count, grouped, list},
         simulation::{self, HintsUsed, SCENARIOS, SessionRole, SimulatedSession, SimulationReport},
         simulation_text,
     },

@@ -7,8 +7,8 @@ use super::{
     description::{Description, MemoryNode},
 };
 use crate::{
+    number::ranges,
     perf_format::{feature as number, record},
-    report::number::ranges,
 };
 
 /// perf pads names so.

@@ -20,8 +20,8 @@ use crate::{
         digest::digits,
         file::{CallPlace, HintFile},
     },
+    number::count,
     printable::printable,
-    report::number::count,
 };
 
 /// Code between two loads of one place up to which they may be of one stretch, bytes.

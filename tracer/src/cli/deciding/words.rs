@@ -2,7 +2,7 @@
 
 use crate::{
     finding::{Chosen, Filter, LeftAlone, LeftBecause, LoadThresholds},
-    report::number::count,
+    number::count,
 };
 
 /// Why a load is left.
