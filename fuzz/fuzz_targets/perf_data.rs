@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use cohtrace::{event::Batch, source::perf_data::PerfData};
+use cohtrace::{event::Batch, perf_data::PerfData};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

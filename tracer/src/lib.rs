@@ -8,12 +8,13 @@
 pub use cohtrace_code::{decode, module, names};
 pub use cohtrace_hint::hint;
 pub use cohtrace_judge::{analysis, finding, pipeline, spill, watch};
-pub use cohtrace_model::{access, coherence, data_source, event, heap, perf_format, space};
+pub use cohtrace_model::{
+    access, coherence, data_source, event, evidence, heap, perf_format, space,
+};
+pub use cohtrace_observe::source;
 pub use cohtrace_platform::{machine, sys};
 pub use cohtrace_report::report;
+pub use cohtrace_store::{export, perf_data, session};
 pub use cohtrace_text::{number, printable};
 
 pub mod cli;
-pub mod export;
-pub mod session;
-pub mod source;

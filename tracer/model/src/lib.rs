@@ -8,6 +8,7 @@ pub mod access;
 pub mod coherence;
 pub mod data_source;
 pub mod event;
+pub mod evidence;
 pub mod heap;
 pub mod perf_format;
 pub mod space;

@@ -15,8 +15,8 @@ use crate::{
     access::CostUnit,
     event::Batch,
     module::ModuleStore,
+    perf_data::{self, Description, PerfData},
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, WriterOptions},
-    source::perf_data::{self, Description, PerfData},
 };
 
 /// Bytes asked for at once.

@@ -63,7 +63,7 @@ fn everything(order: ByteOrder) -> Recording {
 /// With `UPDATE_EXPECT=1`, writes them.
 #[test]
 fn what_the_fuzzer_begins_with_is_what_is_made_here() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/perf_data");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/perf_data");
     let packed = |kind| {
         let mut recording = everything(ByteOrder::Little);
         recording.compressed(kind);

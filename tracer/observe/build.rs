@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::PathBuf, process::Command};
 
-const SOURCES: &str = "qemu-plugin/src";
+const SOURCES: &str = "../qemu-plugin/src";
 
 fn main() {
     println!("cargo::rerun-if-changed={SOURCES}");

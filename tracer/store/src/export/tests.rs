@@ -13,7 +13,7 @@ use crate::{
     access::{Access, Basis, CostUnit, Cpu, Measured, Op, Pid, Tid},
     data_source::{DataSource, stated::perf_word},
     event::{Batch, Context, ContextKind, Mapping},
-    source::perf_data::PerfData,
+    perf_data::PerfData,
     space::KERNEL_START,
 };
 

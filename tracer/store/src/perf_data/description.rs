@@ -4,8 +4,8 @@ use std::io::Read;
 
 use super::{PerfData, PerfDataError, features::Features, header::Event, records::CutShort};
 use crate::{
+    evidence::Evidence,
     perf_format::{clock, sample_type as sample},
-    source::Evidence,
 };
 
 /// A recording without its records.
