@@ -138,7 +138,7 @@ fn meta(shape: &Shape) -> Meta {
             pids: vec![PID.0],
             ..TargetsRecord::default()
         },
-        cost_unit: CostUnit::LatencyCycles.name().to_owned(),
+        cost_unit: CostUnit::LatencyCycles,
         ..Meta::new()
     }
 }

@@ -219,6 +219,6 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     meta.command_line = std::env::args_os().map(|word| words(&word)).collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
     meta.frequency_hz = observation.frequency_hz();
-    kind.cost_unit().name().clone_into(&mut meta.cost_unit);
+    meta.cost_unit = kind.cost_unit();
     meta
 }

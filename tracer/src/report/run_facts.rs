@@ -135,7 +135,7 @@ pub(super) fn run(
         threshold: facts.thresholds.cost_share,
         spinning_share: share(facts.totals.spinning_ns as f64, tally.sampled_ns),
         undecided_share: share(facts.undecided_ns as f64, tally.sampled_ns),
-        cost_unit: facts.cost_unit.name().to_owned(),
+        cost_unit: facts.cost_unit,
         coherence: pmu::coherence(&all_pmu(facts)),
         typing: Typing {
             named: typing.named,

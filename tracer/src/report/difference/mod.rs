@@ -67,7 +67,7 @@ pub struct Side {
     /// Samples per second and CPU.
     pub frequency_hz: Option<u64>,
     /// What costs are in.
-    pub cost_unit: String,
+    pub cost_unit: CostUnit,
     /// Sum of all costs, in that unit.
     pub cost: u64,
     /// Samples.
@@ -159,7 +159,7 @@ fn side(session: &Session<'_>) -> Side {
         sources: run.sources.clone(),
         duration_s: run.duration_s,
         frequency_hz: run.frequency_hz,
-        cost_unit: run.cost_unit.clone(),
+        cost_unit: run.cost_unit,
         cost: session.cost,
         samples: run.samples,
         accesses: run.accesses,
@@ -173,5 +173,5 @@ fn side(session: &Session<'_>) -> Side {
 }
 
 fn is_emulated(side: &Side) -> bool {
-    CostUnit::from_name(&side.cost_unit) == Some(CostUnit::Transactions)
+    side.cost_unit == CostUnit::Transactions
 }

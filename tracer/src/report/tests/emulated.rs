@@ -143,7 +143,7 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
         (order.processors, order.transactions),
         (2, 200 + 4 + 999 * 8)
     );
-    assert_eq!(report.run.cost_unit, "transactions");
+    assert_eq!(report.run.cost_unit, CostUnit::Transactions);
     let pair = &report.pairs[0];
     assert!(pair.complete_order && pair.hint.is_some());
     assert_eq!(pair.count + report.pairs[1].count, 8000 - 8);
