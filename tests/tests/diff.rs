@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cohtrace::{
-    access::{Access, Basis, CostUnit, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, CostUnit, Cpu, Op, Pid, Tid},
     event::{Batch, Tally},
     session::{Meta, SessionWriter, WriterOptions},
 };
@@ -37,7 +37,7 @@ fn write(path: &Path, apart: u64, cost_unit: CostUnit) {
             time_ns: START + n * MS,
             addr: 0x5000_0000 + u64::from(thread) * apart,
             ip: 0x40_1000 + u64::from(thread) * 16,
-            cost_ns: 1_000_000,
+            cost: Cost(1_000_000),
             pid: Pid(10),
             tid: Tid(11 + thread),
             cpu: Cpu(thread),
@@ -55,7 +55,7 @@ fn write(path: &Path, apart: u64, cost_unit: CostUnit) {
             produced: 3000,
             samples: 3000,
             attributed: 3000,
-            sampled_ns: 3000 * MS,
+            cost: Cost(3000 * MS),
             ..Tally::default()
         },
         ..Batch::default()

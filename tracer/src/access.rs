@@ -1,5 +1,6 @@
 //! The vocabulary: what one memory access is, and what makes two addresses the same line.
 
+mod cost;
 mod cost_unit;
 
 use std::{
@@ -11,6 +12,7 @@ use rustc_hash::FxHashSet;
 
 use crate::data_source::DataSource;
 
+pub use cost::{Cost, CostIn};
 pub use cost_unit::{CostUnit, UnknownUnit};
 
 /// Process id (thread group) in the initial pid namespace.
@@ -134,7 +136,7 @@ pub struct Access {
     pub ip: u64,
     /// What this access stands for, in the run's [`CostUnit`]. Nanoseconds of sampled time: the sample's period
     /// on the stalled access, zero on all others. Cycles: the latency of a sampled load.
-    pub cost_ns: u32,
+    pub cost: Cost<u32>,
     /// Process.
     pub pid: Pid,
     /// Thread.
@@ -169,7 +171,7 @@ impl Access {
         time_ns: 0,
         addr: 0,
         ip: 0,
-        cost_ns: 0,
+        cost: Cost(0),
         pid: Pid(0),
         tid: Tid(0),
         cpu: Cpu(0),

@@ -24,7 +24,7 @@ pub use file_stamp::FileStamp;
 pub use order::{Due, InOrder};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
-use crate::access::{Access, Cpu, Pid, Tid};
+use crate::access::{Access, Cost, Cpu, Pid, Tid};
 
 /// Accesses and context of one stretch of time.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -234,9 +234,8 @@ pub struct Tally {
     pub blind_ns: BTreeMap<Cpu, u64>,
     /// Context records (mappings, forks, ..) that found no room: names may be wrong after.
     pub lost_context: u64,
-    /// Target time that the samples stand for, nanoseconds; or the sum of their latencies, cycles
-    /// ([`CostUnit`](crate::access::CostUnit)).
-    pub sampled_ns: u64,
+    /// What the samples cost together: target time, or their latencies ([`CostUnit`](crate::access::CostUnit)).
+    pub cost: Cost,
     /// Samples whose stalled access was found and resolved to an address.
     pub attributed: u64,
     /// Samples without one, by reason: `samples == attributed + unresolved.values().sum()`.
@@ -261,7 +260,7 @@ impl Tally {
             *self.blind_ns.entry(*cpu).or_default() += ns;
         }
         self.lost_context += other.lost_context;
-        self.sampled_ns += other.sampled_ns;
+        self.cost += other.cost;
         self.attributed += other.attributed;
         for (reason, n) in &other.unresolved {
             *self.unresolved.entry(*reason).or_default() += n;

@@ -91,7 +91,6 @@ fn access(turn: u64, random: &mut Random) -> Access {
         time_ns: turn * 20,
         addr,
         ip: CODE + code * 16,
-        cost_ns: 0,
         pid: Pid(1),
         tid: Tid(10 + thread as u32),
         cpu: Cpu(thread as u32),

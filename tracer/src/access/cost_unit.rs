@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What [`Access::cost_ns`](super::Access::cost_ns) counts; one for a run. By [name](CostUnit::name) in JSON and in
+/// What [`Access::cost`](super::Access::cost) counts; one for a run. By [name](CostUnit::name) in JSON and in
 /// sessions, where any other name is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
@@ -12,11 +12,11 @@ pub enum CostUnit {
     /// Nanoseconds of the targets' time that a sample stands for.
     SampledTime,
     /// Core cycles that sampled loads took. Their sum over all samples is
-    /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
+    /// [`Tally::cost`](crate::event::Tally::cost).
     LatencyCycles,
     /// Messages of the directory protocol ([`coherence`](crate::coherence)) that served the access, where every
     /// access is known in order. Their sum over all accesses is
-    /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
+    /// [`Tally::cost`](crate::event::Tally::cost).
     Transactions,
 }
 

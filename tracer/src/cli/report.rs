@@ -254,7 +254,7 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
         },
         order,
         software_emulation: run.software_emulation.clone(),
-        undecided_ns: pipeline.undecided_ns(),
+        undecided_cost: pipeline.undecided_cost(),
     }
 }
 

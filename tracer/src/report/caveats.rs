@@ -5,10 +5,10 @@ use super::{
     headline,
     model::Finding,
     number::{count, grouped, list, percent},
-    rows::share,
     run_facts::{OrderFacts, RunFacts},
 };
 use crate::{
+    access::Cost,
     event::{Breadth, Tally, Unresolved},
     names::Coverage,
 };
@@ -318,9 +318,9 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
 
 /// Waits that belong to no line that is listed. `spinning` is the share of the time that listed lines have of it.
 pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat> {
-    let share = |ns: u64| share(ns as f64, tally.sampled_ns);
+    let share = |cost: Cost| cost.share_of(tally.cost);
     let mut out = Vec::new();
-    let elsewhere = share(run.totals.spinning_ns) - spinning;
+    let elsewhere = share(run.totals.spinning) - spinning;
     if elsewhere >= WORTH_ITS_OWN {
         let text = format!(
             "{} of the time threads spun in loops that wait for memory to change, and nobody was seen to change it (as \
@@ -330,7 +330,7 @@ pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat>
         let weight = Weight::reading_if(elsewhere >= MUCH);
         out.push(Caveat { text, weight });
     }
-    let undecided = share(run.undecided_ns);
+    let undecided = share(run.undecided_cost);
     if undecided >= UNDECIDED_SHARE {
         let text = format!(
             "{} of the time was seen at loads of memory that nobody was seen to store to: what the CPU waited for there is \

@@ -7,7 +7,7 @@ use super::{
     rows::share,
 };
 use crate::{
-    access::{CostUnit, LineSize},
+    access::{Cost, CostUnit, LineSize},
     analysis::{OrderTotals, PmuCounts, Totals},
     event::{Breadth, Tally, WatchTally},
     finding::Thresholds,
@@ -51,8 +51,8 @@ pub struct RunFacts {
     pub order: Option<OrderFacts>,
     /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
     pub software_emulation: Option<String>,
-    /// Cost of loads of memory that nobody was seen to store to, nanoseconds.
-    pub undecided_ns: u64,
+    /// Cost of loads of memory that nobody was seen to store to.
+    pub undecided_cost: Cost,
 }
 
 /// The complete order of an emulated run.
@@ -133,8 +133,8 @@ pub(super) fn run(
         conclusive: true,
         doubt: None,
         threshold: facts.thresholds.cost_share,
-        spinning_share: share(facts.totals.spinning_ns as f64, tally.sampled_ns),
-        undecided_share: share(facts.undecided_ns as f64, tally.sampled_ns),
+        spinning_share: facts.totals.spinning.share_of(tally.cost),
+        undecided_share: facts.undecided_cost.share_of(tally.cost),
         cost_unit: facts.cost_unit,
         coherence: pmu::coherence(&all_pmu(facts)),
         typing: Typing {
@@ -167,7 +167,7 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
         breadth: watch.breadth.name().to_owned(),
         hit_cost_ns: watch.hit_cost_ns,
         spent_s: tally.cost_ns as f64 / 1e9,
-        spent_share: share(tally.cost_ns as f64, facts.duration_ns),
+        spent_share: share(tally.cost_ns, facts.duration_ns),
         budget_share: watch.budget_share,
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Damage;
 use crate::{
-    access::Cpu,
+    access::{Cost, Cpu},
     event::{HeapTally, Tally, Unresolved},
 };
 
@@ -83,7 +83,7 @@ impl From<&Tally> for TallyRecord {
                 .map(|(cpu, ns)| (cpu.0, *ns))
                 .collect(),
             lost_context: tally.lost_context,
-            sampled_ns: tally.sampled_ns,
+            sampled_ns: tally.cost.0,
             attributed: tally.attributed,
             unresolved: tally
                 .unresolved
@@ -123,7 +123,7 @@ impl TryFrom<&TallyRecord> for Tally {
                 .map(|(cpu, ns)| (Cpu(*cpu), *ns))
                 .collect(),
             lost_context: record.lost_context,
-            sampled_ns: record.sampled_ns,
+            cost: Cost(record.sampled_ns),
             attributed: record.attributed,
             unresolved,
             operands_unknown: record.operands_unknown,

@@ -1,6 +1,6 @@
 use super::{Change, Difference, Session, build, render_json, render_text};
 use crate::{
-    access::{CostUnit, Op},
+    access::{Cost, CostUnit, Op},
     finding::Verdict,
     names::{Language, ObjectKind},
     report::{
@@ -40,7 +40,7 @@ fn compare(before: &Report, after: &Report) -> Difference {
     let session = |name, report| Session {
         name,
         report,
-        cost: 100,
+        cost: Cost(100),
     };
     build(session("a.coh", before), session("b.coh", after))
 }
@@ -175,12 +175,18 @@ fn counts_of_emulated_runs_are_compared_as_they_are() {
         report: &run,
         cost,
     };
-    let fewer = render_text(&build(session(2000), session(1500)), TextOptions::default());
+    let fewer = render_text(
+        &build(session(Cost(2000)), session(Cost(1500))),
+        TextOptions::default(),
+    );
     assert!(
         fewer.contains("transactions  2,000 before, 1,500 after (-25.0 %)"),
         "{fewer}"
     );
-    let none = render_text(&build(session(0), session(1500)), TextOptions::default());
+    let none = render_text(
+        &build(session(Cost(0)), session(Cost(1500))),
+        TextOptions::default(),
+    );
     assert!(none.contains("0 before, 1,500 after\n"), "{none}");
 }
 

@@ -26,8 +26,8 @@ pub fn render(difference: &Difference, options: TextOptions) -> String {
     if is_emulated(&difference.before) && is_emulated(&difference.after) {
         out.counts(
             "transactions",
-            difference.before.cost,
-            difference.after.cost,
+            difference.before.cost.amount.0,
+            difference.after.cost.amount.0,
         );
         out.counts(
             "executions",
@@ -123,7 +123,7 @@ impl Text {
             count(side.accesses, "access", "accesses"),
             count(side.findings, "finding", "findings"),
             percent(side.findings_share),
-            cost_words::of(side.cost_unit),
+            cost_words::of(side.cost.unit),
         );
         let text = self.options.name(&text);
         let label = self.options.paint(Role::Quiet, label);

@@ -27,7 +27,6 @@ fn run(addresses: [u64; 2]) -> Report {
             time_ns: batch.accesses.len() as u64 * 1000,
             addr,
             ip: codes[thread][usize::from(op.stores())],
-            cost_ns: 0,
             pid: Pid(4000),
             tid: Tid(4001 + thread as u32),
             cpu: Cpu(thread as u32),
