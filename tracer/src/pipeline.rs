@@ -85,7 +85,7 @@ impl Pipeline {
 
     /// Takes in the next batch, context before accesses of the same time. Trapped accesses are no samples:
     /// they go to the watched lines, and count there when their window comes. Emulated ones are all that there are:
-    /// what the protocol sends for each is its cost, and the tally's samples are their executions.
+    /// what the protocol sends for each is its cost, and the tally has their executions and no samples.
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
@@ -101,7 +101,8 @@ impl Pipeline {
         }
         if !self.ordered.is_empty() {
             let executions = self.ordered.totals().executions;
-            self.tally.samples = executions;
+            self.tally.samples = 0;
+            self.tally.executions = executions;
             self.tally.attributed = executions;
             self.tally.produced = executions.saturating_add(self.tally.lost_total());
         }
@@ -135,7 +136,8 @@ impl Pipeline {
             }
             Basis::Emulated => {
                 (self.ordered).observe(access, place, space, &mut self.costs);
-                self.tally.cost += self.costs.iter().sum();
+                let sent: Cost = self.costs.iter().sum();
+                self.tally.messages = self.tally.messages.saturating_add(sent.0);
             }
             Basis::Stalled | Basis::Decoded | Basis::Harvested => {
                 self.transfers.observe(access, place, space);
@@ -194,7 +196,7 @@ impl Pipeline {
                     moved: &moved,
                     ordered: &self.ordered,
                 },
-                self.tally.cost,
+                self.tally.whole_cost(),
                 &self.thresholds,
             )?),
             others => others,
@@ -218,7 +220,7 @@ impl Pipeline {
     }
 
     fn judged(&self, with_members: bool) -> Judged {
-        let whole = self.tally.cost;
+        let whole = self.tally.whole_cost();
         let orders = Orders {
             watched: &self.watched,
             moved: &self.moved(),
@@ -243,7 +245,7 @@ impl Pipeline {
             &self.transfers,
             &self.watched,
             self.line_size(),
-            self.tally.cost,
+            self.tally.whole_cost(),
             &self.thresholds,
         )
     }

@@ -63,7 +63,7 @@ fn batch(number: u64, random: &mut Random) -> Batch {
     Batch {
         tally: Tally {
             produced: executions,
-            samples: executions,
+            executions,
             attributed: executions,
             ..Tally::default()
         },

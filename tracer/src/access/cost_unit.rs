@@ -16,7 +16,7 @@ pub enum CostUnit {
     LatencyCycles,
     /// Messages of the directory protocol ([`coherence`](crate::coherence)) that served the access, where every
     /// access is known in order. Their sum over all accesses is
-    /// [`Tally::cost`](crate::event::Tally::cost).
+    /// [`Tally::messages`](crate::event::Tally::messages).
     Transactions,
 }
 

@@ -48,7 +48,7 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
 fn read(path: &Path, args: &DiffArgs) -> Result<(Report, Cost)> {
     let replayed = report::replay(path, &args.analysis, args.pairs.thresholds(), &args.reading)
         .with_context(|| path.display().to_string())?;
-    let cost = replayed.pipeline.tally.cost;
+    let cost = replayed.pipeline.tally.whole_cost();
     let report = report::make(&replayed.pipeline, &replayed.modules, &replayed.description);
     Ok((report, cost))
 }

@@ -131,7 +131,7 @@ impl Windows {
                 spaces: &pipeline.spaces,
                 line_size: pipeline.line_size(),
                 cost_share: pipeline.thresholds().cost_share,
-                whole: pipeline.tally.cost,
+                whole: pipeline.tally.whole_cost(),
             };
             self.planner.next(&view, slots, now_ns)
         } else {

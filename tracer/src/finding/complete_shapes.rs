@@ -281,8 +281,8 @@ fn repeats_count_as_executions_and_change_no_verdict() {
     assert_eq!(line.accesses, 100 * 1_000_001);
     assert_eq!(line.threads[0].stores, 50 * 1_000_001);
     let [live, _] = counters.pipelines();
-    assert_eq!(live.tally.samples, 100 * 1_000_001);
-    assert_eq!(live.tally.cost, Cost(2 + 99 * 4));
+    assert_eq!(live.tally.executions, 100 * 1_000_001);
+    assert_eq!(live.tally.whole_cost(), Cost(2 + 99 * 4));
 }
 
 #[test]
@@ -308,6 +308,6 @@ fn an_access_across_two_lines_is_on_both_with_the_messages_of_each() {
     let judgements = wide.check(&[(0, FalseSharing), (64, TrueSharing)]);
     let costs: Cost = judgements.iter().map(|line| line.cost).sum();
     let [live, _] = wide.pipelines();
-    assert_eq!(costs, live.tally.cost);
-    assert_eq!(live.totals().cost, live.tally.cost);
+    assert_eq!(costs, live.tally.whole_cost());
+    assert_eq!(live.totals().cost, live.tally.whole_cost());
 }

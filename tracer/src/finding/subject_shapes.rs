@@ -135,7 +135,7 @@ fn ordered(turns: &[u32]) -> Option<Verdict> {
     });
     let thresholds = Thresholds::default();
     let model = Model {
-        whole: pipeline.tally.cost,
+        whole: pipeline.tally.whole_cost(),
         untimed_stores: 0,
         line_size: LineSize::B64,
         thresholds: &thresholds,

@@ -51,7 +51,7 @@ pub fn build(
     }
     let waited = finding::shared_cost(&subjects);
     let shared_share = waited
-        .ratio_to(tally.cost)
+        .ratio_to(tally.whole_cost())
         .map(|share| share.clamp(0.0, 1.0));
     let pairs = pairs::pairs(pairs, names, facts);
     let listed = findings.iter().chain(&insignificant);
@@ -98,7 +98,7 @@ pub(super) fn subjects_of(
 
 fn model<'a>(tally: &Tally, run: &'a RunFacts) -> Model<'a> {
     Model {
-        whole: tally.cost,
+        whole: tally.whole_cost(),
         untimed_stores: run.totals.untimed_stores(),
         line_size: run.line_size,
         thresholds: &run.thresholds,
@@ -174,7 +174,7 @@ impl Evidence {
         run: &RunFacts,
     ) -> Evidence {
         let sites = &judgement.sites;
-        let rows = rows::rows(names, &subject, sites, tally.cost);
+        let rows = rows::rows(names, &subject, sites, tally.whole_cost());
         let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
         let parts = parts::parts(
             (sites, &judgement.uses),
@@ -272,7 +272,7 @@ pub(super) fn finding(
     tally: &Tally,
     run: &RunFacts,
 ) -> Finding {
-    let whole = tally.cost;
+    let whole = tally.whole_cost();
     let Listed { subject, judgement } = listed;
     let sites = &judgement.sites;
     let lines = spread::lines(subject, names, whole);

@@ -220,8 +220,8 @@ proptest! {
         prop_assert_eq!(sorted.pairs(), table.pairs());
         prop_assert_eq!(sorted.totals(), table.totals());
         prop_assert_eq!(&sorted.tally, &table.tally);
-        prop_assert_eq!(table.totals().cost, table.tally.cost);
-        prop_assert_eq!(table.totals().accesses, table.tally.samples);
+        prop_assert_eq!(table.totals().cost, table.tally.whole_cost());
+        prop_assert_eq!(table.totals().accesses, table.tally.executions);
     }
 }
 

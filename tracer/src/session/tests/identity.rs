@@ -195,6 +195,9 @@ fn any_tally() -> impl Strategy<Value = Tally> {
                 attributed,
                 unresolved,
                 operands_unknown,
+                // The session of these is in a unit of samples.
+                executions: 0,
+                messages: 0,
                 heap: HeapTally {
                     allocations: produced,
                     frees: samples,

@@ -1,6 +1,7 @@
 //! The session as its users see it: written, killed, damaged, read.
 
 mod allocations;
+mod counts;
 mod damage;
 mod directory;
 mod disk_full;
