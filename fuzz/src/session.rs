@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc};
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Cost, Access, Basis, Cpu, Measured, Op, Pid, Tid},
     event::{
         Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, LocalBlock, Mapping,
         Tally, WatchedWord, Window, WindowEnd,
@@ -110,7 +110,7 @@ fn batch() -> Batch {
         time_ns: 1000 + n,
         addr: 0x7000_0000 + n % 3 * 8,
         ip: 0x40_0000 + n % 2 * 4,
-        cost_ns: 1_000_000 * u32::from(n % 5 == 0),
+        cost: Cost(1_000_000 * u32::from(n % 5 == 0)),
         pid,
         tid: Tid(8 + (n % 2) as u32),
         cpu: Cpu((n % 2) as u32),
@@ -223,7 +223,7 @@ fn batch() -> Batch {
             produced: 40,
             samples: 40,
             attributed: 8,
-            sampled_ns: 40_000_000,
+            cost: Cost(40_000_000),
             ..Tally::default()
         },
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, CostUnit, Cpu, Op, Pid, Tid},
     event::{Batch, Tally},
     session::{Meta, SessionWriter, WriterOptions},
 };
@@ -17,18 +17,18 @@ use serde_json::Value;
 const MS: u64 = 1_000_000;
 const START: u64 = 5_000 * MS;
 
-fn meta(cost_unit: &str) -> Meta {
+fn meta(cost_unit: CostUnit) -> Meta {
     Meta {
         start_ns: Some(START),
         end_ns: Some(START + 3000 * MS),
         frequency_hz: Some(1000),
-        cost_unit: cost_unit.to_owned(),
+        cost_unit,
         ..Meta::new()
     }
 }
 
 /// Three seconds of two threads that store by turns, so many bytes apart.
-fn write(path: &Path, apart: u64, cost_unit: &str) {
+fn write(path: &Path, apart: u64, cost_unit: CostUnit) {
     let mut writer = SessionWriter::create(path, meta(cost_unit), &WriterOptions::default())
         .expect("a new session");
     let accesses = (0..3000).map(|n| {
@@ -37,7 +37,7 @@ fn write(path: &Path, apart: u64, cost_unit: &str) {
             time_ns: START + n * MS,
             addr: 0x5000_0000 + u64::from(thread) * apart,
             ip: 0x40_1000 + u64::from(thread) * 16,
-            cost_ns: 1_000_000,
+            cost: Cost(1_000_000),
             pid: Pid(10),
             tid: Tid(11 + thread),
             cpu: Cpu(thread),
@@ -55,7 +55,7 @@ fn write(path: &Path, apart: u64, cost_unit: &str) {
             produced: 3000,
             samples: 3000,
             attributed: 3000,
-            sampled_ns: 3000 * MS,
+            cost: Cost(3000 * MS),
             ..Tally::default()
         },
         ..Batch::default()
@@ -67,9 +67,21 @@ fn write(path: &Path, apart: u64, cost_unit: &str) {
 /// `shared.coh`, `padded.coh` and `cycles.coh` in a directory of their own.
 fn sessions() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    write(&directory.path().join("shared.coh"), 8, "sampled_ns");
-    write(&directory.path().join("padded.coh"), 128, "sampled_ns");
-    write(&directory.path().join("cycles.coh"), 8, "latency_cycles");
+    write(
+        &directory.path().join("shared.coh"),
+        8,
+        CostUnit::SampledTime,
+    );
+    write(
+        &directory.path().join("padded.coh"),
+        128,
+        CostUnit::SampledTime,
+    );
+    write(
+        &directory.path().join("cycles.coh"),
+        8,
+        CostUnit::LatencyCycles,
+    );
     directory
 }
 
@@ -154,6 +166,55 @@ fn different_units_of_cost_are_warned_of() {
         "{}",
         ended.said()
     );
+}
+
+/// Makes `meta.json` of the session say this unit; `None` takes the unit out.
+fn restate(session: &Path, unit: Option<&str>) {
+    let file = session.join("meta.json");
+    let text = std::fs::read_to_string(&file).expect("a session has one");
+    let mut meta: Value = serde_json::from_str(&text).expect("it is JSON");
+    let object = meta.as_object_mut().expect("it is an object");
+    match unit {
+        Some(unit) => object.insert("cost_unit".to_owned(), unit.into()),
+        None => object.remove("cost_unit"),
+    };
+    std::fs::write(&file, meta.to_string()).expect("it can be written");
+}
+
+#[test]
+fn a_unit_that_is_known_is_read_and_none_is_time() {
+    let directory = sessions();
+    let cycles = directory.path().join("cycles.coh");
+    for (unit, told) in [
+        (Some("latency_cycles"), "latency_cycles"),
+        (Some("sampled_ns"), "sampled_ns"),
+        (None, "sampled_ns"),
+    ] {
+        restate(&cycles, unit);
+        let ended = diff(directory.path(), &["shared.coh", "cycles.coh", "--json"]).expect_code(0);
+        let json: Value = serde_json::from_str(&ended.stdout).expect("it is JSON");
+        assert_eq!(json["after"]["cost_unit"], told, "{unit:?}");
+        assert_eq!(json["comparable"], told == "sampled_ns", "{unit:?}");
+    }
+}
+
+#[test]
+fn a_unit_that_is_not_known_is_refused_and_never_time() {
+    let directory = sessions();
+    restate(&directory.path().join("cycles.coh"), Some("furlongs"));
+    let tool = |words: &[&str]| run(cohtrace(words).current_dir(directory.path()), GRACE);
+    for words in [
+        &["diff", "shared.coh", "cycles.coh"][..],
+        &["diff", "cycles.coh", "shared.coh", "--json"],
+        &["report", "cycles.coh"],
+        &["export", "cycles.coh", "--perf-data", "perf.data"],
+    ] {
+        let ended = tool(words).expect_code(2);
+        assert!(ended.stdout.is_empty(), "{}", ended.said());
+        for word in ["cycles.coh/meta.json", "furlongs", "latency_cycles"] {
+            assert!(ended.stderr.contains(word), "{word}: {}", ended.said());
+        }
+    }
 }
 
 #[test]

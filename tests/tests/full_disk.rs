@@ -7,7 +7,7 @@ use std::{
 };
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
     event::Batch,
     session::{Meta, SessionWriter, WriterOptions},
 };
@@ -30,7 +30,7 @@ fn session(directory: &Path) -> PathBuf {
         time_ns: 1000 * n,
         addr: 0x7f00_0000_0000 + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34) * 8,
         ip: 0x40_0000 + 4 * (n % 1000),
-        cost_ns: 1_000_000,
+        cost: Cost(1_000_000),
         pid: Pid(100),
         tid: Tid(100 + (n % 2) as u32),
         cpu: Cpu((n % 2) as u32),

@@ -139,7 +139,6 @@ fn access(n: usize, word: Option<u64>) -> Access {
         } else {
             CODE + 4 * (n as u64 % 7)
         },
-        cost_ns: 0,
         pid: Pid(PIDS[of_process]),
         tid: Tid(PIDS[of_process]),
         cpu: Cpu(n as u32 % 3),

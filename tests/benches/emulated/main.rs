@@ -273,7 +273,7 @@ fn count(words: &[String]) -> Result<Counted> {
         batch.clear();
         let progress = source.poll(&mut batch, Duration::from_millis(10))?;
         counted.rows += batch.accesses.len() as u64;
-        counted.executions += batch.tally.samples;
+        counted.executions += batch.tally.executions;
         if progress == Progress::End {
             break;
         }

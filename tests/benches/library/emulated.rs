@@ -63,7 +63,7 @@ fn batch(number: u64, random: &mut Random) -> Batch {
     Batch {
         tally: Tally {
             produced: executions,
-            samples: executions,
+            executions,
             attributed: executions,
             ..Tally::default()
         },
@@ -91,7 +91,6 @@ fn access(turn: u64, random: &mut Random) -> Access {
         time_ns: turn * 20,
         addr,
         ip: CODE + code * 16,
-        cost_ns: 0,
         pid: Pid(1),
         tid: Tid(10 + thread as u32),
         cpu: Cpu(thread as u32),

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use cohtrace::{
-    access::{Access, Basis, CostUnit, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cost, CostUnit, Cpu, Measured, Op, Pid, Tid},
     data_source::DataSource,
     event::{Batch, Context, ContextKind, Mapping, Tally},
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, TargetsRecord, WriterOptions},
@@ -88,14 +88,11 @@ pub fn run(shape: Shape, path: &Path) -> anyhow::Result<()> {
         batch
             .accesses
             .extend((number..end).map(|n| access(n, &shape, &mut random)));
-        let cost = batch
-            .accesses
-            .iter()
-            .map(|access| u64::from(access.cost_ns));
+        let cost = batch.accesses.iter().map(|access| Cost::from(access.cost));
         batch.tally = Tally {
             produced: end - number,
             samples: end - number,
-            sampled_ns: cost.sum(),
+            cost: cost.sum(),
             attributed: end - number,
             ..Tally::default()
         };
@@ -138,7 +135,7 @@ fn meta(shape: &Shape) -> Meta {
             pids: vec![PID.0],
             ..TargetsRecord::default()
         },
-        cost_unit: CostUnit::LatencyCycles.name().to_owned(),
+        cost_unit: CostUnit::LatencyCycles,
         ..Meta::new()
     }
 }
@@ -220,7 +217,7 @@ fn access(number: u64, shape: &Shape, random: &mut Random) -> Access {
         time_ns: number * STEP_NS + random.below(STEP_NS),
         addr: HEAP + at,
         ip: CODE + code * 16,
-        cost_ns: latency as u32,
+        cost: Cost(latency as u32),
         pid: PID,
         tid: Tid(PID.0 + thread as u32),
         cpu: Cpu(thread as u32 % CPUS),

@@ -44,7 +44,7 @@ impl Input {
         Input {
             name,
             accesses: batches.iter().map(|b| b.accesses.len() as u64).sum(),
-            samples: batches.iter().map(|b| b.tally.samples).sum(),
+            samples: batches.iter().map(|b| b.tally.counted()).sum(),
             batches,
         }
     }

@@ -57,7 +57,6 @@ fn accesses(shape: &Shape) -> Vec<Access> {
             time_ns: 0,
             addr: base + word * 8,
             ip: 0x40_1000 + word % 512 * 4,
-            cost_ns: 0,
             pid: Pid(1),
             tid: Tid(100 + thread as u32),
             cpu: Cpu(thread as u32),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
     event::{Batch, Context, ContextKind, Mapping, Tally},
 };
 
@@ -53,7 +53,7 @@ fn batch(number: u64, random: &mut Random) -> Batch {
     batch.tally = Tally {
         produced: BATCH_SAMPLES,
         samples: BATCH_SAMPLES,
-        sampled_ns: BATCH_SAMPLES * PERIOD_NS,
+        cost: Cost(BATCH_SAMPLES * PERIOD_NS),
         attributed: BATCH_SAMPLES,
         ..Tally::default()
     };
@@ -87,7 +87,7 @@ fn take_sample(time_ns: u64, cpu: u32, random: &mut Random, accesses: &mut Vec<A
             time_ns,
             addr,
             ip: CODE + code * 64 + nth * 4,
-            cost_ns: if nth == 0 { PERIOD_NS as u32 } else { 0 },
+            cost: Cost(if nth == 0 { PERIOD_NS as u32 } else { 0 }),
             pid: Pid(1000 + process),
             tid: Tid(2000 + process * CPUS + thread),
             cpu: Cpu(cpu),

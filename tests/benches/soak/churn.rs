@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
     analysis::AnalysisOptions,
     decode::Registers,
     event::{Batch, Context, ContextKind, Due, Mapping},
@@ -65,7 +65,7 @@ fn access(addr: u64, ip: u64) -> Access {
         time_ns: 0,
         addr,
         ip,
-        cost_ns: 1_000_000,
+        cost: Cost(1_000_000),
         pid: Pid(0),
         tid: Tid(0),
         cpu: Cpu(0),

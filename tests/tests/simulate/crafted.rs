@@ -124,7 +124,6 @@ pub fn access(tid: u32, ip: u64, addr: u64, op: Op, basis: Basis) -> Access {
         time_ns: 2,
         addr,
         ip,
-        cost_ns: 0,
         pid: Pid(10),
         tid: Tid(tid),
         cpu: Cpu(tid % 4),

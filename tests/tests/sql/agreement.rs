@@ -135,7 +135,7 @@ fn false_sharing(session: &Path, answers: &Answers, replayed: &replayed::Replaye
             continue;
         };
         assert_eq!(row.number("samples"), judgement.samples, "{key}");
-        assert_eq!(row.number("cost_ns"), judgement.cost_ns, "{key}");
+        assert_eq!(row.number("cost_ns"), judgement.cost.0, "{key}");
         let map = row.text("byte_map");
         let count = |letter| map.chars().filter(|c| *c == letter).count() as u64;
         assert_eq!(count('C'), row.number("common_bytes"), "{key}: {map}");
@@ -165,7 +165,7 @@ fn touched_bytes(answers: &Answers, replayed: &replayed::Replayed) -> usize {
             .filter(|thread| thread.accesses > 0);
         let threads: BTreeMap<(String, u64), [u64; 3]> = sampled
             .map(|thread| {
-                let sums = [thread.accesses, thread.stores, thread.cost_ns];
+                let sums = [thread.accesses, thread.stores, thread.cost.0];
                 ((line.clone(), u64::from(thread.tid.0)), sums)
             })
             .collect();

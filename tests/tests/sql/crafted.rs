@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use cohtrace::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
     event::{Batch, Breadth, Context, ContextKind, Mapping, Tally, WatchedWord, Window, WindowEnd},
     session::{Meta, SessionWriter, WriterOptions},
 };
@@ -51,11 +51,11 @@ fn access(time_ns: u64, tid: u32, addr: u64, size: u16, op: Op, basis: Basis) ->
         time_ns,
         addr,
         ip: 0x40_0000 + code + u64::from(size) * 0x40 + addr % 64 * 4 + op as u64,
-        cost_ns: if basis == Basis::Stalled {
+        cost: Cost(if basis == Basis::Stalled {
             1_000_000
         } else {
             0
-        },
+        }),
         pid: Pid(tid / 10 * 10),
         tid: Tid(tid),
         cpu: Cpu(tid % 10),
@@ -315,11 +315,14 @@ pub fn write(path: &Path, kind: Kind) {
         if kind == Kind::Emulated {
             for access in &mut accesses {
                 access.basis = Basis::Emulated;
-                access.cost_ns = 0;
+                access.cost = Cost(0);
                 access.measured.repeats = numbers.next(5) as u32;
             }
         }
-        let stalled = accesses.iter().filter(|access| access.cost_ns > 0).count() as u64;
+        let stalled = accesses
+            .iter()
+            .filter(|access| access.cost > Cost(0))
+            .count() as u64;
         let batch = Batch {
             accesses,
             context,
@@ -328,7 +331,7 @@ pub fn write(path: &Path, kind: Kind) {
                 produced: 60,
                 samples: 60,
                 attributed: stalled,
-                sampled_ns: 60 * MS,
+                cost: Cost(60 * MS),
                 ..Tally::default()
             },
             ..Batch::default()

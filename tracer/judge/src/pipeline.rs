@@ -7,7 +7,7 @@ mod retire;
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, Basis, LineKey, LineSize, Place, SpaceId},
+    access::{Access, Basis, Cost, LineKey, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions, LineTable, OrderBounds, OrderedLines, Totals, Transfers, WatchBounds,
         WatchedLines,
@@ -42,7 +42,7 @@ pub struct Pipeline {
     transfers: Transfers,
     ordered: OrderedLines,
     /// Of the access that is taken, by line.
-    costs: Vec<u32>,
+    costs: Vec<Cost<u32>>,
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
     shown: FxHashMap<LineKey, (Shown, u64)>,
     thresholds: Thresholds,
@@ -85,7 +85,7 @@ impl Pipeline {
 
     /// Takes in the next batch, context before accesses of the same time. Trapped accesses are no samples:
     /// they go to the watched lines, and count there when their window comes. Emulated ones are all that there are:
-    /// what the protocol sends for each is its cost, and the tally's samples are their executions.
+    /// what the protocol sends for each is its cost, and the tally has their executions and no samples.
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
@@ -101,7 +101,8 @@ impl Pipeline {
         }
         if !self.ordered.is_empty() {
             let executions = self.ordered.totals().executions;
-            self.tally.samples = executions;
+            self.tally.samples = 0;
+            self.tally.executions = executions;
             self.tally.attributed = executions;
             self.tally.produced = executions.saturating_add(self.tally.lost_total());
         }
@@ -135,8 +136,8 @@ impl Pipeline {
             }
             Basis::Emulated => {
                 (self.ordered).observe(access, place, space, &mut self.costs);
-                let sent = self.costs.iter().copied().map(u64::from).sum();
-                self.tally.sampled_ns = self.tally.sampled_ns.saturating_add(sent);
+                let sent: Cost = self.costs.iter().sum();
+                self.tally.messages = self.tally.messages.saturating_add(sent.0);
             }
             Basis::Stalled | Basis::Decoded | Basis::Harvested => {
                 self.transfers.observe(access, place, space);
@@ -195,7 +196,7 @@ impl Pipeline {
                     moved: &moved,
                     ordered: &self.ordered,
                 },
-                self.tally.sampled_ns,
+                self.tally.whole_cost(),
                 &self.thresholds,
             )?),
             others => others,
@@ -219,14 +220,14 @@ impl Pipeline {
     }
 
     fn judged(&self, with_members: bool) -> Judged {
-        let sampled_ns = self.tally.sampled_ns;
+        let whole = self.tally.whole_cost();
         let orders = Orders {
             watched: &self.watched,
             moved: &self.moved(),
             ordered: &self.ordered,
         };
         let thresholds = &self.thresholds;
-        let mut judged = (self.lines).judge(&orders, sampled_ns, thresholds, with_members);
+        let mut judged = (self.lines).judge(&orders, whole, thresholds, with_members);
         for judgement in &mut judged.judgements {
             if let Some(watched) = &mut judgement.watched {
                 watched.since_ns = self
@@ -244,14 +245,14 @@ impl Pipeline {
             &self.transfers,
             &self.watched,
             self.line_size(),
-            self.tally.sampled_ns,
+            self.tally.whole_cost(),
             &self.thresholds,
         )
     }
 
-    /// Cost of loads of memory that nobody was seen to store to, nanoseconds: what the CPU waited for there is not known.
-    pub fn undecided_ns(&self) -> u64 {
-        self.moved().undecided_ns()
+    /// Cost of loads of memory that nobody was seen to store to: what the CPU waited for there is not known.
+    pub fn undecided_cost(&self) -> Cost {
+        self.moved().undecided_cost()
     }
 
     /// Read-then-write pairs of the watched lines and of those whose order is complete, those with a hint first.
@@ -318,7 +319,6 @@ mod tests {
             time_ns,
             addr: ADDR,
             ip: 0x401000,
-            cost_ns: 0,
             pid: Pid(7),
             tid: Tid(7),
             cpu: Cpu(0),

@@ -1,5 +1,8 @@
 //! The vocabulary: what one memory access is, and what makes two addresses the same line.
 
+mod cost;
+mod cost_unit;
+
 use std::{
     fmt,
     num::{NonZeroU32, NonZeroU64},
@@ -8,6 +11,9 @@ use std::{
 use rustc_hash::FxHashSet;
 
 use crate::data_source::DataSource;
+
+pub use cost::{Cost, CostIn};
+pub use cost_unit::{CostUnit, UnknownUnit};
 
 /// Process id (thread group) in the initial pid namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -130,7 +136,7 @@ pub struct Access {
     pub ip: u64,
     /// What this access stands for, in the run's [`CostUnit`]. Nanoseconds of sampled time: the sample's period
     /// on the stalled access, zero on all others. Cycles: the latency of a sampled load.
-    pub cost_ns: u32,
+    pub cost: Cost<u32>,
     /// Process.
     pub pid: Pid,
     /// Thread.
@@ -165,7 +171,7 @@ impl Access {
         time_ns: 0,
         addr: 0,
         ip: 0,
-        cost_ns: 0,
+        cost: Cost(0),
         pid: Pid(0),
         tid: Tid(0),
         cpu: Cpu(0),
@@ -226,43 +232,6 @@ impl Measured {
         phys_addr: None,
         repeats: 0,
     };
-}
-
-/// What [`Access::cost_ns`] counts; one for a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum CostUnit {
-    /// Nanoseconds of the targets' time that a sample stands for.
-    #[default]
-    SampledTime,
-    /// Core cycles that sampled loads took. Their sum over all samples is
-    /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
-    LatencyCycles,
-    /// Messages of the directory protocol ([`coherence`](crate::coherence)) that served the access, where every
-    /// access is known in order. Their sum over all accesses is
-    /// [`Tally::sampled_ns`](crate::event::Tally::sampled_ns).
-    Transactions,
-}
-
-impl CostUnit {
-    /// Stable name in JSON and sessions.
-    pub fn name(self) -> &'static str {
-        match self {
-            CostUnit::SampledTime => "sampled_ns",
-            CostUnit::LatencyCycles => "latency_cycles",
-            CostUnit::Transactions => "transactions",
-        }
-    }
-
-    /// The unit of that name.
-    pub fn from_name(name: &str) -> Option<CostUnit> {
-        [
-            CostUnit::SampledTime,
-            CostUnit::LatencyCycles,
-            CostUnit::Transactions,
-        ]
-        .into_iter()
-        .find(|unit| unit.name() == name)
-    }
 }
 
 /// An address space: one per process image, so that an `exec` or a reused pid starts a new one.

@@ -24,7 +24,7 @@ pub use file_stamp::FileStamp;
 pub use order::{Due, InOrder};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
-use crate::access::{Access, Cpu, Pid, Tid};
+use crate::access::{Access, Cost, Cpu, Pid, Tid};
 
 /// Accesses and context of one stretch of time.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -220,10 +220,13 @@ impl Mapping {
 /// Counts that make losses visible; each adds up by [`Tally::add`].
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// Samples of targets that the kernel half took: `samples + lost == produced`.
+    /// Samples of targets that the kernel half took, or executions of an emulated program:
+    /// `counted() + lost == produced`.
     pub produced: u64,
-    /// Samples that reached user space.
+    /// Samples that reached user space; none where executions are counted.
     pub samples: u64,
+    /// Executions of an emulated program, all of them; none where samples are counted.
+    pub executions: u64,
     /// Of those, taken in kernel mode.
     pub kernel_samples: u64,
     /// Samples of processes that are not targets, dropped in the kernel half.
@@ -234,12 +237,14 @@ pub struct Tally {
     pub blind_ns: BTreeMap<Cpu, u64>,
     /// Context records (mappings, forks, ..) that found no room: names may be wrong after.
     pub lost_context: u64,
-    /// Target time that the samples stand for, nanoseconds; or the sum of their latencies, cycles
-    /// ([`CostUnit`](crate::access::CostUnit)).
-    pub sampled_ns: u64,
-    /// Samples whose stalled access was found and resolved to an address.
+    /// What the samples cost together: target time, or their latencies ([`CostUnit`](crate::access::CostUnit)).
+    pub cost: Cost,
+    /// Messages of the coherence protocol that the executions took. No source counts them: they follow from the order
+    /// of the accesses.
+    pub messages: u64,
+    /// Samples whose stalled access was found and resolved to an address; all executions.
     pub attributed: u64,
-    /// Samples without one, by reason: `samples == attributed + unresolved.values().sum()`.
+    /// Samples without one, by reason: `counted() == attributed + unresolved.values().sum()`.
     pub unresolved: BTreeMap<Unresolved, u64>,
     /// Operands in the sampled code whose address could not be computed (not samples).
     pub operands_unknown: u64,
@@ -252,6 +257,7 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         self.produced += other.produced;
         self.samples += other.samples;
+        self.executions += other.executions;
         self.kernel_samples += other.kernel_samples;
         self.filtered += other.filtered;
         for (cpu, n) in &other.lost {
@@ -261,13 +267,28 @@ impl Tally {
             *self.blind_ns.entry(*cpu).or_default() += ns;
         }
         self.lost_context += other.lost_context;
-        self.sampled_ns += other.sampled_ns;
+        self.cost += other.cost;
+        self.messages = self.messages.saturating_add(other.messages);
         self.attributed += other.attributed;
         for (reason, n) in &other.unresolved {
             *self.unresolved.entry(*reason).or_default() += n;
         }
         self.operands_unknown += other.operands_unknown;
         self.heap.add(&other.heap);
+    }
+
+    /// What arrived, whatever was counted: samples or executions.
+    pub fn counted(&self) -> u64 {
+        self.samples.saturating_add(self.executions)
+    }
+
+    /// The cost of all of it, in the run's unit: what shares are of.
+    pub fn whole_cost(&self) -> Cost {
+        if self.executions > 0 {
+            Cost(self.messages)
+        } else {
+            self.cost
+        }
     }
 
     /// Samples lost on all CPUs.

@@ -107,7 +107,7 @@ fn progress_line(
     let tally = &pipeline.tally;
     let mut parts = vec![
         format!("{:.1} s", elapsed.as_secs_f64()),
-        format!("{} {}", tally.samples, cost_words::counted(cost_unit)),
+        format!("{} {}", tally.counted(), cost_words::counted(cost_unit)),
     ];
     if tally.lost_total() > 0 {
         parts.push(format!("{} lost", tally.lost_total()));

@@ -5,9 +5,12 @@ use std::{path::Path, process::ExitCode};
 use anyhow::{Context as _, Result};
 
 use super::{args::DiffArgs, output, report};
-use crate::report::{
-    difference::{self, Session},
-    model::Report,
+use crate::{
+    access::Cost,
+    report::{
+        difference::{self, Session},
+        model::Report,
+    },
 };
 
 /// Prints the difference.
@@ -42,10 +45,10 @@ pub fn run(args: &DiffArgs) -> Result<ExitCode> {
 }
 
 /// A session's report, and the sum of all costs in it.
-fn read(path: &Path, args: &DiffArgs) -> Result<(Report, u64)> {
+fn read(path: &Path, args: &DiffArgs) -> Result<(Report, Cost)> {
     let replayed = report::replay(path, &args.analysis, args.pairs.thresholds(), &args.reading)
         .with_context(|| path.display().to_string())?;
-    let cost = replayed.pipeline.tally.sampled_ns;
+    let cost = replayed.pipeline.tally.whole_cost();
     let report = report::make(&replayed.pipeline, &replayed.modules, &replayed.description);
     Ok((report, cost))
 }

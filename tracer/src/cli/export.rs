@@ -12,7 +12,6 @@ use super::{
     signals::StopSignal,
 };
 use crate::{
-    access::CostUnit,
     event::{Batch, ContextKind},
     export::{BuildIds, Description, Exported, KernelText, MemoryNode, PerfDataWriter},
     machine::{Machine, kallsyms::Kallsyms},
@@ -64,7 +63,7 @@ fn write(
     let meta = reader.meta();
     let boot = meta.boot_id.clone();
     let of_this_boot = boot.is_some() && boot == boot_id();
-    let unit = CostUnit::from_name(&meta.cost_unit).unwrap_or_default();
+    let unit = meta.cost_unit;
     let modules = modules_of(meta);
     let mut description = Description::of(meta);
     if of_this_boot {

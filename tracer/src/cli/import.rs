@@ -216,9 +216,7 @@ fn describe(found: &Description, args: &ImportArgs) -> Meta {
             .collect(),
     }];
     meta.command_line.clone_from(&found.command_line);
-    CostUnit::LatencyCycles
-        .name()
-        .clone_into(&mut meta.cost_unit);
+    meta.cost_unit = CostUnit::LatencyCycles;
     let host = found.host.as_ref();
     let host = host.map_or_else(String::new, |host| format!(" on {host}"));
     meta.remarks = vec![format!(

@@ -80,7 +80,8 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
 pub struct Recording {
     writer: Writer,
     meta: Meta,
-    samples: u64,
+    /// Samples or executions.
+    counted: u64,
     accesses: u64,
     lost: u64,
     unit: CostUnit,
@@ -107,7 +108,7 @@ impl Recording {
         Ok(Recording {
             writer: Writer::start(writer)?,
             meta,
-            samples: 0,
+            counted: 0,
             accesses: 0,
             lost: 0,
             unit: observation.kind.cost_unit(),
@@ -116,7 +117,7 @@ impl Recording {
 
     /// Keeps a batch, and leaves the memory of an earlier one. The error is that of an earlier one, too.
     pub fn append(&mut self, batch: &mut Batch) -> Result<()> {
-        self.samples += batch.tally.samples;
+        self.counted += batch.tally.counted();
         self.lost += batch.tally.lost_total();
         self.accesses += batch.accesses.len() as u64;
         self.writer.append(batch)
@@ -143,20 +144,20 @@ impl Recording {
     }
 
     fn counts(&self) -> String {
-        let (counted, kept) = self.words();
-        let (samples, accesses, lost) = (self.samples, self.accesses, self.lost);
-        format!("{samples} {counted} ({accesses} {kept}, {lost} {counted} lost)")
+        let (what, kept) = self.words();
+        let (counted, accesses, lost) = (self.counted, self.accesses, self.lost);
+        format!("{counted} {what} ({accesses} {kept}, {lost} {what} lost)")
     }
 
     fn progress_line(&self, elapsed: Duration) -> String {
-        let (counted, kept) = self.words();
+        let (what, kept) = self.words();
         let lost = match self.lost {
             0 => String::new(),
             lost => format!("  {lost} lost"),
         };
         let seconds = elapsed.as_secs_f64();
-        let (samples, accesses) = (self.samples, self.accesses);
-        format!("recording  {seconds:.1} s  {samples} {counted}  {accesses} {kept}{lost}")
+        let (counted, accesses) = (self.counted, self.accesses);
+        format!("recording  {seconds:.1} s  {counted} {what}  {accesses} {kept}{lost}")
     }
 }
 
@@ -219,6 +220,6 @@ fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Obse
     meta.command_line = std::env::args_os().map(|word| words(&word)).collect();
     meta.line_size_bytes = machine.line_bytes.map(u64::from);
     meta.frequency_hz = observation.frequency_hz();
-    kind.cost_unit().name().clone_into(&mut meta.cost_unit);
+    meta.cost_unit = kind.cost_unit();
     meta
 }

@@ -191,7 +191,7 @@ fn describe(meta: &Meta) -> RunDescription {
         frequency_hz: meta.frequency_hz,
         targets,
         cpus: meta.machine.online_cpus.unwrap_or(0),
-        cost_unit: CostUnit::from_name(&meta.cost_unit).unwrap_or_default(),
+        cost_unit: meta.cost_unit,
         software_emulation: meta.machine.software_emulation.clone(),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
@@ -254,7 +254,7 @@ pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
         },
         order,
         software_emulation: run.software_emulation.clone(),
-        undecided_ns: pipeline.undecided_ns(),
+        undecided_cost: pipeline.undecided_cost(),
     }
 }
 

@@ -131,7 +131,7 @@ impl Windows {
                 spaces: &pipeline.spaces,
                 line_size: pipeline.line_size(),
                 cost_share: pipeline.thresholds().cost_share,
-                sampled_ns: pipeline.tally.sampled_ns,
+                whole: pipeline.tally.whole_cost(),
             };
             self.planner.next(&view, slots, now_ns)
         } else {

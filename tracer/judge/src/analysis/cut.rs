@@ -1,7 +1,7 @@
 //! One access cut where lines end.
 
 use super::line::{Piece, Slice};
-use crate::access::{Access, LineKey, LineSize, Place};
+use crate::access::{Access, Cost, LineKey, LineSize, Place};
 
 /// Gives `take` each line that an access touches, with the part on it. Its cost goes to the first, unless `costs` has
 /// that of each line. A size of 0 (not known to the decoder) counts as the one byte that is certain.
@@ -9,14 +9,11 @@ pub(super) fn cut(
     access: &Access,
     place: Place,
     line_size: LineSize,
-    costs: &[u32],
+    costs: &[Cost<u32>],
     mut take: impl FnMut(LineKey, Piece),
 ) {
     let mut costs = costs.iter();
-    let mut cost_ns = match costs.next() {
-        Some(cost) => u64::from(*cost),
-        None => u64::from(access.cost_ns),
-    };
+    let mut cost = Cost::from(*costs.next().unwrap_or(&access.cost));
     let mut position = place.position();
     let mut remaining = u64::from(access.size).max(1);
     loop {
@@ -26,10 +23,10 @@ pub(super) fn cut(
         let piece = Piece {
             offset,
             size: size as u8,
-            cost_ns,
+            cost,
         };
         take(here.line(line_size), piece);
-        cost_ns = costs.next().map_or(0, |cost| u64::from(*cost));
+        cost = costs.next().map_or(Cost(0), |cost| Cost::from(*cost));
         remaining -= size;
         match position.checked_add(size) {
             Some(next) if remaining > 0 && place.reaches(next) => position = next,

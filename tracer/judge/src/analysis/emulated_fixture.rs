@@ -8,7 +8,6 @@ pub fn emulated(processor: u32, ip: u64, op: Op, addr: u64) -> Access {
         time_ns: 1,
         addr,
         ip,
-        cost_ns: 0,
         pid: Pid(1),
         tid: Tid(processor),
         cpu: Cpu(processor),

@@ -13,7 +13,7 @@ mod window;
 
 pub use self::window::Shared;
 use crate::{
-    access::{Access, Basis, ByteSet, LineSize, SpaceId, Tid},
+    access::{Access, Basis, ByteSet, Cost, LineSize, SpaceId, Tid},
     analysis::{
         CpuSet, Evidence, Group, Kinds, PmuCounts, SiteCounts,
         conflict::conflicts,
@@ -43,7 +43,7 @@ const MAX_SITES: usize = 4096;
 pub(super) struct Piece {
     pub(super) offset: u8,
     pub(super) size: u8,
-    pub(super) cost_ns: u64,
+    pub(super) cost: Cost,
 }
 
 /// A line with at least one access.
@@ -56,12 +56,12 @@ pub struct Line {
     /// First slice of the open window.
     window: Slice,
     /// Stalled time in the open window.
-    window_cost_ns: u64,
+    window_cost: Cost,
     last_slice: Slice,
     accesses: u64,
     stores: u64,
     samples: u64,
-    cost_ns: u64,
+    cost: Cost,
     folded: u64,
     /// Of the closed windows: samples that have another one before them in their window.
     neighbours: u64,
@@ -85,12 +85,12 @@ impl Line {
             order: Order::default(),
             stints: Stints::default(),
             window: slice,
-            window_cost_ns: 0,
+            window_cost: Cost(0),
             last_slice: slice,
             accesses: 0,
             stores: 0,
             samples: 0,
-            cost_ns: 0,
+            cost: Cost(0),
             folded: 0,
             neighbours: 0,
             first: None,
@@ -120,14 +120,14 @@ impl Line {
         self.last_slice = self.last_slice.max(slice);
         let executions = executions(access);
         self.accesses = self.accesses.saturating_add(executions);
-        self.cost_ns = self.cost_ns.saturating_add(piece.cost_ns);
+        self.cost += piece.cost;
         let measured = (access.basis == Basis::Sampled).then(|| {
             let measured = self.measured.get_or_insert_default();
-            measured.count(access, piece.cost_ns, slice);
+            measured.count(access, piece.cost, slice);
             measured
         });
         if let Some(record) = self.sites.slot(key, MAX_SITES) {
-            record.count(access, piece.cost_ns);
+            record.count(access, piece.cost);
             if let Some(measured) = measured {
                 measured.count_site(&mut record.measured, access);
             }
@@ -151,7 +151,7 @@ impl Line {
             self.samples = self.samples.saturating_add(executions);
             return;
         }
-        self.window_cost_ns = self.window_cost_ns.saturating_add(piece.cost_ns);
+        self.window_cost += piece.cost;
         let (time_ns, stores) = (access.time_ns, access.op.stores());
         let new = (self.order).note(time_ns, access.tid, access.cpu, stores);
         self.samples += u64::from(new);
@@ -176,7 +176,7 @@ impl Line {
         }
         self.order.clear();
         self.stints.clear();
-        self.window_cost_ns = 0;
+        self.window_cost = Cost(0);
         if let Some(measured) = &mut self.measured {
             measured.window = Taken::default();
         }
@@ -226,7 +226,7 @@ impl Line {
             accesses: self.accesses,
             stores: self.stores,
             samples: self.samples,
-            cost_ns: self.cost_ns,
+            cost: self.cost,
             several_store: self.several_store(),
             one_cpu: cpus.len() == 1,
             folded: self.folded,
@@ -282,9 +282,9 @@ impl Line {
         self.accesses
     }
 
-    /// Sampled time spent waiting for it, nanoseconds.
-    pub fn cost_ns(&self) -> u64 {
-        self.cost_ns
+    /// What was waited for it.
+    pub fn cost(&self) -> Cost {
+        self.cost
     }
 
     pub(super) fn site_count(&self) -> usize {
@@ -295,16 +295,16 @@ impl Line {
         self.last_slice
     }
 
-    /// Shared cost of the closed windows, nanoseconds, plus one for each interleaved sample; `None`
+    /// Shared cost of the closed windows, as a number, plus one for each interleaved sample; `None`
     /// when no window was interleaved and no load was served by another CPU's cache. Of an emulated line that several
     /// threads touched, its cost. Ranks what to keep.
     pub(super) fn shared_rank(&self) -> Option<u64> {
         if self.emulated && self.several {
-            return Some(self.cost_ns.saturating_add(1));
+            return Some(self.cost.0.saturating_add(1));
         }
         let sharing = self.shared.as_ref().map(|shared| &shared.sums);
         let sharing = sharing.filter(|s| s.weight > 0.0 || s.taken > 0.0)?;
-        Some((sharing.cost_ns + sharing.weight + sharing.unmet_cost_ns + sharing.unmet) as u64)
+        Some((sharing.cost.0 + sharing.weight + sharing.unmet_cost.0 + sharing.unmet) as u64)
     }
 }
 
@@ -335,7 +335,7 @@ mod tests {
                 time_ns: self.ms * 1_000_000,
                 addr: 0x1000 + u64::from(offset),
                 ip: 0x401000,
-                cost_ns: COST_NS as u32,
+                cost: Cost(COST_NS as u32),
                 pid: Pid(1),
                 tid: Tid(tid),
                 cpu: Cpu(tid),
@@ -349,7 +349,7 @@ mod tests {
             let piece = Piece {
                 offset,
                 size: 8,
-                cost_ns: COST_NS,
+                cost: Cost(COST_NS),
             };
             let key = SiteKey::new(&access, SpaceId(0), offset, 8);
             let slice = (self.ms / 100) as Slice;
@@ -384,7 +384,7 @@ mod tests {
         sampled.samples(&[0, 1], [0, 8], 1, 100);
         sampled.samples(&[0], [0, 8], 1, 500);
         let sharing = sampled.sharing();
-        assert!(near(sharing.cost_ns, (100 * COST_NS) as f64), "{sharing:?}");
+        assert!(near(sharing.cost.0, (100 * COST_NS) as f64), "{sharing:?}");
         assert!(near(sharing.samples, 100.0), "{sharing:?}");
     }
 
@@ -425,7 +425,6 @@ mod tests {
                 time_ns: u64::from(n),
                 addr: 0x1000,
                 ip: 0x401000,
-                cost_ns: 0,
                 pid: Pid(1),
                 tid: Tid(tid),
                 cpu: Cpu(0),
@@ -447,7 +446,7 @@ mod tests {
             let piece = Piece {
                 offset: 0,
                 size: 8,
-                cost_ns: 0,
+                cost: Cost(0),
             };
             let key = SiteKey::new(&access, SpaceId(0), 0, 8);
             line.observe(&access, piece, key, 0, LineSize::B64);

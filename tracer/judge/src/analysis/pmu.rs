@@ -1,7 +1,7 @@
 //! What a PMU measured of the accesses to a line, in sums.
 
 use crate::{
-    access::{Access, Basis, Op},
+    access::{Access, Basis, Cost, Op},
     analysis::line::Slice,
     data_source::{Coherence, DataSource},
 };
@@ -95,8 +95,8 @@ fn coherence(access: &Access) -> Coherence {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Taken {
     pub(super) loads: u64,
-    pub(super) cost_ns: u64,
-    pub(super) apart_cost_ns: u64,
+    pub(super) cost: Cost,
+    pub(super) apart_cost: Cost,
 }
 
 /// The sums of a line, and of each of its sites; only lines that a PMU sampled have them.
@@ -114,7 +114,7 @@ pub(super) struct MeasuredLine {
 
 impl MeasuredLine {
     /// Counts a sampled access of the line.
-    pub(super) fn count(&mut self, access: &Access, cost_ns: u64, slice: Slice) {
+    pub(super) fn count(&mut self, access: &Access, cost: Cost, slice: Slice) {
         let of_line = if is_store_sample(access) {
             &mut self.stores
         } else {
@@ -123,10 +123,10 @@ impl MeasuredLine {
         of_line.count(access);
         if coherence(access).is_hit() {
             self.window.loads += 1;
-            self.window.cost_ns = self.window.cost_ns.saturating_add(cost_ns);
+            self.window.cost += cost;
             stretch(&mut self.taken_in, slice);
         } else if (access.measured.source).is_some_and(DataSource::waited_for_nobody) {
-            self.window.apart_cost_ns = self.window.apart_cost_ns.saturating_add(cost_ns);
+            self.window.apart_cost += cost;
         }
         if access.op.stores() {
             stretch(&mut self.stored_in, slice);

@@ -1,6 +1,9 @@
 //! What the windows of a line showed, in sums: the numbers that verdicts are made of.
 
-use crate::analysis::{Kinds, PmuCounts, pmu::Taken};
+use crate::{
+    access::Cost,
+    analysis::{Kinds, PmuCounts, pmu::Taken},
+};
 
 /// What the closed windows of a line showed, summed. Shares are of `weight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -9,12 +12,12 @@ pub struct Sharing {
     pub weight: f64,
     /// The part of `weight` in windows whose stalled and decoded accesses alone show a conflict.
     pub exact_weight: f64,
-    /// Stalled time of each window times its interleaving, nanoseconds.
-    pub cost_ns: f64,
-    /// Stalled time in windows of several threads without a store sampled, nanoseconds.
-    pub unstored_cost_ns: f64,
-    /// Stalled time in windows of several threads, interleaved or not, nanoseconds.
-    pub together_cost_ns: f64,
+    /// Cost of each window times its interleaving.
+    pub cost: Cost<f64>,
+    /// Cost of windows of several threads without a store sampled.
+    pub unstored_cost: Cost<f64>,
+    /// Cost of windows of several threads, interleaved or not.
+    pub together_cost: Cost<f64>,
     /// Hand-offs seen in windows of several threads.
     pub hand_offs: f64,
     /// Hand-offs that a random order of the same samples would show.
@@ -28,39 +31,39 @@ pub struct Sharing {
     /// Loads that a PMU saw served by another CPU's cache. Each is a hand-off, and proves that CPUs take turns.
     pub taken: f64,
     /// Their cost.
-    pub taken_cost_ns: f64,
+    pub taken_cost: Cost<f64>,
     /// Of those, the ones in windows without a store by another thread: whose bytes they met is not known there.
     pub unmet: f64,
     /// Their cost.
-    pub unmet_cost_ns: f64,
+    pub unmet_cost: Cost<f64>,
 }
 
 impl Sharing {
     pub(super) fn add(&mut self, window: &Sharing) {
         self.weight += window.weight;
         self.exact_weight += window.exact_weight;
-        self.cost_ns += window.cost_ns;
-        self.unstored_cost_ns += window.unstored_cost_ns;
-        self.together_cost_ns += window.together_cost_ns;
+        self.cost += window.cost;
+        self.unstored_cost += window.unstored_cost;
+        self.together_cost += window.together_cost;
         self.hand_offs += window.hand_offs;
         self.expected_hand_offs += window.expected_hand_offs;
         self.samples += window.samples;
         self.stores += window.stores;
         self.minority += window.minority;
         self.taken += window.taken;
-        self.taken_cost_ns += window.taken_cost_ns;
+        self.taken_cost += window.taken_cost;
         self.unmet += window.unmet;
-        self.unmet_cost_ns += window.unmet_cost_ns;
+        self.unmet_cost += window.unmet_cost;
     }
 
     /// A window without a store that its loads could have met.
     pub(super) fn unmet(taken: Taken) -> Sharing {
-        let (loads, cost_ns) = (taken.loads as f64, taken.cost_ns as f64);
+        let (loads, cost) = (taken.loads as f64, taken.cost.estimate());
         Sharing {
             taken: loads,
-            taken_cost_ns: cost_ns,
+            taken_cost: cost,
             unmet: loads,
-            unmet_cost_ns: cost_ns,
+            unmet_cost: cost,
             ..Sharing::default()
         }
     }
@@ -75,8 +78,8 @@ pub struct Evidence {
     pub stores: u64,
     /// Samples with an access to the line.
     pub samples: u64,
-    /// Sampled time spent waiting for the line, nanoseconds.
-    pub cost_ns: u64,
+    /// What was waited for the line.
+    pub cost: Cost,
     /// Several threads stored to it.
     pub several_store: bool,
     /// All of it ran on one CPU.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::{
-    access::{Access, Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid, Wait},
+    access::{Access, Basis, ByteSet, Cost, LineSize, Op, Pid, SpaceId, Tid, Wait},
     analysis::{CpuSet, PmuCounts},
 };
 
@@ -55,36 +55,36 @@ impl Site {
     }
 }
 
-/// Of the cost of accesses, what the CPU did not spend at the instruction itself, nanoseconds.
+/// Of the cost of accesses, what the CPU did not spend at the instruction itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTimes {
     /// It stood at a full barrier behind it.
-    pub at_barrier_ns: u64,
+    pub at_barrier: Cost,
     /// It went round in a loop that reads it.
-    pub spinning_ns: u64,
+    pub spinning: Cost,
 }
 
 impl WaitTimes {
-    pub(super) fn count(&mut self, wait: Wait, cost_ns: u64) {
-        let time = match wait {
+    pub(super) fn count(&mut self, wait: Wait, cost: Cost) {
+        let part = match wait {
             Wait::AtInstruction => return,
-            Wait::AtBarrier => &mut self.at_barrier_ns,
-            Wait::InSpinLoop => &mut self.spinning_ns,
+            Wait::AtBarrier => &mut self.at_barrier,
+            Wait::InSpinLoop => &mut self.spinning,
         };
-        *time = time.saturating_add(cost_ns);
+        *part += cost;
     }
 
     /// Adds those of another.
     pub fn add(&mut self, other: WaitTimes) {
-        self.at_barrier_ns = self.at_barrier_ns.saturating_add(other.at_barrier_ns);
-        self.spinning_ns = self.spinning_ns.saturating_add(other.spinning_ns);
+        self.at_barrier += other.at_barrier;
+        self.spinning += other.spinning;
     }
 
     /// The same, where the cost is no more than this.
-    pub(crate) fn within(self, cost_ns: u64) -> WaitTimes {
+    pub(crate) fn within(self, cost: Cost) -> WaitTimes {
         WaitTimes {
-            at_barrier_ns: self.at_barrier_ns.min(cost_ns),
-            spinning_ns: self.spinning_ns.min(cost_ns),
+            at_barrier: self.at_barrier.min(cost),
+            spinning: self.spinning.min(cost),
         }
     }
 }
@@ -106,8 +106,8 @@ pub struct SiteCounts {
     pub trapped: u64,
     /// Accesses by basis: sampled by a PMU, with what it measured.
     pub pmu: PmuCounts,
-    /// Sampled time spent waiting here, nanoseconds, or the latency of loads, cycles.
-    pub cost_ns: u64,
+    /// What was waited here.
+    pub cost: Cost,
     /// Of that, where the CPU stood meanwhile.
     pub waits: WaitTimes,
     /// Where it ran.
@@ -132,7 +132,7 @@ impl SiteCounts {
             emulated: 0,
             trapped: 0,
             pmu: PmuCounts::default(),
-            cost_ns: 0,
+            cost: Cost(0),
             waits: WaitTimes::default(),
             cpus: CpuSet::default(),
         }
@@ -140,7 +140,7 @@ impl SiteCounts {
 
     /// The order of a line's sites: the costliest first, then those with the most accesses.
     pub fn costlier(a: &SiteCounts, b: &SiteCounts) -> Ordering {
-        let rank = |site: &SiteCounts| (site.cost_ns, site.accesses());
+        let rank = |site: &SiteCounts| (site.cost, site.accesses());
         rank(b).cmp(&rank(a)).then_with(|| a.site.cmp(&b.site))
     }
 
@@ -257,17 +257,17 @@ pub(super) struct Record {
     /// Harvested accesses in the open window.
     pub(super) window_harvested: u32,
     emulated: u64,
-    cost_ns: u64,
+    cost: Cost,
     waits: WaitTimes,
     pub(super) cpus: CpuSet,
 }
 
 impl Record {
-    /// Counts one access; `cost_ns` is the part of its cost that belongs to this line.
-    pub(super) fn count(&mut self, access: &Access, cost_ns: u64) {
+    /// Counts one access; `cost` is the part of its cost that belongs to this line.
+    pub(super) fn count(&mut self, access: &Access, cost: Cost) {
         if access.basis == Basis::Emulated {
             self.emulated = self.emulated.saturating_add(executions(access));
-            self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+            self.cost += cost;
             self.cpus.insert(access.cpu);
             return;
         }
@@ -280,8 +280,8 @@ impl Record {
         };
         *run = run.saturating_add(1);
         *window = window.saturating_add(1);
-        self.cost_ns = self.cost_ns.saturating_add(cost_ns);
-        self.waits.count(access.wait, cost_ns);
+        self.cost += cost;
+        self.waits.count(access.wait, cost);
         self.cpus.insert(access.cpu);
     }
 
@@ -312,7 +312,7 @@ impl Record {
             emulated: self.emulated,
             trapped: 0,
             pmu,
-            cost_ns: self.cost_ns,
+            cost: self.cost,
             waits: self.waits,
             cpus: self.cpus.clone(),
         }
@@ -332,7 +332,6 @@ mod tests {
                     time_ns: 1,
                     addr: 0x1008,
                     ip: 0xffff_ffff_8100_0000,
-                    cost_ns: 0,
                     pid: Pid(1),
                     tid: Tid(2),
                     cpu: Cpu(3),
@@ -369,7 +368,6 @@ mod tests {
                 time_ns: 1,
                 addr: 0x1000 + u64::from(offset),
                 ip: 0x401000,
-                cost_ns: 0,
                 pid: Pid(1),
                 tid: Tid(2),
                 cpu: Cpu(3),

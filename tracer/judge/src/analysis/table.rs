@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
-    access::{Access, LineKey, LineSize, Place, SpaceId, Wait},
+    access::{Access, Cost, LineKey, LineSize, Place, SpaceId, Wait},
     analysis::{
         AnalysisOptions, PmuCounts,
         cut::{cut, slice_of},
@@ -14,23 +14,23 @@ use crate::{
 };
 
 /// What the table was fed and what it no longer holds:
-/// `touches == evicted_touches + Σ accesses of the lines`, and likewise for `cost_ns`.
+/// `touches == evicted_touches + Σ accesses of the lines`, and likewise for `cost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Accesses observed; of emulated ones, executions.
     pub accesses: u64,
     /// The same, with one that crosses lines counted on each.
     pub touches: u64,
-    /// Cost of all accesses, nanoseconds.
-    pub cost_ns: u64,
-    /// The part of it in which threads went round in loops that wait, nanoseconds.
-    pub spinning_ns: u64,
+    /// Cost of all accesses.
+    pub cost: Cost,
+    /// The part of it in which threads went round in loops that wait.
+    pub spinning: Cost,
     /// Lines dropped to stay within the bound; one that came back and left again counts twice.
     pub evicted_lines: u64,
     /// Accesses on those.
     pub evicted_touches: u64,
-    /// Cost on those, nanoseconds.
-    pub evicted_cost_ns: u64,
+    /// Cost on those.
+    pub evicted_cost: Cost,
     /// Of the dropped lines, those that several threads had touched: their sharing is lost.
     pub evicted_shared_lines: u64,
     /// What a PMU measured of all loads.
@@ -46,17 +46,17 @@ impl Totals {
     }
 
     /// Counts an access; all but its touches.
-    pub(crate) fn count(&mut self, access: &Access, costs: &[u32]) {
+    pub(crate) fn count(&mut self, access: &Access, costs: &[Cost<u32>]) {
         self.accesses = self.accesses.saturating_add(executions(access));
         self.count_pmu(access);
-        let cost_ns = if costs.is_empty() {
-            u64::from(access.cost_ns)
+        let cost: Cost = if costs.is_empty() {
+            access.cost.into()
         } else {
-            costs.iter().copied().map(u64::from).sum()
+            costs.iter().sum()
         };
-        self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+        self.cost += cost;
         if access.wait == Wait::InSpinLoop {
-            self.spinning_ns = self.spinning_ns.saturating_add(cost_ns);
+            self.spinning += cost;
         }
     }
 
@@ -64,7 +64,7 @@ impl Totals {
         self.evicted_lines += 1;
         self.evicted_shared_lines += u64::from(line.several_threads());
         self.evicted_touches += line.accesses();
-        self.evicted_cost_ns = self.evicted_cost_ns.saturating_add(line.cost_ns());
+        self.evicted_cost += line.cost();
     }
 
     fn count_pmu(&mut self, access: &Access) {
@@ -110,7 +110,13 @@ impl LineTable {
     }
 
     /// The same, with the cost on each line where that is known; none for that of the access.
-    pub fn observe_costed(&mut self, access: &Access, place: Place, space: SpaceId, costs: &[u32]) {
+    pub fn observe_costed(
+        &mut self,
+        access: &Access,
+        place: Place,
+        space: SpaceId,
+        costs: &[Cost<u32>],
+    ) {
         let line_size = self.options.line_size;
         let slice = slice_of(access.time_ns, self.slice_ns);
         self.newest_slice = self.newest_slice.max(slice);
@@ -224,7 +230,7 @@ mod tests {
             time_ns,
             addr,
             ip: 0x401000,
-            cost_ns: 1000,
+            cost: Cost(1000),
             pid: Pid(1),
             tid: Tid(tid),
             cpu: Cpu(tid),
@@ -255,9 +261,9 @@ mod tests {
     fn accounted(table: &LineTable) {
         let totals = table.totals();
         let held: u64 = table.lines().map(|(_, line)| line.accesses()).sum();
-        let cost: u64 = table.lines().map(|(_, line)| line.cost_ns()).sum();
+        let cost: Cost = table.lines().map(|(_, line)| line.cost()).sum();
         assert_eq!(totals.touches, totals.evicted_touches + held);
-        assert_eq!(totals.cost_ns, totals.evicted_cost_ns + cost);
+        assert_eq!(totals.cost, totals.evicted_cost + cost);
         let sites: usize = table.lines().map(|(_, line)| line.site_count()).sum();
         assert_eq!(table.sites, sites);
     }
@@ -269,12 +275,12 @@ mod tests {
         let first = &table.get(key(0x1000)).unwrap().sites()[0];
         let second = &table.get(key(0x1040)).unwrap().sites()[0];
         assert_eq!(
-            (first.site.offset, first.site.size, first.cost_ns),
-            (60, 4, 1000)
+            (first.site.offset, first.site.size, first.cost),
+            (60, 4, Cost(1000))
         );
         assert_eq!(
-            (second.site.offset, second.site.size, second.cost_ns),
-            (0, 4, 0)
+            (second.site.offset, second.site.size, second.cost),
+            (0, 4, Cost(0))
         );
         assert_eq!((table.totals().accesses, table.totals().touches), (1, 2));
         accounted(&table);

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::{cut::cut, site::SiteKey};
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, LineSize, Op, Place, SpaceId, Tid, Wait},
+    access::{Access, Basis, Cost, Cpu, LineKey, LineSize, Op, Place, SpaceId, Tid, Wait},
     analysis::{Site, WaitTimes},
 };
 
@@ -31,7 +31,7 @@ pub struct Transfers {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     line: LineKey,
-    cost_ns: u64,
+    cost: Cost,
     wait: Wait,
     /// From 1.
     row: usize,
@@ -40,7 +40,7 @@ struct Open {
 /// What loads of a line cost.
 #[derive(Clone, Debug, Default)]
 struct Loads {
-    cost_ns: u64,
+    cost: Cost,
     /// A store to it was sampled since.
     stored: bool,
     others: Vec<Transfer>,
@@ -55,8 +55,8 @@ pub struct Transfer {
     pub site: Site,
     /// Samples.
     pub samples: u32,
-    /// Cost, nanoseconds.
-    pub cost_ns: u64,
+    /// What they cost.
+    pub cost: Cost,
     /// Of that, where the CPU stood meanwhile.
     pub waits: WaitTimes,
 }
@@ -95,11 +95,11 @@ impl Transfers {
         self.rows.push((line, site));
         let is_load = access.op == Op::Load && access.wait != Wait::AtBarrier;
         if access.basis == Basis::Stalled && is_load {
-            let cost_ns = u64::from(access.cost_ns);
-            self.count(line, cost_ns);
+            let cost = Cost::from(access.cost);
+            self.count(line, cost);
             self.open = (access.instead > 0).then(|| Open {
                 line,
-                cost_ns,
+                cost,
                 wait: access.wait,
                 row: usize::from(access.instead),
             });
@@ -113,15 +113,15 @@ impl Transfers {
         }
     }
 
-    fn count(&mut self, line: LineKey, cost_ns: u64) {
+    fn count(&mut self, line: LineKey, cost: Cost) {
         let loads = self.lines.entry(line).or_default();
-        loads.cost_ns = loads.cost_ns.saturating_add(cost_ns);
+        loads.cost += cost;
         if self.lines.len() <= MOST_LINES {
             return;
         }
         // The key makes it the same lines at every replay.
-        let mut order: Vec<(u64, LineKey)> = (self.lines.iter())
-            .map(|(line, loads)| (loads.cost_ns, *line))
+        let mut order: Vec<(Cost, LineKey)> = (self.lines.iter())
+            .map(|(line, loads)| (loads.cost, *line))
             .collect();
         order.sort_unstable();
         for (_, line) in &order[..MOST_LINES / 2] {
@@ -137,31 +137,31 @@ impl Transfers {
         let mut others = loads.others.iter_mut();
         if let Some(other) = others.find(|other| other.line == line && other.site == site) {
             other.samples = other.samples.saturating_add(1);
-            other.cost_ns = other.cost_ns.saturating_add(open.cost_ns);
-            other.waits.count(open.wait, open.cost_ns);
+            other.cost += open.cost;
+            other.waits.count(open.wait, open.cost);
             return;
         }
         if loads.others.len() >= MOST_OTHERS {
-            let least = (loads.others.iter().enumerate()).min_by_key(|(_, other)| other.cost_ns);
+            let least = (loads.others.iter().enumerate()).min_by_key(|(_, other)| other.cost);
             if let Some((least, _)) = least {
                 loads.others.remove(least);
             }
         }
         let mut waits = WaitTimes::default();
-        waits.count(open.wait, open.cost_ns);
+        waits.count(open.wait, open.cost);
         loads.others.push(Transfer {
             line,
             site,
             samples: 1,
-            cost_ns: open.cost_ns,
+            cost: open.cost,
             waits,
         });
     }
 
     /// Lines without a sampled store, with what their loads cost.
-    pub fn lines(&self) -> impl Iterator<Item = (LineKey, u64)> {
+    pub fn lines(&self) -> impl Iterator<Item = (LineKey, Cost)> {
         let unstored = self.lines.iter().filter(|(_, loads)| !loads.stored);
-        unstored.map(|(line, loads)| (*line, loads.cost_ns))
+        unstored.map(|(line, loads)| (*line, loads.cost))
     }
 
     /// What of the loads of a line would be whose.

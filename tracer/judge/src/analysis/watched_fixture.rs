@@ -77,7 +77,6 @@ impl Act {
                 time_ns,
                 addr,
                 ip: self.ip,
-                cost_ns: 0,
                 pid: Pid(1),
                 tid: Tid(self.tid),
                 cpu: Cpu(self.cpu),

@@ -130,7 +130,6 @@ mod tests {
             time_ns: 1,
             addr,
             ip: 0x401000,
-            cost_ns: 0,
             pid: Pid(1),
             tid: Tid(cpu),
             cpu: Cpu(cpu),

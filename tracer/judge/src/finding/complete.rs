@@ -9,7 +9,10 @@
 //! threads' moments interleave. Time in an emulator is not the program's.
 
 use super::{Confidence, Model, Reason, Standing, Verdict, confirmation::Opinion};
-use crate::analysis::{Evidence, OrderCounts, Sharing};
+use crate::{
+    access::Cost,
+    analysis::{Evidence, OrderCounts, Sharing},
+};
 
 /// The evidence with what the order shows in place of what samples show: hand-offs of a known kind are the weight.
 pub(super) fn evidence(order: &OrderCounts, sampled: &Evidence) -> Evidence {
@@ -19,7 +22,7 @@ pub(super) fn evidence(order: &OrderCounts, sampled: &Evidence) -> Evidence {
         sharing: Sharing {
             weight: decided,
             exact_weight: decided,
-            cost_ns: order.shared_transactions as f64,
+            cost: Cost(order.shared_transactions as f64),
             hand_offs: hand_offs.total() as f64,
             samples: sampled.samples as f64,
             stores: sampled.stores as f64,
@@ -42,7 +45,7 @@ pub(super) fn opinion(order: &OrderCounts, evidence: &Evidence, model: &Model) -
         verdict,
         standing,
         confidence: Confidence::Confirmed,
-        shared_cost_ns: order.shared_transactions as f64,
+        shared_cost: Cost(order.shared_transactions as f64),
         change: None,
     }
 }
@@ -71,7 +74,7 @@ fn objection(
     if verdict.is_none() {
         return Some(Reason::HardlyHandedOff);
     }
-    let share = model.share(order.shared_transactions as f64);
+    let share = model.share(Cost(order.shared_transactions as f64));
     let below = share.is_some_and(|share| share < model.thresholds.cost_share);
     below.then_some(Reason::CostBelowThreshold)
 }

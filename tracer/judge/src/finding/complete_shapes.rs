@@ -2,7 +2,7 @@
 
 use super::{Confidence, Judgement, Reason, Standing, Thresholds, Verdict};
 use crate::{
-    access::{Access, Cpu, Measured, Op},
+    access::{Access, Cost, Cpu, Measured, Op},
     analysis::{AnalysisOptions, Kinds, emulated_fixture::emulated},
     event::Batch,
     pipeline::Pipeline,
@@ -250,7 +250,7 @@ fn a_finding_is_what_takes_its_share_of_the_messages() {
     let line = &beside(9000).check(&[(0, FalseSharing)])[0];
     let share = line.shared_share.unwrap();
     assert!((share - 396.0 / (398.0 + 36_000.0)).abs() < 1e-9, "{share}");
-    assert_eq!((line.cost_ns, line.shared_cost_ns), (398, 396));
+    assert_eq!((line.cost, line.shared_cost), (Cost(398), Cost(396)));
     beside(10_000).check_reason(Reason::CostBelowThreshold);
 }
 
@@ -281,8 +281,8 @@ fn repeats_count_as_executions_and_change_no_verdict() {
     assert_eq!(line.accesses, 100 * 1_000_001);
     assert_eq!(line.threads[0].stores, 50 * 1_000_001);
     let [live, _] = counters.pipelines();
-    assert_eq!(live.tally.samples, 100 * 1_000_001);
-    assert_eq!(live.tally.sampled_ns, 2 + 99 * 4);
+    assert_eq!(live.tally.executions, 100 * 1_000_001);
+    assert_eq!(live.tally.whole_cost(), Cost(2 + 99 * 4));
 }
 
 #[test]
@@ -306,8 +306,8 @@ fn an_access_across_two_lines_is_on_both_with_the_messages_of_each() {
         }
     }
     let judgements = wide.check(&[(0, FalseSharing), (64, TrueSharing)]);
-    let costs: u64 = judgements.iter().map(|line| line.cost_ns).sum();
+    let costs: Cost = judgements.iter().map(|line| line.cost).sum();
     let [live, _] = wide.pipelines();
-    assert_eq!(costs, live.tally.sampled_ns);
-    assert_eq!(live.totals().cost_ns, live.tally.sampled_ns);
+    assert_eq!(costs, live.tally.whole_cost());
+    assert_eq!(live.totals().cost, live.tally.whole_cost());
 }

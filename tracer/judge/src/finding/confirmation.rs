@@ -16,7 +16,7 @@
 //! them for long, and the windows see the word that they pass to and fro.
 
 use super::{Fact, Model, Reason, Standing, Verdict, WatchVerdict};
-use crate::analysis::Evidence;
+use crate::{access::Cost, analysis::Evidence};
 
 /// How sure a verdict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +44,8 @@ pub(super) struct Opinion {
     pub(super) verdict: Option<Verdict>,
     pub(super) standing: Standing,
     pub(super) confidence: Confidence,
-    /// Stalled time that counts as sharing, nanoseconds.
-    pub(super) shared_cost_ns: f64,
+    /// Cost that counts as sharing.
+    pub(super) shared_cost: Cost<f64>,
     /// What the windows changed.
     pub(super) change: Option<Fact>,
 }
@@ -61,11 +61,11 @@ impl Opinion {
             verdict,
             standing,
             confidence: Confidence::Sampled,
-            shared_cost_ns: if standing.moves() {
+            shared_cost: if standing.moves() {
                 // Of which bytes is not known; that it moved is.
-                evidence.sharing.cost_ns.max(evidence.sharing.taken_cost_ns)
+                evidence.sharing.cost.max(evidence.sharing.taken_cost)
             } else {
-                evidence.sharing.cost_ns
+                evidence.sharing.cost
             },
             change: None,
         }
@@ -107,26 +107,25 @@ impl Opinion {
             ) => {
                 // What was waited for while several threads used the line: that one of them stores is now known.
                 let sharing = &evidence.sharing;
-                let cost_ns =
-                    (sharing.cost_ns + sharing.unstored_cost_ns).min(evidence.cost_ns as f64);
-                self.if_costly(cost_ns.max(sharing.taken_cost_ns), confirmed, model)
+                let cost = (sharing.cost + sharing.unstored_cost).min(evidence.cost.estimate());
+                self.if_costly(cost.max(sharing.taken_cost), confirmed, model)
             }
             Standing::Insignificant(Reason::NotInterleaved)
                 if watched.shared_windows >= limits.certain_windows =>
             {
-                self.if_costly(evidence.sharing.together_cost_ns, confirmed, model)
+                self.if_costly(evidence.sharing.together_cost, confirmed, model)
             }
             Standing::Insignificant(_) => self,
         }
     }
 
     /// The confirmed opinion where what it is about costs enough.
-    fn if_costly(self, cost_ns: f64, confirmed: Opinion, model: &Model) -> Opinion {
-        let share = model.share(cost_ns);
+    fn if_costly(self, cost: Cost<f64>, confirmed: Opinion, model: &Model) -> Opinion {
+        let share = model.share(cost);
         if share.is_some_and(|share| share >= model.thresholds.cost_share) {
             Opinion {
                 standing: Standing::Significant,
-                shared_cost_ns: cost_ns,
+                shared_cost: cost,
                 ..confirmed
             }
         } else {
@@ -163,7 +162,7 @@ mod tests {
             accesses: 2000,
             stores: 2000,
             samples: 2000,
-            cost_ns: 1_000_000_000,
+            cost: Cost(1_000_000_000),
             several_store: true,
             one_cpu: false,
             folded: 0,
@@ -171,8 +170,8 @@ mod tests {
             pmu_stores: PmuCounts::default(),
             unknown_sizes: false,
             sharing: Sharing {
-                cost_ns: stored_ns,
-                unstored_cost_ns: unstored_ns,
+                cost: Cost(stored_ns),
+                unstored_cost: Cost(unstored_ns),
                 ..Sharing::default()
             },
             kinds: None,
@@ -216,7 +215,7 @@ mod tests {
         watched: &WatchVerdict,
     ) -> Opinion {
         let model = Model {
-            sampled_ns: 10_000_000_000,
+            whole: Cost(10_000_000_000),
             untimed_stores: 0,
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
@@ -357,7 +356,7 @@ mod tests {
         let found = heard(None, unseen, &evidence(0.0, 8e8), &shown);
         assert_eq!(found.standing, Standing::Significant);
         assert_eq!(found.verdict, Some(Verdict::FalseSharing));
-        assert!((found.shared_cost_ns - 8e8).abs() < 1.0);
+        assert!((found.shared_cost.0 - 8e8).abs() < 1.0);
         let cheap = heard(None, unseen, &evidence(0.0, 8e6), &shown);
         assert_eq!(cheap.standing, unseen);
     }
@@ -366,7 +365,7 @@ mod tests {
     fn threads_that_wait_for_each_other_in_turn_are_found_by_windows() {
         let standing = Standing::Insignificant(Reason::NotInterleaved);
         let mut evidence = evidence(0.0, 0.0);
-        evidence.sharing.together_cost_ns = 7e8;
+        evidence.sharing.together_cost = Cost(7e8);
         let in_windows = |shared_windows| {
             let shown = WatchVerdict {
                 shared_windows,
@@ -377,7 +376,7 @@ mod tests {
         let found = in_windows(3);
         assert_eq!(found.standing, Standing::Significant);
         assert_eq!(found.verdict, Some(Verdict::TrueSharing));
-        assert!((found.shared_cost_ns - 7e8).abs() < 1.0);
+        assert!((found.shared_cost.0 - 7e8).abs() < 1.0);
         // Two may have met the end of one phase and the start of another.
         assert_eq!(in_windows(2).standing, standing);
         let shown = windows(Shown::NotHandedOff, true);

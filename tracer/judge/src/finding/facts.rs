@@ -1,7 +1,7 @@
 //! What to say of a judged line besides its verdict.
 
 use crate::{
-    access::{ByteSet, LineSize, Tid},
+    access::{ByteSet, Cost, LineSize, Tid},
     analysis::{Evidence, SiteCounts},
     finding::{Shown, Verdict},
 };
@@ -37,9 +37,9 @@ pub enum Fact {
     /// Some accesses have no known size; they were taken for one byte, and for what is left of their aligned
     /// word, with the same result unless the standing says otherwise.
     UnknownSizes,
-    /// Time stalled in windows of several threads in which no store was sampled, nanoseconds; not part
+    /// What was waited in windows of several threads in which no store was sampled; not part
     /// of the shared cost.
-    StalledWithoutStore(f64),
+    StalledWithoutStore(Cost<f64>),
     /// Accesses that are counted but no longer listed by site.
     Folded(u64),
     /// Samples alone would have said this; the windows show another kind.
@@ -80,8 +80,8 @@ pub(super) fn facts(
     if evidence.stores == 0 && evidence.pmu_loads.hitm() == 0 && !emulated {
         facts.push(Fact::NoStoreSeen);
     }
-    if sharing.unstored_cost_ns > 0.0 {
-        facts.push(Fact::StalledWithoutStore(sharing.unstored_cost_ns));
+    if sharing.unstored_cost > Cost(0.0) {
+        facts.push(Fact::StalledWithoutStore(sharing.unstored_cost));
     }
     if evidence.folded > 0 {
         facts.push(Fact::Folded(evidence.folded));

@@ -10,7 +10,7 @@ use super::{
     table_fixture::judge_all,
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, Kinds, LineTable, WatchedLines},
     data_source::DataSource,
 };
@@ -79,9 +79,9 @@ proptest! {
         let mut table = stream.table();
         for batch in stream.accesses.chunks(batch) {
             stream.observe(&mut table, batch);
-            judge_all(&table, &WatchedLines::default(), stream.sampled_ns, &Thresholds::default());
+            judge_all(&table, &WatchedLines::default(), stream.whole, &Thresholds::default());
         }
-        let found = judge_all(&table, &WatchedLines::default(), stream.sampled_ns, &Thresholds::default());
+        let found = judge_all(&table, &WatchedLines::default(), stream.whole, &Thresholds::default());
         prop_assert_eq!(found, stream.judge());
     }
 
@@ -90,12 +90,12 @@ proptest! {
         let stream = program.sample(seed);
         let mut doubled = stream.clone();
         doubled.accesses = stream.accesses.iter().flat_map(|a| [*a, *a]).collect();
-        doubled.sampled_ns *= 2;
+        doubled.whole += doubled.whole;
         let (once, twice) = (stream.judge(), doubled.judge());
         prop_assert_eq!(verdicts(&once), verdicts(&twice));
         for (a, b) in once.iter().zip(&twice) {
             prop_assert_eq!(a.samples, b.samples);
-            prop_assert_eq!(a.cost_ns * 2, b.cost_ns);
+            prop_assert_eq!(a.cost + a.cost, b.cost);
             let (a, b) = (a.shared_share.unwrap(), b.shared_share.unwrap());
             prop_assert!((a - b).abs() < 1e-9);
         }
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn shared_cost_is_never_more_than_the_cost((program, seed) in any_program()) {
         for j in program.sample(seed).judge() {
-            prop_assert!(j.shared_cost_ns <= j.cost_ns);
+            prop_assert!(j.shared_cost <= j.cost);
             let kinds = j.kinds.unwrap_or_default();
             for part in [j.interleaving, kinds.truly, kinds.falsely] {
                 prop_assert!((0.0..=1.0 + 1e-9).contains(&part), "{part}");
@@ -150,7 +150,7 @@ proptest! {
                 time_ns,
                 addr,
                 ip: addr,
-                cost_ns: cpu,
+                cost: Cost(cpu),
                 pid: Pid(tid),
                 tid: Tid(if crowded { tid % 5 } else { tid }),
                 cpu: Cpu(if crowded { cpu % 3 } else { cpu }),
@@ -178,14 +178,14 @@ proptest! {
         }
         let totals = table.totals();
         let held: u64 = table.lines().map(|(_, line)| line.accesses()).sum();
-        let cost: u64 = table.lines().map(|(_, line)| line.cost_ns()).sum();
+        let cost: Cost = table.lines().map(|(_, line)| line.cost()).sum();
         prop_assert_eq!(totals.touches, totals.evicted_touches + held);
-        prop_assert_eq!(totals.cost_ns, totals.evicted_cost_ns + cost);
-        for sampled_ns in [0, 1, u64::MAX] {
+        prop_assert_eq!(totals.cost, totals.evicted_cost + cost);
+        for whole in [0, 1, u64::MAX].map(Cost) {
             let judgements =
-                judge_all(&table, &WatchedLines::default(), sampled_ns, &Thresholds::default());
+                judge_all(&table, &WatchedLines::default(), whole, &Thresholds::default());
             for j in judgements {
-                prop_assert!(j.shared_cost_ns <= j.cost_ns);
+                prop_assert!(j.shared_cost <= j.cost);
                 prop_assert!((0.0..=1.0 + 1e-9).contains(&j.interleaving), "{j:?}");
                 prop_assert!(!j.is_finding() || j.threads.iter().any(|t| t.stores > 0));
                 prop_assert!(!j.standing.moves() || j.pmu.is_some());

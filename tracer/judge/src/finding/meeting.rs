@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{Member, Touch};
-use crate::{access::Tid, analysis::Kinds, names::Unit};
+use crate::{
+    access::{Cost, Tid},
+    analysis::Kinds,
+    names::Unit,
+};
 
 /// Below this part of the hand-offs that chance would give, lines are used by one thread each, or one after the other.
 const APART_BELOW: f64 = 0.25;
@@ -54,7 +58,7 @@ pub(super) fn meeting(members: &[Member]) -> f64 {
 /// for a verdict of their own are judged together, by the piece that threads meet in.
 pub(super) fn kinds<'a>(
     members: impl Iterator<Item = &'a Member>,
-    shared: impl Fn(&Member) -> f64,
+    shared: impl Fn(&Member) -> Cost<f64>,
     unit: Option<Unit>,
 ) -> Option<Kinds> {
     let mut sum = Kinds::default();
@@ -68,7 +72,7 @@ pub(super) fn kinds<'a>(
     let mut undecided: Vec<(&Member, f64)> = Vec::new();
     for member in members {
         // Lines whose cost is not known, or nothing, still tell.
-        let weight = shared(member).max(1.0);
+        let weight = shared(member).0.max(1.0);
         let tells = member.verdict.is_some() && (unit.is_none() || member.samples >= DENSE);
         match (member.kinds.filter(|_| tells), unit) {
             (Some(kinds), _) => add(kinds, weight),

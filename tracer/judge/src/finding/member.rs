@@ -7,7 +7,7 @@ use super::{
     confirmation::Opinion, threads,
 };
 use crate::{
-    access::{Basis, LineKey, LineSize, Op, Tid},
+    access::{Basis, Cost, LineKey, LineSize, Op, Tid},
     analysis::{HandOffs, Kinds, Line, OrderCounts, PmuCounts, Site, SiteCounts, Uses, WaitTimes},
 };
 
@@ -19,10 +19,10 @@ const MOST_SITES: usize = 12;
 pub struct Member {
     /// Which line.
     pub key: LineKey,
-    /// All that was waited for it, as [`Judgement::cost_ns`].
-    pub cost_ns: u64,
+    /// All that was waited for it, as [`Judgement::cost`].
+    pub cost: Cost,
     /// The part of it that counts as sharing, by the line alone.
-    pub shared_cost_ns: f64,
+    pub shared_cost: Cost<f64>,
     /// Samples with an access to it; of an emulated line, executions.
     pub samples: u64,
     /// Of those, samples that waited for it; of an emulated line, requests for it since a second thread came.
@@ -65,7 +65,7 @@ pub struct Touch {
     /// Accesses, or hits in windows where no sample saw it.
     pub accesses: u64,
     /// What was waited here.
-    pub cost_ns: u64,
+    pub cost: Cost,
     /// Of that, where the CPU stood meanwhile.
     pub waits: WaitTimes,
     /// The strongest basis that it is known on.
@@ -87,7 +87,7 @@ impl Touch {
                 0
             },
             trapped: of(Basis::Trapped).into(),
-            cost_ns: self.cost_ns,
+            cost: self.cost,
             waits: self.waits,
             ..SiteCounts::unseen(self.site)
         }
@@ -106,7 +106,7 @@ impl Member {
             verdict,
             standing,
             confidence,
-            shared_cost_ns,
+            shared_cost,
             change: _,
         } = candidate.opinion;
         let kinds = evidence
@@ -115,8 +115,8 @@ impl Member {
         let counts = candidate.watched.as_ref().map(|(line, _)| line.telling());
         Member {
             key: candidate.key,
-            cost_ns: evidence.cost_ns,
-            shared_cost_ns,
+            cost: evidence.cost,
+            shared_cost,
             samples: evidence.samples,
             stalled: stalled(&candidate.sites, candidate.order.as_ref()),
             accesses: evidence.accesses,
@@ -141,15 +141,15 @@ impl Member {
 
     /// A line that one thread was seen to use; `None` where that took no time.
     pub(super) fn of_one_thread(key: LineKey, line: &Line) -> Option<Member> {
-        if line.cost_ns() == 0 {
+        if line.cost() == Cost(0) {
             return None;
         }
         let sites = line.sites();
         let stores = sites.iter().filter(|site| site.site.op.stores());
         Some(Member {
             key,
-            cost_ns: line.cost_ns(),
-            shared_cost_ns: 0.0,
+            cost: line.cost(),
+            shared_cost: Cost(0.0),
             samples: line.samples(),
             stalled: stalled(&sites, None),
             accesses: line.accesses(),
@@ -174,8 +174,8 @@ impl Member {
         let watched = judgement.watched.as_ref();
         Member {
             key: judgement.key,
-            cost_ns: judgement.cost_ns,
-            shared_cost_ns: judgement.shared_cost_ns as f64,
+            cost: judgement.cost,
+            shared_cost: judgement.shared_cost.estimate(),
             samples: judgement.samples,
             stalled: stalled(&judgement.sites, judgement.order.as_ref()),
             accesses: judgement.accesses,
@@ -205,9 +205,9 @@ impl Member {
             confidence: self.confidence,
             watched: None,
             order: None,
-            cost_ns: self.cost_ns,
-            shared_cost_ns: self.shared_cost_ns.round() as u64,
-            shared_share: model.share(self.shared_cost_ns),
+            cost: self.cost,
+            shared_cost: self.shared_cost.rounded(),
+            shared_share: model.share(self.shared_cost),
             together_share: None,
             alike_share: None,
             pmu: self.pmu.as_deref().copied(),
@@ -224,8 +224,8 @@ impl Member {
     }
 
     /// What tells which members stay where there are too many: the costliest.
-    pub(super) fn rank(&self) -> (Reverse<(u64, u64)>, LineKey) {
-        (Reverse((self.cost_ns, self.samples)), self.key)
+    pub(super) fn rank(&self) -> (Reverse<(Cost, u64)>, LineKey) {
+        (Reverse((self.cost, self.samples)), self.key)
     }
 
     /// Accesses by each thread, as far as kept.
@@ -260,7 +260,7 @@ fn touches(sites: &[SiteCounts]) -> Vec<Touch> {
                 0 => site.trapped,
                 accesses => accesses,
             },
-            cost_ns: site.cost_ns,
+            cost: site.cost,
             waits: site.waits,
             basis: site.basis(),
         })

@@ -62,7 +62,7 @@ pub use thresholds::Thresholds;
 pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
 
 use crate::{
-    access::{LineKey, LineSize, Pid, Tid},
+    access::{Cost, LineKey, LineSize, Pid, Tid},
     analysis::{
         CpuSet, Evidence, Group, Kinds, Line, LineTable, OrderCounts, OrderedLines, PmuCounts,
         SiteCounts, Uses, WatchedCounts, WatchedLine, WatchedLines, groups,
@@ -98,9 +98,8 @@ impl Verdict {
 /// What a judgement depends on besides the line.
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
-    /// Target time that all samples of the run stand for, nanoseconds, or their latency, cycles
-    /// ([`CostUnit`](crate::access::CostUnit)).
-    pub sampled_ns: u64,
+    /// What all that the run counted cost.
+    pub whole: Cost,
     /// Stores of the run that a PMU sampled without a latency.
     pub untimed_stores: u64,
     /// Granule.
@@ -134,8 +133,8 @@ pub struct Watched {
 
 impl Model<'_> {
     /// Share of the sampled cost, 0..=1; `None` when none was sampled.
-    pub fn share(&self, cost_ns: f64) -> Option<f64> {
-        (self.sampled_ns > 0).then(|| cost_ns / self.sampled_ns as f64)
+    pub fn share(&self, cost: Cost<f64>) -> Option<f64> {
+        cost.ratio_to(self.whole)
     }
 }
 
@@ -150,8 +149,8 @@ pub struct ThreadCounts {
     pub accesses: u64,
     /// Of those, stores.
     pub stores: u64,
-    /// Sampled time spent waiting for the line, nanoseconds.
-    pub cost_ns: u64,
+    /// What was waited for the line.
+    pub cost: Cost,
     /// Where it ran.
     pub cpus: CpuSet,
 }
@@ -171,11 +170,11 @@ pub struct Judgement {
     pub watched: Option<Watched>,
     /// What the complete order of its accesses shows, where a source has that.
     pub order: Option<OrderCounts>,
-    /// Sampled time spent waiting for the line, nanoseconds.
-    pub cost_ns: u64,
+    /// What was waited for the line.
+    pub cost: Cost,
     /// The part of it that counts as sharing: by windows, times their interleaving. Ranks findings.
-    pub shared_cost_ns: u64,
-    /// `shared_cost_ns` as a share of the sampled time, 0..=1; `None` when no time was sampled.
+    pub shared_cost: Cost,
+    /// `shared_cost` as a share of the sampled time, 0..=1; `None` when no time was sampled.
     pub shared_share: Option<f64>,
     /// Time stalled on the line while several threads used it, by turns or not, as a share of the sampled time, 0..=1;
     /// `None` when no time was sampled.
@@ -298,8 +297,8 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
 /// A line with a store is listed; one without only when waiting for it took long enough to suspect a
 /// writer that no sample caught.
 fn worth_listing(evidence: &Evidence, model: &Model) -> bool {
-    let cost_ns = evidence.sharing.unstored_cost_ns;
-    let share = model.share(cost_ns).unwrap_or(0.0);
+    let cost = evidence.sharing.unstored_cost;
+    let share = model.share(cost).unwrap_or(0.0);
     let taken = evidence.pmu_loads.taken() > 0;
     evidence.stores > 0 || taken || share >= model.thresholds.suspect_cost_share
 }
@@ -310,7 +309,7 @@ impl Candidate<'_> {
             accesses,
             stores: _,
             samples,
-            cost_ns,
+            cost,
             several_store: _,
             one_cpu: _,
             folded: _,
@@ -327,7 +326,7 @@ impl Candidate<'_> {
             verdict,
             standing,
             confidence,
-            shared_cost_ns,
+            shared_cost,
             change,
         } = self.opinion;
         let weak = confidence == Confidence::Sampled
@@ -346,10 +345,10 @@ impl Candidate<'_> {
                 since_ns: None,
             }),
             order: self.order,
-            cost_ns,
-            shared_cost_ns: shared_cost_ns.round() as u64,
-            shared_share: model.share(shared_cost_ns),
-            together_share: model.share(sharing.together_cost_ns),
+            cost,
+            shared_cost: shared_cost.rounded(),
+            shared_share: model.share(shared_cost),
+            together_share: model.share(sharing.together_cost),
             alike_share: None,
             pmu: (pmu.sampled > 0).then_some(pmu),
             samples,
@@ -394,11 +393,11 @@ fn threads(sites: &[SiteCounts]) -> Vec<ThreadCounts> {
                 tid: sites[0].site.tid,
                 accesses: sites.iter().map(|s| s.accesses()).sum(),
                 stores: stores.map(|s| s.accesses()).sum(),
-                cost_ns: sites.iter().map(|s| s.cost_ns).sum(),
+                cost: sites.iter().map(|s| s.cost).sum(),
                 cpus,
             }
         })
         .collect();
-    threads.sort_by_key(|t| (std::cmp::Reverse((t.cost_ns, t.accesses)), t.tid));
+    threads.sort_by_key(|t| (std::cmp::Reverse((t.cost, t.accesses)), t.tid));
     threads
 }

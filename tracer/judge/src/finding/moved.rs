@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Reason, Thresholds, WatchThresholds};
 use crate::{
-    access::{LineKey, LineSize, Op},
+    access::{Cost, LineKey, LineSize, Op},
     analysis::{Evidence, SiteCounts, Transfer, Transfers, WatchedLine, WatchedLines},
 };
 
@@ -13,12 +13,12 @@ use crate::{
 /// undecided.
 #[derive(Clone, Debug, Default)]
 pub struct Moved {
-    /// Lines that are not waited for, with what their loads cost, nanoseconds.
-    lost: FxHashMap<LineKey, u64>,
+    /// Lines that are not waited for, with what their loads cost.
+    lost: FxHashMap<LineKey, Cost>,
     gained: FxHashMap<LineKey, Vec<Transfer>>,
     /// Lines of which windows do not tell yet, and whose loads may have waited for others.
     undecided: FxHashSet<LineKey>,
-    undecided_ns: u64,
+    undecided_cost: Cost,
 }
 
 impl Moved {
@@ -27,50 +27,50 @@ impl Moved {
         transfers: &Transfers,
         watched: &WatchedLines,
         line_size: LineSize,
-        sampled_ns: u64,
+        whole: Cost,
         limits: &Thresholds,
     ) -> Moved {
-        let of_time = |cost_ns: u64| cost_ns as f64 / sampled_ns.max(1) as f64;
-        let is_stored = |line, cost_ns: u64| {
-            let (share, limits) = (of_time(cost_ns), &limits.watch);
+        let of_time = |cost: Cost| cost.0 as f64 / whole.0.max(1) as f64;
+        let is_stored = |line, cost: Cost| {
+            let (share, limits) = (of_time(cost), &limits.watch);
             (watched.get(line)).is_none_or(|line| !never_stored(line, line_size, share, limits))
         };
-        let lost: FxHashMap<LineKey, u64> = (transfers.lines())
-            .filter(|(line, cost_ns)| !is_stored(*line, *cost_ns))
+        let lost: FxHashMap<LineKey, Cost> = (transfers.lines())
+            .filter(|(line, cost)| !is_stored(*line, *cost))
             .collect();
         let mut moved = Moved {
-            undecided_ns: lost.values().sum(),
+            undecided_cost: lost.values().copied().sum(),
             ..Moved::default()
         };
         for transfer in lost.keys().flat_map(|line| transfers.of(*line)) {
             if !lost.contains_key(&transfer.line) {
-                moved.undecided_ns -= transfer.cost_ns;
+                moved.undecided_cost -= transfer.cost;
                 let gained = moved.gained.entry(transfer.line).or_default();
                 gained.push(transfer);
             }
         }
-        let unstored: FxHashMap<LineKey, u64> = (transfers.lines())
+        let unstored: FxHashMap<LineKey, Cost> = (transfers.lines())
             .filter(|(line, _)| !lost.contains_key(line))
             .filter(|(line, _)| (watched.get(*line)).is_none_or(|line| line.counts().stores == 0))
             .collect();
-        for (line, cost_ns) in &unstored {
+        for (line, cost) in &unstored {
             let others = transfers.of(*line).filter(|transfer| {
                 !unstored.contains_key(&transfer.line) && !lost.contains_key(&transfer.line)
             });
-            let own_ns = cost_ns - others.map(|transfer| transfer.cost_ns).sum::<u64>();
-            let suspect = |ns| of_time(ns) >= limits.suspect_cost_share;
-            if suspect(*cost_ns) && !suspect(own_ns) {
+            let own = *cost - others.map(|transfer| transfer.cost).sum();
+            let suspect = |cost| of_time(cost) >= limits.suspect_cost_share;
+            if suspect(*cost) && !suspect(own) {
                 moved.undecided.insert(*line);
-                moved.undecided_ns += cost_ns;
+                moved.undecided_cost += *cost;
             }
         }
         moved.lost = lost;
         moved
     }
 
-    /// Cost that belongs to no access that is known, nanoseconds.
-    pub fn undecided_ns(&self) -> u64 {
-        self.undecided_ns
+    /// Cost that belongs to no access that is known.
+    pub fn undecided_cost(&self) -> Cost {
+        self.undecided_cost
     }
 
     /// Why the line is no finding, where it was none for `reason`.
@@ -89,18 +89,18 @@ impl Moved {
         if !self.changes(line) {
             return;
         }
-        if let Some(lost_ns) = self.lost.get(&line) {
-            let left = evidence.cost_ns.saturating_sub(*lost_ns);
-            let part = left as f64 / evidence.cost_ns.max(1) as f64;
-            evidence.cost_ns = left;
-            evidence.sharing.cost_ns *= part;
-            evidence.sharing.unstored_cost_ns *= part;
+        if let Some(lost) = self.lost.get(&line) {
+            let left = evidence.cost - *lost;
+            let part = left.0 as f64 / evidence.cost.0.max(1) as f64;
+            evidence.cost = left;
+            evidence.sharing.cost *= part;
+            evidence.sharing.unstored_cost *= part;
         }
-        let gained_ns: u64 = self.gained_by(line).map(|transfer| transfer.cost_ns).sum();
+        let gained: Cost = self.gained_by(line).map(|transfer| transfer.cost).sum();
         let sharing = &mut evidence.sharing;
         let interleaving = sharing.weight / (evidence.samples as f64).max(1.0);
-        sharing.cost_ns += gained_ns as f64 * interleaving.min(1.0);
-        evidence.cost_ns = evidence.cost_ns.saturating_add(gained_ns);
+        sharing.cost += gained.estimate() * interleaving.min(1.0);
+        evidence.cost += gained;
     }
 
     /// The same for the line's sites. The samples were counted there as seen beside a stalled access.
@@ -108,13 +108,13 @@ impl Moved {
         if !self.changes(line) {
             return;
         }
-        if let Some(lost_ns) = self.lost.get(&line) {
+        if let Some(lost) = self.lost.get(&line) {
             let loads = |site: &&mut SiteCounts| site.site.op == Op::Load;
-            let mut left = *lost_ns;
+            let mut left = *lost;
             for site in sites.iter_mut().filter(loads) {
-                let taken = site.cost_ns.min(left);
-                site.cost_ns -= taken;
-                site.waits = site.waits.within(site.cost_ns);
+                let taken = site.cost.min(left);
+                site.cost -= taken;
+                site.waits = site.waits.within(site.cost);
                 left -= taken;
             }
         }
@@ -131,7 +131,7 @@ impl Moved {
             site.harvested -= harvested;
             site.stalled = site.stalled.saturating_add(decoded + harvested);
             site.waits.add(transfer.waits);
-            site.cost_ns = site.cost_ns.saturating_add(transfer.cost_ns);
+            site.cost += transfer.cost;
         }
         sites.sort_by(SiteCounts::costlier);
     }

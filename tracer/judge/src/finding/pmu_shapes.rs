@@ -6,7 +6,7 @@ use super::{
     simulation::BASE,
 };
 use crate::{
-    access::{Op, Place},
+    access::{Cost, Op, Place},
     analysis::AnalysisOptions,
     pipeline::Pipeline,
 };
@@ -282,7 +282,7 @@ fn stores_alone_are_false_sharing_though_nothing_measures_what_they_cost() {
     check(&[writes(0), writes(64), elsewhere(0)], PEBS, &[]);
     let line = judged(&[writes(0), writes(8), elsewhere(0)], PEBS, 1).remove(0);
     assert!(matches!(line.facts[..], [.., Fact::UntimedStores(n)] if n > 1000));
-    assert_eq!(line.cost_ns, 0);
+    assert_eq!(line.cost, Cost(0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use super::simulation::{BASE, Random};
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Measured, Op, Pid, Tid},
     data_source::DataSource,
     event::{Batch, Tally},
 };
@@ -131,12 +131,12 @@ pub(super) fn run(threads: &[Thread], pmu: Pmu, steps: u64, seed: u64) -> Batch 
                 source = DataSource::NOT_AVAILABLE;
             }
             batch.tally.samples += 1;
-            batch.tally.sampled_ns += u64::from(latency);
+            batch.tally.cost += Cost(u64::from(latency));
             batch.accesses.push(Access {
                 time_ns: 10_000_000_000 + step * STEP_NS + n as u64,
                 addr: BASE + thread.mapped + addr,
                 ip: 0x401000 + cpu as u64 * 0x100 + at as u64 * 4,
-                cost_ns: latency,
+                cost: Cost(latency),
                 pid: Pid(thread.pid),
                 tid: Tid(1000 + cpu as u32),
                 cpu: Cpu(cpu as u32),

@@ -6,12 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Judgement, Member, Model, Orders, Standing, Thresholds, judge, worth_listing};
 use crate::{
-    access::{LineKey, LineSize, SpaceId},
+    access::{Cost, LineKey, LineSize, SpaceId},
     analysis::{Line, SiteCounts},
 };
 
 /// Orders what is no finding: highest cost first.
-type ListedRank = (Reverse<(u64, u64)>, LineKey);
+type ListedRank = (Reverse<(Cost, u64)>, LineKey);
 
 /// The instruction that a line waits at most.
 type Code = (SpaceId, u64);
@@ -38,7 +38,7 @@ pub struct Judged {
 pub struct Ranking<'a> {
     orders: Orders<'a>,
     model: Model<'a>,
-    /// Shared cost, weight.
+    /// Shared cost, as a number, and weight.
     findings: Vec<([f64; 2], Judgement)>,
     /// No findings, but seen to move at a cost that matters; ranked likewise.
     moving: Vec<([f64; 2], Judgement)>,
@@ -48,7 +48,7 @@ pub struct Ranking<'a> {
     /// The last one of a full list, as of the last cut.
     bar: Option<ListedRank>,
     /// What was waited for lines while several threads used them, by the instruction that waited most.
-    alike: FxHashMap<Code, f64>,
+    alike: FxHashMap<Code, Cost<f64>>,
     /// `None` where nobody asks.
     members: Option<Vec<Member>>,
 }
@@ -74,18 +74,18 @@ impl<J: Into<Vec<Judgement>>> From<J> for Judged {
 }
 
 impl<'a> Ranking<'a> {
-    /// Nothing seen yet. `sampled_ns` and `untimed_stores` are of the whole run, as in [`Model`].
+    /// Nothing seen yet. `whole` and `untimed_stores` are of the whole run, as in [`Model`].
     pub fn new(
         orders: &Orders<'a>,
         line_size: LineSize,
-        sampled_ns: u64,
+        whole: Cost,
         untimed_stores: u64,
         thresholds: &'a Thresholds,
     ) -> Ranking<'a> {
         Ranking {
             orders: *orders,
             model: Model {
-                sampled_ns,
+                whole,
                 untimed_stores,
                 line_size,
                 thresholds,
@@ -125,7 +125,7 @@ impl<'a> Ranking<'a> {
             self.cut_members();
         }
         let evidence = &candidate.evidence;
-        let rank = [candidate.opinion.shared_cost_ns, evidence.sharing.weight];
+        let rank = [candidate.opinion.shared_cost.0, evidence.sharing.weight];
         if candidate.opinion.standing == Standing::Significant {
             self.findings.push((rank, candidate.into_judgement(&model)));
         } else if candidate.opinion.standing.moves() {
@@ -137,9 +137,9 @@ impl<'a> Ranking<'a> {
             // A line that only one thread was seen to use, and that hardly moves.
         } else {
             if let Some(code) = code(&candidate.sites) {
-                *self.alike.entry(code).or_default() += evidence.sharing.together_cost_ns;
+                *self.alike.entry(code).or_default() += evidence.sharing.together_cost;
             }
-            let rank = (Reverse((evidence.cost_ns, evidence.samples)), key);
+            let rank = (Reverse((evidence.cost, evidence.samples)), key);
             let is_listed = worth_listing(evidence, &model);
             if is_listed && self.bar.is_none_or(|bar| rank < bar) {
                 self.others.push((rank, candidate.into_judgement(&model)));
@@ -175,8 +175,8 @@ impl<'a> Ranking<'a> {
         self.moving.extend(other.moving);
         self.not_waited.extend(other.not_waited);
         self.others.extend(other.others);
-        for (code, cost_ns) in other.alike {
-            *self.alike.entry(code).or_default() += cost_ns;
+        for (code, cost) in other.alike {
+            *self.alike.entry(code).or_default() += cost;
         }
         if let (Some(members), Some(others)) = (&mut self.members, other.members) {
             members.extend(others);
@@ -206,8 +206,8 @@ impl<'a> Ranking<'a> {
         self.not_waited.sort_by_key(|judgement| judgement.key);
         judgements.append(&mut self.not_waited);
         for judgement in &mut judgements {
-            let cost_ns = code(&judgement.sites).and_then(|code| self.alike.get(&code));
-            judgement.alike_share = cost_ns.and_then(|cost_ns| self.model.share(*cost_ns));
+            let cost = code(&judgement.sites).and_then(|code| self.alike.get(&code));
+            judgement.alike_share = cost.and_then(|cost| self.model.share(*cost));
         }
         Judged {
             judgements,

@@ -4,7 +4,10 @@ use super::{
     Fact, Judgement, Reason, Standing, Verdict,
     simulation::{BASE, Program, add, load, program, store, worker},
 };
-use crate::{access::LineSize, analysis::Kinds};
+use crate::{
+    access::{Cost, LineSize},
+    analysis::Kinds,
+};
 
 use Verdict::{FalseSharing, MixedSharing, TrueSharing};
 
@@ -363,17 +366,14 @@ fn a_judgement_carries_its_numbers() {
             falsely: 1.0
         })
     );
-    assert!(line.shared_cost_ns <= line.cost_ns);
+    assert!(line.shared_cost <= line.cost);
     assert_eq!(line.threads.len(), 2);
     assert_eq!(
         line.accesses,
         line.threads.iter().map(|t| t.accesses).sum::<u64>()
     );
-    assert_eq!(
-        line.cost_ns,
-        line.sites.iter().map(|s| s.cost_ns).sum::<u64>()
-    );
-    assert!(line.sites.is_sorted_by(|a, b| a.cost_ns >= b.cost_ns));
+    assert_eq!(line.cost, line.sites.iter().map(|s| s.cost).sum::<Cost>());
+    assert!(line.sites.is_sorted_by(|a, b| a.cost >= b.cost));
     assert!(line.facts.contains(&Fact::Separable(1.0)));
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Judgement, Thresholds, table_fixture::judge_all};
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
 };
 
@@ -150,7 +150,7 @@ pub(super) fn program(workers: impl IntoIterator<Item = Worker>) -> Program {
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub(super) accesses: Vec<Access>,
-    pub(super) sampled_ns: u64,
+    pub(super) whole: Cost,
     pub(super) period_ns: u64,
     pub(super) shared_memory: bool,
     pub(super) line_size: LineSize,
@@ -183,7 +183,7 @@ impl Program {
         accesses.sort_by_key(|access: &Access| access.time_ns);
         Stream {
             accesses,
-            sampled_ns: samples * period_ns,
+            whole: Cost(samples * period_ns),
             period_ns,
             shared_memory: self.shared_memory,
             line_size: self.line_size,
@@ -240,10 +240,10 @@ impl Program {
                 time_ns,
                 addr: BASE + step.at,
                 ip: 0x401000 + tid as u64 * 0x100 + n as u64 * 4,
-                cost_ns: if basis == Basis::Stalled {
-                    (self.period_ms * MS_NS) as u32
+                cost: if basis == Basis::Stalled {
+                    Cost((self.period_ms * MS_NS) as u32)
                 } else {
-                    0
+                    Cost(0)
                 },
                 pid: Pid(worker.pid),
                 tid: Tid(1000 + tid as u32),
@@ -291,7 +291,7 @@ impl Stream {
         judge_all(
             &table,
             &WatchedLines::default(),
-            self.sampled_ns,
+            self.whole,
             &Thresholds::default(),
         )
     }

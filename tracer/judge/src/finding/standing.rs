@@ -96,7 +96,7 @@ fn objection(
     let limits = model.thresholds;
     let sharing = &evidence.sharing;
     let samples = evidence.samples as f64;
-    let below = |cost_ns| model.share(cost_ns).is_some_and(|s| s < limits.cost_share);
+    let below = |cost| model.share(cost).is_some_and(|s| s < limits.cost_share);
     // A load that another CPU's cache served proves by itself that CPUs take turns; as many of them as the
     // hand-offs that samples in order would have to show leave nothing to chance.
     let seen_moving = sharing.taken >= limits.hand_offs;
@@ -130,12 +130,12 @@ fn objection(
             return Some(Reason::TooFewSamples);
         }
     }
-    if below(sharing.cost_ns) && !stored_often(evidence, model) {
+    if below(sharing.cost) && !stored_often(evidence, model) {
         // Costly enough as a whole, mostly outside interleaved windows: the order is what clears it.
         let mostly_phases = sharing.weight < 0.1 * samples;
-        return Some(if mostly_phases && !below(evidence.cost_ns as f64) {
+        return Some(if mostly_phases && !below(evidence.cost.estimate()) {
             Reason::NotInterleaved
-        } else if evidence.pmu_loads.sampled > 0 && !below(evidence.cost_ns as f64) {
+        } else if evidence.pmu_loads.sampled > 0 && !below(evidence.cost.estimate()) {
             Reason::ServedApart
         } else {
             Reason::CostBelowThreshold
@@ -147,8 +147,8 @@ fn objection(
 /// A line whose loads met stores that were not sampled, or none.
 fn without_store(evidence: &Evidence, seen_moving: bool, model: &Model) -> Reason {
     let modified = evidence.pmu_loads.hitm() > 0;
-    let cost_ns = evidence.sharing.taken_cost_ns;
-    let below = (model.share(cost_ns)).is_some_and(|s| s < model.thresholds.cost_share);
+    let cost = evidence.sharing.taken_cost;
+    let below = (model.share(cost)).is_some_and(|s| s < model.thresholds.cost_share);
     match (seen_moving, below) {
         (false, _) if modified => Reason::TooFewSamples,
         (false, _) => Reason::NoStoreSeen,
@@ -173,7 +173,7 @@ fn stored_often(evidence: &Evidence, model: &Model) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        access::LineSize,
+        access::{Cost, LineSize},
         analysis::{PmuCounts, Sharing},
         finding::Thresholds,
     };
@@ -184,7 +184,7 @@ mod tests {
             accesses: 2000,
             stores: 2000,
             samples: 2000,
-            cost_ns: 1_000_000_000,
+            cost: Cost(1_000_000_000),
             several_store: true,
             one_cpu: false,
             folded: 0,
@@ -194,8 +194,8 @@ mod tests {
             sharing: Sharing {
                 weight: 2000.0,
                 exact_weight: 2000.0,
-                cost_ns: 1e9,
-                unstored_cost_ns: 0.0,
+                cost: Cost(1e9),
+                unstored_cost: Cost(0.0),
                 hand_offs: 1000.0,
                 expected_hand_offs: 1000.0,
                 samples: 2000.0,
@@ -212,7 +212,7 @@ mod tests {
         let mut evidence = shared();
         change(&mut evidence);
         let model = Model {
-            sampled_ns: 10_000_000_000,
+            whole: Cost(10_000_000_000),
             untimed_stores: 4000,
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn at_every_limit_a_line_is_still_a_finding() {
         let at_the_limits = |e: &mut Evidence| {
-            e.sharing.cost_ns = 0.01 * 1e10;
+            e.sharing.cost = Cost(0.01 * 1e10);
             e.sharing.hand_offs = 8.0;
             e.sharing.stores = 20.0;
             e.sharing.minority = 20.0;
@@ -241,7 +241,9 @@ mod tests {
     fn below_each_limit_it_is_not_and_says_why() {
         check(Reason::NoStoreSeen, |e| e.stores = 0);
         check(Reason::OneCpu, |e| e.one_cpu = true);
-        check(Reason::CostBelowThreshold, |e| e.sharing.cost_ns = 0.99e8);
+        check(Reason::CostBelowThreshold, |e| {
+            e.sharing.cost = Cost(0.99e8);
+        });
         check(Reason::TooFewSamples, |e| e.sharing.hand_offs = 7.0);
         check(Reason::TooFewSamples, |e| e.sharing.minority = 19.0);
         check(Reason::TooFewStores, |e| e.sharing.stores = 19.0);
@@ -277,7 +279,7 @@ mod tests {
             ..PmuCounts::default()
         };
         evidence.sharing.taken = 500.0;
-        evidence.sharing.taken_cost_ns = 8e8;
+        evidence.sharing.taken_cost = Cost(8e8);
     }
 
     #[test]
@@ -315,7 +317,7 @@ mod tests {
         };
         assert_eq!(reason(&|_| {}), Reason::WriterNotSampled);
         assert_eq!(reason(&|e| e.sharing.taken = 7.0), Reason::TooFewSamples);
-        let cheap = reason(&|e| e.sharing.taken_cost_ns = 0.9e8);
+        let cheap = reason(&|e| e.sharing.taken_cost = Cost(0.9e8));
         assert_eq!(cheap, Reason::CostBelowThreshold);
         // Four stores in thousands of loads tell too little of the bytes that are written.
         check(Reason::WriterNotSampled, |e| {
@@ -328,8 +330,8 @@ mod tests {
     fn stores_without_a_latency_are_judged_by_their_number() {
         let untimed = |stores: u64| {
             judged(Some(Verdict::FalseSharing), |e| {
-                e.sharing.cost_ns = 0.0;
-                e.cost_ns = 0;
+                e.sharing.cost = Cost(0.0);
+                e.cost = Cost(0);
                 e.pmu_stores.sampled = stores;
             })
         };
@@ -337,8 +339,8 @@ mod tests {
         let few = Standing::Insignificant(Reason::CostBelowThreshold);
         assert_eq!(untimed(39), few);
         let by_one = judged(Some(Verdict::FalseSharing), |e| {
-            e.sharing.cost_ns = 0.0;
-            e.cost_ns = 0;
+            e.sharing.cost = Cost(0.0);
+            e.cost = Cost(0);
             e.pmu_stores.sampled = 40;
             e.several_store = false;
         });
@@ -348,7 +350,7 @@ mod tests {
     #[test]
     fn costly_lines_outside_interleaved_windows_are_phases() {
         check(Reason::NotInterleaved, |e| {
-            e.sharing.cost_ns = 0.5e8;
+            e.sharing.cost = Cost(0.5e8);
             e.sharing.weight = 100.0;
         });
         assert_eq!(

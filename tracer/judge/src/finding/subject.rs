@@ -17,6 +17,7 @@ use super::{
     watched::{Pooled, pooled},
 };
 use crate::{
+    access::Cost,
     analysis::{HandOffs, Kinds},
     names::{Owned, Owner},
 };
@@ -42,9 +43,9 @@ pub struct Subject {
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// What was waited for the lines that several threads use.
-    pub cost_ns: u64,
+    pub cost: Cost,
     /// The part of it that counts as sharing.
-    pub shared_cost_ns: f64,
+    pub shared_cost: Cost<f64>,
     /// The kinds of their hand-offs.
     pub kinds: Option<Kinds>,
     /// Hand-offs on those lines that windows, or a complete order, saw.
@@ -81,9 +82,9 @@ impl Subject {
             verdict: self.verdict,
             standing: self.standing,
             confidence: self.confidence,
-            cost_ns: self.cost_ns,
-            shared_cost_ns: self.shared_cost_ns.round() as u64,
-            shared_share: model.share(self.shared_cost_ns),
+            cost: self.cost,
+            shared_cost: self.shared_cost.rounded(),
+            shared_share: model.share(self.shared_cost),
             kinds: self.kinds,
             ..worst
         }
@@ -96,11 +97,11 @@ impl Subject {
 
     /// The lines, fewest first, that take half of the cost.
     pub fn lines_of_half(&self) -> u64 {
-        let mut sum = 0u64;
+        let mut sum = Cost(0);
         let half = self.shared_lines().take_while(|member| {
             let before = sum;
-            sum = sum.saturating_add(member.cost_ns);
-            before.saturating_mul(2) < self.cost_ns
+            sum += member.cost;
+            before + before < self.cost
         });
         half.count() as u64
     }
@@ -135,12 +136,12 @@ pub fn subjects(
     subjects.sort_by(|a, b| {
         let rank = |s: &Subject| (!s.is_finding(), !s.standing.moves());
         let cost = |s: &Subject| match s.standing {
-            Standing::Significant => s.shared_cost_ns,
-            Standing::Insignificant(_) => s.cost_ns as f64,
+            Standing::Significant => s.shared_cost,
+            Standing::Insignificant(_) => s.cost.estimate(),
         };
         rank(a)
             .cmp(&rank(b))
-            .then_with(|| cost(b).total_cmp(&cost(a)))
+            .then_with(|| cost(b).0.total_cmp(&cost(a).0))
             .then_with(|| a.members[0].rank().cmp(&b.members[0].rank()))
     });
     subjects
@@ -154,9 +155,9 @@ fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subje
         return alone(members, owned);
     }
     let meeting = meeting(&members);
-    let shared = |member: &Member| member.shared_cost_ns.max(meeting * member.cost_ns as f64);
+    let shared = |member: &Member| member.shared_cost.max(member.cost.estimate() * meeting);
     let several = || members.iter().filter(|m| m.several_threads);
-    let shared_cost_ns: f64 = several().map(shared).sum();
+    let shared_cost: Cost<f64> = several().map(shared).sum();
     let mut opinion = Opinion {
         verdict: None,
         standing: Standing::Significant,
@@ -164,7 +165,7 @@ fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subje
     };
     let kinds = kinds(several(), shared, unit);
     opinion.verdict = kinds.map(|kinds| Verdict::of(kinds, model.thresholds.mixed_share));
-    if let Some(reason) = objection(&members, opinion, shared_cost_ns, model) {
+    if let Some(reason) = objection(&members, opinion, shared_cost, model) {
         opinion.standing = Standing::Insignificant(reason);
     }
     let watched = pooled(several(), &model.thresholds.watch);
@@ -173,15 +174,15 @@ fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subje
     }
     let order = several().filter_map(|member| member.order);
     let order = order.reduce(|all, one| all.plus(&one));
-    if order.is_some() || proven(several(), shared_cost_ns) {
+    if order.is_some() || proven(several(), shared_cost) {
         opinion.confidence = Confidence::Confirmed;
     }
     Subject {
         verdict: opinion.verdict,
         standing: opinion.standing,
         confidence: opinion.confidence,
-        cost_ns: several().map(|member| member.cost_ns).sum(),
-        shared_cost_ns,
+        cost: several().map(|member| member.cost).sum(),
+        shared_cost,
         kinds,
         hand_offs: order.or(watched
             .as_ref()
@@ -205,8 +206,8 @@ fn alone(mut members: Vec<Member>, owned: Option<Owned>) -> Subject {
         verdict: line.verdict,
         standing: line.standing,
         confidence: line.confidence,
-        cost_ns: line.cost_ns,
-        shared_cost_ns: line.shared_cost_ns,
+        cost: line.cost,
+        shared_cost: line.shared_cost,
         kinds: line.kinds,
         hand_offs: line.order.or(line
             .watched
@@ -276,7 +277,7 @@ impl Opinion {
 fn objection(
     members: &[Member],
     opinion: Opinion,
-    shared_cost_ns: f64,
+    shared_cost: Cost<f64>,
     model: &Model,
 ) -> Option<Reason> {
     let several = || members.iter().filter(|m| m.several_threads);
@@ -307,8 +308,8 @@ fn objection(
     if handed_off < HAND_OFFS_OF_A_LINE * lines {
         return Some(Reason::HardlyHandedOff);
     }
-    let share = model.share(shared_cost_ns);
-    if shared_cost_ns <= 0.0 {
+    let share = model.share(shared_cost);
+    if shared_cost <= Cost(0.0) {
         return Some(Reason::NotInterleaved);
     }
     share
@@ -317,13 +318,13 @@ fn objection(
 }
 
 /// Whether lines that are confirmed by themselves take most of the cost.
-fn proven<'a>(members: impl Iterator<Item = &'a Member>, shared_cost_ns: f64) -> bool {
+fn proven<'a>(members: impl Iterator<Item = &'a Member>, shared_cost: Cost<f64>) -> bool {
     let confirmed = members.filter(|member| member.confidence == Confidence::Confirmed);
-    let cost_ns: f64 = confirmed.map(|member| member.shared_cost_ns).sum();
-    cost_ns > 0.0 && 2.0 * cost_ns >= shared_cost_ns
+    let cost: Cost<f64> = confirmed.map(|member| member.shared_cost).sum();
+    cost > Cost(0.0) && cost + cost >= shared_cost
 }
 
 /// What a list of subjects accounts for: all that was waited for lines of several threads, as far as it counts as sharing.
-pub fn shared_cost(subjects: &[Subject]) -> f64 {
-    subjects.iter().map(|subject| subject.shared_cost_ns).sum()
+pub fn shared_cost(subjects: &[Subject]) -> Cost<f64> {
+    subjects.iter().map(|subject| subject.shared_cost).sum()
 }

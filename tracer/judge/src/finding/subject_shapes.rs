@@ -6,7 +6,7 @@ use super::{
     subjects,
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{
         AnalysisOptions, LineTable, OrderBounds, OrderedLines, WatchedLines,
         emulated_fixture::emulated,
@@ -34,7 +34,7 @@ fn sampled(seed: u64, at: impl Fn(u32, u64, &mut Random) -> Sample) -> LineTable
                 time_ns: 10_000_000_000 + ms * 1_000_000 + u64::from(thread) * 400_000,
                 addr,
                 ip: 0x40_1000 + u64::from(thread) * 0x100,
-                cost_ns: 1_000_000,
+                cost: Cost(1_000_000),
                 pid: Pid(7),
                 tid: Tid(100 + thread),
                 cpu: Cpu(thread),
@@ -59,8 +59,8 @@ fn judged(table: &LineTable, stride: Option<u64>) -> Vec<Subject> {
         moved: &Moved::default(),
         ordered: &ordered,
     };
-    let sampled_ns = 8_000_000_000;
-    let ranking = Ranking::new(&orders, LineSize::B64, sampled_ns, 0, &thresholds);
+    let whole = Cost(8_000_000_000);
+    let ranking = Ranking::new(&orders, LineSize::B64, whole, 0, &thresholds);
     let members = judge_table(table, ranking.with_members()).members;
     let owner = |_: &Member| {
         stride.map(|stride| Owned {
@@ -78,7 +78,7 @@ fn judged(table: &LineTable, stride: Option<u64>) -> Vec<Subject> {
         })
     };
     let model = Model {
-        sampled_ns,
+        whole,
         untimed_stores: 0,
         line_size: LineSize::B64,
         thresholds: &thresholds,
@@ -104,8 +104,8 @@ fn check(
             worst.standing,
             worst.kinds,
             worst.lines,
-            worst.shared_cost_ns,
-            worst.cost_ns
+            worst.shared_cost.0,
+            worst.cost.0
         );
         match expected {
             None => assert!(found.is_empty(), "{said}"),
@@ -135,7 +135,7 @@ fn ordered(turns: &[u32]) -> Option<Verdict> {
     });
     let thresholds = Thresholds::default();
     let model = Model {
-        sampled_ns: pipeline.tally.sampled_ns,
+        whole: pipeline.tally.whole_cost(),
         untimed_stores: 0,
         line_size: LineSize::B64,
         thresholds: &thresholds,

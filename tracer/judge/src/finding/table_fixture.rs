@@ -1,13 +1,14 @@
 //! Judging what a table holds, for tests that have no pipeline.
 
 use super::{Judgement, Moved, Orders, Ranking, Thresholds, judge_table};
+use crate::access::Cost;
 use crate::analysis::{LineTable, OrderBounds, OrderedLines, WatchedLines};
 
 /// Judges every line by itself.
 pub fn judge_all(
     table: &LineTable,
     watched: &WatchedLines,
-    sampled_ns: u64,
+    whole: Cost,
     thresholds: &Thresholds,
 ) -> Vec<Judgement> {
     let ordered = OrderedLines::new(table.line_size(), OrderBounds::default());
@@ -20,7 +21,7 @@ pub fn judge_all(
     let ranking = Ranking::new(
         &orders,
         table.line_size(),
-        sampled_ns,
+        whole,
         untimed_stores,
         thresholds,
     );

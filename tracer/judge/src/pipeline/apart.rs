@@ -14,7 +14,7 @@ use std::{
 
 use super::{Lines, Pipeline};
 use crate::{
-    access::{Access, Basis, Place, SpaceId},
+    access::{Access, Basis, Cost, Place, SpaceId},
     analysis::{AnalysisOptions, LineTable},
     event::Batch,
 };
@@ -44,7 +44,7 @@ struct Row<'a> {
 #[derive(Default)]
 struct Block<'a> {
     rows: Vec<Row<'a>>,
-    costs: Vec<u32>,
+    costs: Vec<Cost<u32>>,
 }
 
 impl Pipeline {

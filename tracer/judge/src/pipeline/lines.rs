@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, ByteSet, LineKey, LineSize, Place, SpaceId},
+    access::{Access, ByteSet, Cost, LineKey, LineSize, Place, SpaceId},
     analysis::{Line, LineTable, Totals},
     finding::{Judged, Orders, Ranking, Thresholds, judge_table},
     spill::{FedLines, SortedLines, SpillError},
@@ -40,7 +40,13 @@ struct Seen<'a> {
 
 impl Lines {
     /// `costs` as in [`LineTable::observe_costed`].
-    pub(super) fn observe(&mut self, access: &Access, place: Place, space: SpaceId, costs: &[u32]) {
+    pub(super) fn observe(
+        &mut self,
+        access: &Access,
+        place: Place,
+        space: SpaceId,
+        costs: &[Cost<u32>],
+    ) {
         match self {
             Lines::Table(table) => table.observe_costed(access, place, space, costs),
             Lines::Sorting(sorting) => sorting.observe_costed(access, place, space, costs),
@@ -53,7 +59,7 @@ impl Lines {
     pub(super) fn judge(
         &self,
         orders: &Orders<'_>,
-        sampled_ns: u64,
+        whole: Cost,
         thresholds: &Thresholds,
         with_members: bool,
     ) -> Judged {
@@ -61,8 +67,7 @@ impl Lines {
             Lines::Table(table) => {
                 let untimed_stores = table.totals().untimed_stores();
                 let line_size = table.line_size();
-                let ranking =
-                    Ranking::new(orders, line_size, sampled_ns, untimed_stores, thresholds);
+                let ranking = Ranking::new(orders, line_size, whole, untimed_stores, thresholds);
                 let ranking = if with_members {
                     ranking.with_members()
                 } else {
@@ -129,7 +134,7 @@ impl JudgedLines {
         fed: FedLines,
         line_size: LineSize,
         orders: &Orders<'_>,
-        sampled_ns: u64,
+        whole: Cost,
         thresholds: &Thresholds,
     ) -> Result<JudgedLines, SpillError> {
         let totals = fed.totals();
@@ -137,7 +142,7 @@ impl JudgedLines {
             ranking: Ranking::new(
                 orders,
                 line_size,
-                sampled_ns,
+                whole,
                 totals.untimed_stores(),
                 thresholds,
             )

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Lines, Pipeline};
 use crate::{
-    access::{LineKey, Pid, Place, SpaceId, Tid},
+    access::{Cost, LineKey, Pid, Place, SpaceId, Tid},
     event::Mapping,
     space::{Held, Kept},
 };
@@ -52,32 +52,32 @@ impl Default for Retiring {
     }
 }
 
-/// What lines need, with the highest cost of one that does, nanoseconds.
+/// What lines need, with the highest cost of one that does.
 #[derive(Default)]
 struct Needs {
-    spaces: FxHashMap<SpaceId, u64>,
-    threads: FxHashMap<Tid, u64>,
+    spaces: FxHashMap<SpaceId, Cost>,
+    threads: FxHashMap<Tid, Cost>,
     kept: Kept,
 }
 
 impl Needs {
-    fn line(&mut self, key: LineKey, cost_ns: u64) {
+    fn line(&mut self, key: LineKey, cost: Cost) {
         if let Place::Private { space, addr } = key.0 {
-            self.at(space, addr, cost_ns);
+            self.at(space, addr, cost);
         }
     }
 
-    fn user(&mut self, (space, ip, tid): (Option<SpaceId>, u64, Tid), cost_ns: u64) {
+    fn user(&mut self, (space, ip, tid): (Option<SpaceId>, u64, Tid), cost: Cost) {
         if let Some(space) = space {
-            self.at(space, ip, cost_ns);
+            self.at(space, ip, cost);
         }
-        let cost = self.threads.entry(tid).or_default();
-        *cost = (*cost).max(cost_ns);
+        let most = self.threads.entry(tid).or_default();
+        *most = (*most).max(cost);
     }
 
-    fn at(&mut self, space: SpaceId, addr: u64, cost_ns: u64) {
-        let cost = self.spaces.entry(space).or_default();
-        *cost = (*cost).max(cost_ns);
+    fn at(&mut self, space: SpaceId, addr: u64, cost: Cost) {
+        let most = self.spaces.entry(space).or_default();
+        *most = (*most).max(cost);
         self.kept.addresses.insert((space, addr));
     }
 }
@@ -158,9 +158,8 @@ impl Pipeline {
         let mut needs = Needs::default();
         if let Lines::Table(table) = &self.lines {
             for (key, line) in table.lines().filter(|(_, line)| line.several_threads()) {
-                needs.line(key, line.cost_ns());
-                line.users()
-                    .for_each(|user| needs.user(user, line.cost_ns()));
+                needs.line(key, line.cost());
+                line.users().for_each(|user| needs.user(user, line.cost()));
             }
         }
         // Pairs are of one thread as well; where room is short, of several only.
@@ -172,10 +171,10 @@ impl Pipeline {
                 continue;
             }
             // What was worth a window outlasts what was only sampled.
-            needs.line(line.key(), u64::MAX);
+            needs.line(line.key(), Cost(u64::MAX));
             for site in users {
                 let space = (!site.site.kernel).then_some(site.site.space);
-                needs.user((space, site.site.ip, site.site.tid), u64::MAX);
+                needs.user((space, site.site.ip, site.site.tid), Cost(u64::MAX));
             }
         }
         needs
@@ -184,12 +183,13 @@ impl Pipeline {
 
 /// Of those that are counted, the costliest.
 fn costliest<T: Copy + Ord>(
-    costs: &FxHashMap<T, u64>,
+    costs: &FxHashMap<T, Cost>,
     counts: impl Fn(&T) -> bool,
     most: usize,
 ) -> impl Iterator<Item = T> {
     let counted = costs.iter().filter(|(of, _)| counts(of));
-    let mut all: Vec<(Reverse<u64>, T)> = counted.map(|(of, cost)| (Reverse(*cost), *of)).collect();
+    let mut all: Vec<(Reverse<Cost>, T)> =
+        counted.map(|(of, cost)| (Reverse(*cost), *of)).collect();
     // The number makes it the same ones at every replay.
     all.sort_unstable();
     all.truncate(most);

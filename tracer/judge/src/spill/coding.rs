@@ -6,7 +6,7 @@
 //!                                      zigzag and LEB128
 //! ```
 
-use crate::analysis::LineAccess;
+use crate::{access::Cost, analysis::LineAccess};
 
 /// Bytes before the accesses of a group.
 pub(super) const GROUP_BYTES: usize = 20;
@@ -38,7 +38,7 @@ fn fields(access: &LineAccess) -> [u64; FIELDS] {
         access.source,
         access.phys_addr,
         part.into(),
-        access.cost_ns.into(),
+        access.cost.0.into(),
         access.pid.into(),
         access.tid.into(),
         access.cpu.into(),
@@ -124,7 +124,7 @@ pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
         source,
         phys_addr,
         part,
-        cost_ns,
+        cost,
         pid,
         tid,
         cpu,
@@ -137,7 +137,7 @@ pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
         ip,
         source,
         phys_addr,
-        cost_ns: cost_ns as u32,
+        cost: Cost(cost as u32),
         pid: pid as u32,
         tid: tid as u32,
         cpu: cpu as u32,
@@ -168,7 +168,7 @@ mod tests {
             source: f[2],
             phys_addr: f[3],
             object: 6,
-            cost_ns: f[4] as u32,
+            cost: Cost(f[4] as u32),
             pid: f[5] as u32,
             tid: f[6] as u32,
             cpu: f[7] as u32,

@@ -16,7 +16,7 @@ use super::{
     run::{RANGES, Run},
 };
 use crate::{
-    access::{Access, LineKey, LineSize, Place, SpaceId},
+    access::{Access, Cost, LineKey, LineSize, Place, SpaceId},
     analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals, executions},
 };
 
@@ -71,7 +71,13 @@ impl SortedLines {
     }
 
     /// The same, with the cost on each line where that is known; none for that of the access.
-    pub fn observe_costed(&mut self, access: &Access, place: Place, space: SpaceId, costs: &[u32]) {
+    pub fn observe_costed(
+        &mut self,
+        access: &Access,
+        place: Place,
+        space: SpaceId,
+        costs: &[Cost<u32>],
+    ) {
         self.totals.count(access, costs);
         let (filling, fold) = (&mut self.filling, &self.fold);
         let before = filling.len();

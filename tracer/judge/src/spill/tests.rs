@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineAccess, LineTable},
     data_source::DataSource,
     event::{Batch, Context, ContextKind, Mapping, Tally},
@@ -93,7 +93,7 @@ fn access() -> impl Strategy<Value = Access> {
             _ => 0x20_0000 + word * 12,
         },
         ip: 0x40_0000 + u64::from(bits >> 3 & 3),
-        cost_ns: u32::from(bits >> 5 & 1) * 1_000_000,
+        cost: Cost(u32::from(bits >> 5 & 1) * 1_000_000),
         pid: Pid(7 + thread % 2),
         tid: Tid(10 + thread),
         cpu: Cpu(cpu),
@@ -133,13 +133,13 @@ fn batches(mut accesses: Vec<Access>, of: usize) -> Vec<Batch> {
         now_ns += access.time_ns;
         access.time_ns = now_ns;
     }
-    let cost = |accesses: &[Access]| accesses.iter().map(|a| u64::from(a.cost_ns)).sum();
+    let cost = |accesses: &[Access]| accesses.iter().map(|a| Cost::from(a.cost)).sum();
     let mut batches: Vec<Batch> = accesses
         .chunks(of)
         .map(|accesses| Batch {
             accesses: accesses.to_vec(),
             tally: Tally {
-                sampled_ns: cost(accesses),
+                cost: cost(accesses),
                 ..Tally::default()
             },
             ..Batch::default()
@@ -196,7 +196,7 @@ fn emulated(mut accesses: Vec<Access>) -> Vec<Access> {
         access.basis = Basis::Emulated;
         access.measured.source = None;
         access.measured.phys_addr = None;
-        access.cost_ns = 0;
+        access.cost = Cost(0);
     }
     accesses
 }
@@ -220,8 +220,8 @@ proptest! {
         prop_assert_eq!(sorted.pairs(), table.pairs());
         prop_assert_eq!(sorted.totals(), table.totals());
         prop_assert_eq!(&sorted.tally, &table.tally);
-        prop_assert_eq!(table.totals().cost_ns, table.tally.sampled_ns);
-        prop_assert_eq!(table.totals().accesses, table.tally.samples);
+        prop_assert_eq!(table.totals().cost, table.tally.whole_cost());
+        prop_assert_eq!(table.totals().accesses, table.tally.executions);
     }
 }
 
@@ -236,7 +236,7 @@ fn falsely_shared(n: u64) -> Vec<Access> {
                 _ => 0x30_0000 + n * 64,
             },
             ip: 0x40_0000,
-            cost_ns: 1_000_000,
+            cost: Cost(1_000_000),
             pid: Pid(7),
             tid: Tid(10 + thread),
             cpu: Cpu(thread),

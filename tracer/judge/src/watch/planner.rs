@@ -13,7 +13,7 @@ use super::{
     words::{self, WORD_BYTES},
 };
 use crate::{
-    access::{ByteSet, LineKey, LineSize, Pid},
+    access::{ByteSet, Cost, LineKey, LineSize, Pid},
     analysis::{Site, SiteCounts, WatchedLine, WatchedLines},
     event::WatchedWord,
     finding::{Confidence, Judgement, Reason, Standing},
@@ -82,7 +82,7 @@ pub struct View<'a> {
     /// Least share of the cost, 0..=1, for a finding.
     pub cost_share: f64,
     /// Target time that all samples stand for, nanoseconds.
-    pub sampled_ns: u64,
+    pub whole: Cost,
 }
 
 /// How often a line had its turn, and when.
@@ -242,7 +242,7 @@ fn weight(judgement: &Judgement, view: &View<'_>) -> Option<f64> {
             // A writer that no sample caught, or what only seems to be waited for: the more it takes, the more it would
             // be missing elsewhere. Most often it is beside a finding, which comes first.
             Reason::NoStoreSeen | Reason::WaitUndecided => {
-                let stalled = judgement.cost_ns as f64 / view.sampled_ns.max(1) as f64;
+                let stalled = judgement.cost.0 as f64 / view.whole.0.max(1) as f64;
                 Some((stalled / 10.0).clamp(1e-4, 1.0))
             }
             // Too little to tell yet.

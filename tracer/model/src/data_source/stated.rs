@@ -54,7 +54,6 @@ mod tests {
             time_ns: 1,
             addr: 0x1000,
             ip: 0x2000,
-            cost_ns: 0,
             pid: Pid(1),
             tid: Tid(1),
             cpu: Cpu(0),

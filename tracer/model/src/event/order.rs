@@ -67,7 +67,6 @@ mod tests {
             time_ns,
             addr: 0x1000,
             ip: 0x40_1000,
-            cost_ns: 0,
             pid: Pid(1),
             tid: Tid(1),
             cpu: Cpu(0),

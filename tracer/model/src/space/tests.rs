@@ -89,7 +89,6 @@ fn a_physical_address_places_what_no_mapping_does_and_nothing_else() {
             time_ns: 1,
             addr,
             ip: 0x401000,
-            cost_ns: 0,
             pid: Pid(pid),
             tid: Tid(pid),
             cpu: Cpu(0),

@@ -15,7 +15,7 @@ use super::{
     waits::{Owner, Placed, Sampled, Waits},
 };
 use crate::{
-    access::{Access, Basis, Cpu, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Pid, Tid},
     decode::{Registers, Stall, Touch},
     event::Unresolved,
     machine::{Machine, btf::KernelOffsets},
@@ -147,7 +147,7 @@ impl Sampler for Timer {
         } = to;
         let tally = &mut batch.tally;
         tally.samples += 1;
-        tally.sampled_ns += self.period_ns;
+        tally.cost += Cost(self.period_ns);
         let (pid, tid, cpu) = (Pid(sample.pid), Tid(sample.tid), Cpu(sample.cpu));
         let in_kernel = sample.flags & SAMPLE_KERNEL != 0;
         let registers = registers(sample);
@@ -215,7 +215,7 @@ impl Sampler for Timer {
             let owner = self.owners.iter().find(|owner| owner.touch == number);
             batch.accesses.push(match owner {
                 Some(owner) => Access {
-                    cost_ns: shares.next().unwrap_or(0),
+                    cost: Cost(shares.next().unwrap_or(0)),
                     basis: Basis::Stalled,
                     wait: owner.wait,
                     instead: owner.instead,
@@ -232,10 +232,10 @@ impl Sampler for Timer {
     }
 }
 
-/// A cost in equal parts, the first ones larger where it does not divide.
-fn shares(cost_ns: u32, parts: usize) -> impl Iterator<Item = u32> {
+/// A time in equal parts, the first ones larger where it does not divide.
+fn shares(time_ns: u32, parts: usize) -> impl Iterator<Item = u32> {
     let parts = parts as u32;
-    (0..parts).map(move |part| cost_ns / parts + u32::from(part < cost_ns % parts))
+    (0..parts).map(move |part| time_ns / parts + u32::from(part < time_ns % parts))
 }
 
 /// The registers of a sample or hit.

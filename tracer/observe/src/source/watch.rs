@@ -359,7 +359,6 @@ impl Watcher {
                 time_ns,
                 addr: access.addr,
                 ip: access.ip,
-                cost_ns: 0,
                 pid,
                 tid,
                 cpu,

@@ -97,7 +97,7 @@ pub struct Call {
 
 /// What the counts of the heap come to.
 pub(super) fn run(facts: &HeapFacts, tally: &HeapTally, duration_ns: u64) -> Heap {
-    let off = share(tally.off_ns as f64, duration_ns).clamp(0.0, 1.0);
+    let off = share(tally.off_ns, duration_ns).clamp(0.0, 1.0);
     Heap {
         allocations: tally.allocations,
         frees: tally.frees,
@@ -107,7 +107,7 @@ pub(super) fn run(facts: &HeapFacts, tally: &HeapTally, duration_ns: u64) -> Hea
         allocation_cost_ns: facts.allocation_ns,
         free_cost_ns: facts.free_ns,
         spent_s: tally.cost_ns as f64 / 1e9,
-        spent_share: share(tally.cost_ns as f64, duration_ns),
+        spent_share: share(tally.cost_ns, duration_ns),
         budget_share: facts.budget_share,
     }
 }

@@ -8,7 +8,6 @@ use super::{
     caveats, doubt, facts,
     model::{Advice, Cost, Finding, Handoffs, Kinds, Line, Report, SCHEMA, Tool, WordAdvice},
     pairs, parts, pmu, rows,
-    rows::share,
     run_facts::{RunFacts, run},
     spread, spread_words,
     subject::OnLine,
@@ -51,7 +50,9 @@ pub fn build(
         list.push(finding(id, &listed, names, tally, facts));
     }
     let waited = finding::shared_cost(&subjects);
-    let shared_share = (tally.sampled_ns > 0).then(|| share(waited, tally.sampled_ns));
+    let shared_share = waited
+        .ratio_to(tally.whole_cost())
+        .map(|share| share.clamp(0.0, 1.0));
     let pairs = pairs::pairs(pairs, names, facts);
     let listed = findings.iter().chain(&insignificant);
     let rows = (listed.clone()).flat_map(|finding| &finding.accesses);
@@ -97,7 +98,7 @@ pub(super) fn subjects_of(
 
 fn model<'a>(tally: &Tally, run: &'a RunFacts) -> Model<'a> {
     Model {
-        sampled_ns: tally.sampled_ns,
+        whole: tally.whole_cost(),
         untimed_stores: run.totals.untimed_stores(),
         line_size: run.line_size,
         thresholds: &run.thresholds,
@@ -173,7 +174,7 @@ impl Evidence {
         run: &RunFacts,
     ) -> Evidence {
         let sites = &judgement.sites;
-        let rows = rows::rows(names, &subject, sites, tally.sampled_ns);
+        let rows = rows::rows(names, &subject, sites, tally.whole_cost());
         let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
         let parts = parts::parts(
             (sites, &judgement.uses),
@@ -271,10 +272,10 @@ pub(super) fn finding(
     tally: &Tally,
     run: &RunFacts,
 ) -> Finding {
-    let whole_ns = tally.sampled_ns;
+    let whole = tally.whole_cost();
     let Listed { subject, judgement } = listed;
     let sites = &judgement.sites;
-    let lines = spread::lines(subject, names, whole_ns);
+    let lines = spread::lines(subject, names, whole);
     let on_line = OnLine::new(names, judgement.key, run.line_size, sites);
     let on_line = if lines.is_some() {
         on_line.generic()
@@ -282,11 +283,10 @@ pub(super) fn finding(
         on_line
     };
     let evidence = Evidence::on(on_line, judgement, names, tally, run);
-    let of_all =
-        (lines.is_some()).then(|| spread::rows(subject, names, run.line_size, whole_ns).rows);
+    let of_all = (lines.is_some()).then(|| spread::rows(subject, names, run.line_size, whole).rows);
     let mut facts = match &of_all {
-        Some(rows) => spread::sentences(subject, rows, whole_ns, run.cost_unit),
-        None => facts::sentences(judgement, &evidence.rows.rows, whole_ns, run.cost_unit),
+        Some(rows) => spread::sentences(subject, rows, whole, run.cost_unit),
+        None => facts::sentences(judgement, &evidence.rows.rows, whole, run.cost_unit),
     };
     let many = (lines.is_some()).then(|| Evidence::of_many(subject, judgement, names, tally, run));
     let many = many.flatten();
@@ -340,8 +340,8 @@ pub(super) fn finding(
         object: evidence.subject.object(sites, run),
         allocations: evidence.subject.allocations(run),
         cost: Cost {
-            share: share(judgement.shared_cost_ns as f64, whole_ns),
-            stalled_share: share(judgement.cost_ns as f64, whole_ns),
+            share: judgement.shared_cost.share_of(whole),
+            stalled_share: judgement.cost.share_of(whole),
             samples: stalled,
         },
         handoffs: many_hand_offs(subject)

@@ -4,11 +4,11 @@ use super::{
     caveat::{Caveat, Weight},
     headline,
     model::Finding,
-    rows::share,
     run_facts::{OrderFacts, RunFacts},
 };
 use crate::number::{count, grouped, list, percent};
 use crate::{
+    access::Cost,
     event::{Breadth, Tally, Unresolved},
     names::Coverage,
 };
@@ -31,13 +31,13 @@ const MUCH: f64 = 0.2;
 /// All that the counts say.
 pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<Caveat> {
     let mut out = Vec::new();
-    if tally.samples == 0 {
+    if tally.counted() == 0 {
         out.push(Caveat::reading(no_samples(tally, run)));
     }
     out.extend(lost(tally).into_iter().map(Caveat::reading));
     out.extend(unresolved(tally));
     out.extend(run.order.iter().flat_map(emulated));
-    let kernel = part(tally.kernel_samples, tally.samples);
+    let kernel = part(tally.kernel_samples, tally.counted());
     if kernel >= KERNEL_SHARE {
         out.push(Caveat::detail(format!(
             "{} of the samples were taken in kernel mode. What the kernel touches there is counted, but named only \
@@ -83,7 +83,7 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<Caveat> {
     if run.watched.windows > 0 {
         out.extend(windows(run));
     } else if run.order.is_none()
-        && tally.samples > 0
+        && tally.counted() > 0
         && run.totals.pmu_loads.sampled + run.totals.pmu_stores.sampled == 0
     {
         out.push(Caveat::detail(
@@ -261,12 +261,12 @@ fn lost(tally: &Tally) -> Vec<String> {
             if lost == 1 { "was" } else { "were" },
         ));
     }
-    let accounted = tally.samples.saturating_add(lost);
+    let accounted = tally.counted().saturating_add(lost);
     if tally.produced != accounted {
         out.push(format!(
             "The counts do not add up: {} were taken, but {} arrived and {} were lost. Please report this.",
             count(tally.produced, "sample", "samples"),
-            grouped(tally.samples),
+            grouped(tally.counted()),
             grouped(lost)
         ));
     }
@@ -292,7 +292,7 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
     let mut out = Vec::new();
     let mut rest = 0u64;
     for (&reason, &n) in &tally.unresolved {
-        let share = part(n, tally.samples);
+        let share = part(n, tally.counted());
         if share >= WORTH_ITS_OWN {
             let waited = reason != Unresolved::NoMemoryOperand;
             let weight = Weight::reading_if(waited && share >= MUCH);
@@ -305,7 +305,7 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
     if rest > 0 {
         out.push(Caveat::detail(format!(
             "{} of the samples could not be tied to an access for {}.",
-            percent(part(rest, tally.samples)),
+            percent(part(rest, tally.counted())),
             if out.is_empty() {
                 "one reason or another (counted by reason in the JSON form)"
             } else {
@@ -318,9 +318,9 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
 
 /// Waits that belong to no line that is listed. `spinning` is the share of the time that listed lines have of it.
 pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat> {
-    let share = |ns: u64| share(ns as f64, tally.sampled_ns);
+    let share = |cost: Cost| cost.share_of(tally.whole_cost());
     let mut out = Vec::new();
-    let elsewhere = share(run.totals.spinning_ns) - spinning;
+    let elsewhere = share(run.totals.spinning) - spinning;
     if elsewhere >= WORTH_ITS_OWN {
         let text = format!(
             "{} of the time threads spun in loops that wait for memory to change, and nobody was seen to change it (as \
@@ -330,7 +330,7 @@ pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat>
         let weight = Weight::reading_if(elsewhere >= MUCH);
         out.push(Caveat { text, weight });
     }
-    let undecided = share(run.undecided_ns);
+    let undecided = share(run.undecided_cost);
     if undecided >= UNDECIDED_SHARE {
         let text = format!(
             "{} of the time was seen at loads of memory that nobody was seen to store to: what the CPU waited for there is \

@@ -1,25 +1,25 @@
 //! Why a line was judged as it was, in sentences with their numbers.
 
-use super::{cost_words, model::AccessRow, pmu, rows::share, waits};
+use super::{cost_words, model::AccessRow, pmu, waits};
 use crate::number::{count, grouped, percent};
 use crate::{
-    access::{ByteSet, CostUnit},
+    access::{ByteSet, Cost, CostUnit},
     analysis::HandOffs,
     finding::{Confidence, Fact, Judgement, Reason, Shown, Verdict},
 };
 
-/// Sentences for one judged line and its rows. `whole_ns` is the sum of all costs.
+/// Sentences for one judged line and its rows. `whole` is the sum of all costs.
 pub(super) fn sentences(
     judgement: &Judgement,
     rows: &[AccessRow],
-    whole_ns: u64,
+    whole: Cost,
     unit: CostUnit,
 ) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(ordered(judgement));
     out.extend(watched(judgement));
     out.extend(pmu::seen(judgement));
-    out.extend(waited(judgement, whole_ns, unit));
+    out.extend(waited(judgement, whole, unit));
     out.extend(waits::sentences(rows));
     out.extend(turns(judgement));
     out.extend(bytes(judgement));
@@ -36,7 +36,7 @@ pub(super) fn sentences(
                  a writer may never be sampled."
                     .to_owned(),
             ),
-            Fact::StalledWithoutStore(ns) => out.extend(unstored(judgement, ns, whole_ns, unit)),
+            Fact::StalledWithoutStore(cost) => out.extend(unstored(judgement, cost, whole, unit)),
             Fact::WriterUnknown => out.push(
                 "Somebody writes to it: a load finds a line modified in another CPU's cache only after that CPU's store. But \
                  no such store was sampled, so which bytes are written is not known, and whether the sharing is \
@@ -211,16 +211,16 @@ fn shown_words(shown: Shown) -> &'static str {
     }
 }
 
-fn waited(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Option<String> {
+fn waited(judgement: &Judgement, whole: Cost, unit: CostUnit) -> Option<String> {
     let stalled: u64 = judgement
         .sites
         .iter()
         .map(|site| u64::from(site.stalled))
         .sum();
-    let all = share(judgement.cost_ns as f64, whole_ns);
-    let shared = share(judgement.shared_cost_ns as f64, whole_ns);
+    let all = judgement.cost.share_of(whole);
+    let shared = judgement.shared_cost.share_of(whole);
     if unit == CostUnit::LatencyCycles {
-        return (judgement.cost_ns > 0).then(|| {
+        return (judgement.cost > Cost(0)).then(|| {
             let (all, shared) = (percent(all), percent(shared));
             let whole = cost_words::of_sampled(unit);
             if all == shared {
@@ -254,9 +254,9 @@ fn waited(judgement: &Judgement, whole_ns: u64, unit: CostUnit) -> Option<String
 
 /// What was waited for the line while nobody was seen to store. Windows that saw the stores have made it a part of the
 /// cost: then nothing is left to tell.
-fn unstored(judgement: &Judgement, ns: f64, whole_ns: u64, unit: CostUnit) -> Option<String> {
-    let left_out = judgement.cost_ns.saturating_sub(judgement.shared_cost_ns);
-    let part = share(ns.min(left_out as f64), whole_ns);
+fn unstored(judgement: &Judgement, cost: Cost<f64>, whole: Cost, unit: CostUnit) -> Option<String> {
+    let left_out = judgement.cost - judgement.shared_cost;
+    let part = cost.min(left_out.estimate()).share_of(whole);
     (part > 0.0).then(|| {
         format!(
             "Another {} {} was spent here while several threads used the line but none was seen to store; that is not \

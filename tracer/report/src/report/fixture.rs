@@ -7,7 +7,7 @@ use super::{
     model::{Report, Target},
 };
 use crate::{
-    access::{ByteSet, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{ByteSet, Cost, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{CpuSet, Kinds, Site, SiteCounts, Totals, Uses},
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
@@ -192,7 +192,7 @@ pub fn site(
     SiteCounts {
         stalled,
         decoded,
-        cost_ns: u64::from(stalled) * 1_000_000,
+        cost: Cost(u64::from(stalled) * 1_000_000),
         cpus,
         ..SiteCounts::unseen(Site {
             space: SpaceId(0),
@@ -212,7 +212,7 @@ pub fn site(
 
 /// A finding on the line at [`LINE`] made of these sites.
 pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> Judgement {
-    let cost_ns: u64 = sites.iter().map(|site| site.cost_ns).sum();
+    let cost: Cost = sites.iter().map(|site| site.cost).sum();
     let samples = sites.iter().map(SiteCounts::accesses).sum();
     let mut by_thread: BTreeMap<(Pid, Tid), ThreadCounts> = BTreeMap::new();
     for site in &sites {
@@ -223,7 +223,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
                 tid: site.site.tid,
                 accesses: 0,
                 stores: 0,
-                cost_ns: 0,
+                cost: Cost(0),
                 cpus: site.cpus.clone(),
             });
         thread.accesses += site.accesses();
@@ -238,11 +238,11 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
         }),
         verdict: Some(verdict),
         standing: Standing::Significant,
-        cost_ns,
-        shared_cost_ns: cost_ns / 10 * 9,
+        cost,
+        shared_cost: Cost(cost.0 / 10 * 9),
         alike_share: None,
         together_share: None,
-        shared_share: Some((cost_ns / 10 * 9) as f64 / WHOLE_NS as f64),
+        shared_share: Some((cost.0 / 10 * 9) as f64 / WHOLE_NS as f64),
         pmu: None,
         samples,
         accesses: samples,
@@ -302,7 +302,7 @@ pub fn facts() -> RunFacts {
         cost_unit: CostUnit::SampledTime,
         order: None,
         software_emulation: None,
-        undecided_ns: 0,
+        undecided_cost: Cost(0),
     }
 }
 
@@ -310,7 +310,7 @@ pub fn tally() -> Tally {
     Tally {
         produced: 10_000,
         samples: 10_000,
-        sampled_ns: WHOLE_NS,
+        cost: Cost(WHOLE_NS),
         attributed: 10_000,
         ..Tally::default()
     }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::access::CostUnit;
+
 pub use lines::{Lines, Pieces, Share};
 
 pub use super::{
@@ -102,7 +104,7 @@ pub struct Run {
     pub undecided_share: f64,
     /// What costs are in: `sampled_ns`, nanoseconds of the targets' sampled time, or `latency_cycles`, cycles that
     /// sampled loads took, or `transactions`, messages of the coherence protocol. Shares called "of the sampled time" are of the sum of it.
-    pub cost_unit: String,
+    pub cost_unit: CostUnit,
     /// Where all sampled loads were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,
     /// What instructions told of memory that has no name.

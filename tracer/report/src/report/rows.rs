@@ -8,7 +8,7 @@ use super::{
     subject::OnLine,
 };
 use crate::{
-    access::{Basis, ByteSet, LineSize, Op, Pid, SpaceId, Tid},
+    access::{Basis, ByteSet, Cost, LineSize, Op, Pid, SpaceId, Tid},
     analysis::{PmuCounts, SiteCounts, WaitTimes},
     names::{self, CodeName, Language, Names},
 };
@@ -44,30 +44,25 @@ struct Sum {
     emulated: u64,
     pmu: PmuCounts,
     trapped: u64,
-    cost_ns: u64,
+    cost: Cost,
     waits: WaitTimes,
     threads: BTreeMap<(Pid, Tid), BTreeSet<u32>>,
     /// Of the costliest site.
     code: CodeName,
-    code_weight: (u64, u64),
+    code_weight: (Cost, u64),
 }
 
-/// Sums the sites up. `whole_ns` is the sampled time that shares are of.
-pub(super) fn rows(
-    names: &dyn Names,
-    subject: &OnLine,
-    sites: &[SiteCounts],
-    whole_ns: u64,
-) -> Rows {
+/// Sums the sites up. `whole` is what shares are of.
+pub(super) fn rows(names: &dyn Names, subject: &OnLine, sites: &[SiteCounts], whole: Cost) -> Rows {
     let labelled = (sites.iter()).map(|site| (site, subject.label(&site.site).1));
-    rows_of(names, labelled, whole_ns)
+    rows_of(names, labelled, whole)
 }
 
 /// The same, where something else says what part of the line a site touches.
 pub(super) fn rows_of<'a>(
     names: &dyn Names,
     sites: impl Iterator<Item = (&'a SiteCounts, Option<String>)>,
-    whole_ns: u64,
+    whole: Cost,
 ) -> Rows {
     let mut codes: BTreeMap<(SpaceId, u64, bool), CodeName> = BTreeMap::new();
     let mut sums: BTreeMap<RowKey, Sum> = BTreeMap::new();
@@ -86,9 +81,9 @@ pub(super) fn rows_of<'a>(
         let sum = sums.entry(key(site, part, code)).or_default();
         sum.add(site, code);
     }
-    let mut rows: Vec<(u64, AccessRow)> = sums
+    let mut rows: Vec<(Cost, AccessRow)> = sums
         .into_iter()
-        .map(|(key, sum)| (sum.cost_ns, row(key, sum, names, whole_ns)))
+        .map(|(key, sum)| (sum.cost, row(key, sum, names, whole)))
         .collect();
     // Equal rows keep the order of their keys, so that a replay prints the same.
     rows.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.count.cmp(&a.1.count)));
@@ -139,14 +134,14 @@ impl Sum {
         self.emulated = self.emulated.saturating_add(site.emulated);
         self.pmu.add(&site.pmu);
         self.trapped = self.trapped.saturating_add(site.trapped);
-        self.cost_ns = self.cost_ns.saturating_add(site.cost_ns);
+        self.cost += site.cost;
         self.waits.add(site.waits);
         let cpus = self
             .threads
             .entry((site.site.pid, site.site.tid))
             .or_default();
         cpus.extend(site.cpus.iter().map(|cpu| cpu.0));
-        let weight = (site.cost_ns, site.accesses());
+        let weight = (site.cost, site.accesses());
         if weight >= self.code_weight {
             self.code_weight = weight;
             self.code.clone_from(code);
@@ -154,7 +149,7 @@ impl Sum {
     }
 }
 
-fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
+fn row(key: RowKey, sum: Sum, names: &dyn Names, whole: Cost) -> AccessRow {
     let basis = Basis::strongest(
         sum.stalled,
         sum.decoded,
@@ -178,9 +173,9 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole_ns: u64) -> AccessRow {
         count: (sum.stalled + sum.decoded + sum.pmu.sampled + sum.harvested)
             .saturating_add(sum.emulated),
         trapped: sum.trapped,
-        cost_share: share(sum.cost_ns as f64, whole_ns),
-        at_barrier_share: share(sum.waits.at_barrier_ns as f64, whole_ns),
-        spinning_share: share(sum.waits.spinning_ns as f64, whole_ns),
+        cost_share: sum.cost.share_of(whole),
+        at_barrier_share: sum.waits.at_barrier.share_of(whole),
+        spinning_share: sum.waits.spinning.share_of(whole),
         basis: basis_name(basis).to_owned(),
         coherence: pmu::coherence(&sum.pmu),
         latency_cycles: sum.pmu.mean_latency(),
@@ -226,12 +221,12 @@ pub(super) fn op_name(op: Op) -> Option<&'static str> {
     }
 }
 
-/// Share of the sampled time, 0..=1; nothing of nothing is nothing.
-pub(super) fn share(part_ns: f64, whole_ns: u64) -> f64 {
+/// Part of a time, 0..=1; nothing of nothing is nothing.
+pub(super) fn share(part_ns: u64, whole_ns: u64) -> f64 {
     if whole_ns == 0 {
         0.0
     } else {
-        (part_ns / whole_ns as f64).clamp(0.0, 1.0)
+        (part_ns as f64 / whole_ns as f64).clamp(0.0, 1.0)
     }
 }
 

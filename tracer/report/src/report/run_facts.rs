@@ -7,7 +7,7 @@ use super::{
     rows::share,
 };
 use crate::{
-    access::{CostUnit, LineSize},
+    access::{Cost, CostUnit, LineSize},
     analysis::{OrderTotals, PmuCounts, Totals},
     event::{Breadth, Tally, WatchTally},
     finding::Thresholds,
@@ -51,8 +51,8 @@ pub struct RunFacts {
     pub order: Option<OrderFacts>,
     /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
     pub software_emulation: Option<String>,
-    /// Cost of loads of memory that nobody was seen to store to, nanoseconds.
-    pub undecided_ns: u64,
+    /// Cost of loads of memory that nobody was seen to store to.
+    pub undecided_cost: Cost,
 }
 
 /// The complete order of an emulated run.
@@ -100,7 +100,7 @@ pub(super) fn run(
         lines: facts.lines,
         shared_lines: facts.shared_lines,
         produced: tally.produced,
-        samples: tally.samples,
+        samples: tally.counted(),
         kernel_samples: tally.kernel_samples,
         accesses: facts.totals.accesses,
         lost: tally.lost_total(),
@@ -133,9 +133,9 @@ pub(super) fn run(
         conclusive: true,
         doubt: None,
         threshold: facts.thresholds.cost_share,
-        spinning_share: share(facts.totals.spinning_ns as f64, tally.sampled_ns),
-        undecided_share: share(facts.undecided_ns as f64, tally.sampled_ns),
-        cost_unit: facts.cost_unit.name().to_owned(),
+        spinning_share: facts.totals.spinning.share_of(tally.whole_cost()),
+        undecided_share: facts.undecided_cost.share_of(tally.whole_cost()),
+        cost_unit: facts.cost_unit,
         coherence: pmu::coherence(&all_pmu(facts)),
         typing: Typing {
             named: typing.named,
@@ -167,7 +167,7 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
         breadth: watch.breadth.name().to_owned(),
         hit_cost_ns: watch.hit_cost_ns,
         spent_s: tally.cost_ns as f64 / 1e9,
-        spent_share: share(tally.cost_ns as f64, facts.duration_ns),
+        spent_share: share(tally.cost_ns, facts.duration_ns),
         budget_share: watch.budget_share,
     }
 }

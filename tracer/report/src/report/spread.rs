@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     model::{AccessRow, Lines, Pieces, Share},
-    rows::{self, share},
+    rows,
     subject::{OnLine, accessed_by},
     waits,
 };
 use crate::{
-    access::{CostUnit, LineKey, LineSize, Op, SpaceId, Tid},
+    access::{Cost, CostUnit, LineKey, LineSize, Op, SpaceId, Tid},
     analysis::{PmuCounts, Site, SiteCounts, Uses, groups},
     finding::{Confidence, Member, Standing, Subject},
     names::Names,
@@ -38,7 +38,7 @@ type Sums = BTreeMap<(SpaceId, u64, bool, Op, u8, u8, Tid, Option<u8>), (usize, 
 type Bytes = (u8, u8, u8);
 
 /// The lines of a subject as the report shows them; `None` of one line.
-pub(super) fn lines(subject: &Subject, names: &dyn Names, whole_ns: u64) -> Option<Lines> {
+pub(super) fn lines(subject: &Subject, names: &dyn Names, whole: Cost) -> Option<Lines> {
     if subject.is_one_line() {
         return None;
     }
@@ -47,7 +47,7 @@ pub(super) fn lines(subject: &Subject, names: &dyn Names, whole_ns: u64) -> Opti
         address: names
             .address(member.key)
             .map(|address| format!("{address:#x}")),
-        share: share(member.cost_ns as f64, whole_ns),
+        share: member.cost.share_of(whole),
     });
     Some(Lines {
         name: subject
@@ -102,7 +102,7 @@ pub(super) fn rows(
     subject: &Subject,
     names: &dyn Names,
     line_size: LineSize,
-    whole_ns: u64,
+    whole: Cost,
 ) -> rows::Rows {
     let is_placed = is_placed(subject);
     let mut sums = Sums::new();
@@ -141,7 +141,7 @@ pub(super) fn rows(
         own.or_else(|| by_place.get(&bytes(site)).copied()).cloned()
     };
     let labelled = (sums.values()).map(|(line, sum)| (sum, label(*line, &sum.site)));
-    let mut rows = rows::rows_of(names, labelled, whole_ns);
+    let mut rows = rows::rows_of(names, labelled, whole);
     rows.rows = merged(rows.rows, is_placed);
     rows
 }
@@ -193,7 +193,7 @@ fn add(sum: &mut SiteCounts, other: &SiteCounts) {
     sum.harvested = sum.harvested.saturating_add(other.harvested);
     sum.emulated = sum.emulated.saturating_add(other.emulated);
     sum.trapped = sum.trapped.saturating_add(other.trapped);
-    sum.cost_ns = sum.cost_ns.saturating_add(other.cost_ns);
+    sum.cost += other.cost;
     sum.waits.add(other.waits);
 }
 
@@ -201,10 +201,10 @@ fn add(sum: &mut SiteCounts, other: &SiteCounts) {
 pub(super) fn sentences(
     subject: &Subject,
     rows: &[AccessRow],
-    whole_ns: u64,
+    whole: Cost,
     unit: CostUnit,
 ) -> Vec<String> {
-    let mut out = vec![over_lines(subject, whole_ns, unit)];
+    let mut out = vec![over_lines(subject, whole, unit)];
     out.extend(waits::sentences(rows));
     out.extend(in_pieces(subject));
     out.extend(handed_off(subject, unit));
@@ -212,13 +212,13 @@ pub(super) fn sentences(
 }
 
 /// `2,048 lines are used by several threads, of 2,048 that it has. The cost is spread over them ..`
-fn over_lines(subject: &Subject, whole_ns: u64, unit: CostUnit) -> String {
+fn over_lines(subject: &Subject, whole: Cost, unit: CostUnit) -> String {
     let of = subject.owned.as_ref().and_then(|owned| owned.lines);
     let of = of.map_or_else(String::new, |all| {
         format!(", of {} that it has", grouped(all))
     });
     let worst = subject.shared_lines().next();
-    let worst = worst.map_or(0.0, |member| share(member.cost_ns as f64, whole_ns));
+    let worst = worst.map_or(0.0, |member| member.cost.share_of(whole));
     let of_unit = super::cost_words::of(unit);
     let half = subject.lines_of_half();
     let spread = if (half as f64) <= FEW * subject.lines as f64 {

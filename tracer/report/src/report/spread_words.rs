@@ -78,7 +78,7 @@ pub(super) fn words(subject: &Subject, names: &dyn Names, line_size: LineSize) -
 fn on_line(member: &Member, names: &dyn Names, line_size: LineSize) -> Vec<Seen> {
     let sites = member.counts();
     let on_line = OnLine::new(names, member.key, line_size, &sites).generic();
-    let rows = rows::rows(names, &on_line, &sites, member.cost_ns);
+    let rows = rows::rows(names, &on_line, &sites, member.cost);
     let whole = ByteSet(u128::MAX);
     let mut words = seen(&sites, &rows.rows, whole, &on_line, names, line_size);
     words.retain(|word| !word.touched.writers().is_empty());

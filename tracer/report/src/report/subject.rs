@@ -9,7 +9,7 @@ use super::{
     shorten,
 };
 use crate::{
-    access::{LineKey, LineSize, Place, Tid},
+    access::{Cost, LineKey, LineSize, Place, Tid},
     analysis::{Site, SiteCounts},
     names::{AccessedBy, FieldName, Names, ObjectKind, ObjectName, type_words},
 };
@@ -41,7 +41,7 @@ impl OnLine {
         let by: Vec<AccessedBy> = sites.iter().filter_map(accessed_by).collect();
         let objects = names.objects(key, line_size, &by);
         let mut fields: BTreeMap<(u8, u16), Option<FieldName>> = BTreeMap::new();
-        let mut weights = vec![(0u64, 0u64); objects.len()];
+        let mut weights = vec![(Cost(0), 0u64); objects.len()];
         for site in sites {
             let Some(range) = range(&site.site) else {
                 continue;
@@ -51,13 +51,13 @@ impl OnLine {
                 .or_insert_with(|| names.field(key, line_size, range.0, range.1))
                 .as_ref();
             if let Some(weight) = field.and_then(|field| weights.get_mut(field.object)) {
-                weight.0 = weight.0.saturating_add(site.cost_ns);
+                weight.0 += site.cost;
                 weight.1 = weight.1.saturating_add(site.accesses());
             }
         }
         let heaviest = (0..objects.len()).max_by_key(|&n| (weights[n], std::cmp::Reverse(n)));
         // Objects that nobody touched do not answer for the line, unless there is only one.
-        let main = heaviest.filter(|&n| weights[n] != (0, 0) || objects.len() == 1);
+        let main = heaviest.filter(|&n| weights[n] != (Cost(0), 0) || objects.len() == 1);
         let owners = objects.iter().filter_map(|object| object.thread);
         let threads = owners.map(|tid| (tid, names.thread(tid).comm)).collect();
         OnLine {

@@ -5,7 +5,7 @@
 
 use super::{
     access_text, closing, finding_text, headline,
-    model::{Finding, Report, Run},
+    model::{Finding, Report},
     pairs_text,
     printable::columns,
     style::Role,
@@ -31,7 +31,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     let mut out = Lines {
         text: String::new(),
         options,
-        unit: unit(&report.run),
+        unit: report.run.cost_unit,
     };
     headline::print(&mut out, report);
     if report.findings.len() > 1 {
@@ -79,10 +79,6 @@ pub(super) struct Lines {
     pub(super) options: TextOptions,
     /// What shares are of.
     pub(super) unit: CostUnit,
-}
-
-fn unit(run: &Run) -> CostUnit {
-    CostUnit::from_name(&run.cost_unit).unwrap_or_default()
 }
 
 impl Lines {
@@ -152,7 +148,7 @@ pub fn render_pairs(report: &Report, options: TextOptions) -> String {
     let mut out = Lines {
         text: String::new(),
         options,
-        unit: unit(&report.run),
+        unit: report.run.cost_unit,
     };
     out.prose("", &headline::looked_at(&report.run));
     if report.pairs.is_empty() {

@@ -139,7 +139,6 @@ impl Made {
             time_ns: self.accesses.len() as u64 + 1,
             addr,
             ip,
-            cost_ns: 0,
             pid: Pid(pid),
             tid: Tid(pid * 10 + cpu),
             cpu: Cpu(cpu),

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{BuildIds, Description, PerfDataWriter};
 use crate::{
-    access::{Access, Basis, CostUnit, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cost, CostUnit, Cpu, Measured, Op, Pid, Tid},
     data_source::{DataSource, stated::perf_word},
     event::{Batch, Context, ContextKind, Mapping},
     perf_data::PerfData,
@@ -46,7 +46,7 @@ fn access() -> impl Strategy<Value = (u64, Access)> {
                 time_ns: 0,
                 addr,
                 ip,
-                cost_ns: latency,
+                cost: Cost(latency),
                 pid: Pid(pid),
                 tid: Tid(tid),
                 cpu: Cpu(cpu),

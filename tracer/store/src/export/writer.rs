@@ -106,7 +106,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
             return Ok(());
         }
         let period = match self.unit {
-            CostUnit::SampledTime => u64::from(access.cost_ns).max(1),
+            CostUnit::SampledTime => u64::from(access.cost.0).max(1),
             CostUnit::LatencyCycles | CostUnit::Transactions => 1,
         };
         record::put_access(&mut self.buffer, access, period, self.description.exact_ip);

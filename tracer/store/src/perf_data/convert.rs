@@ -17,7 +17,7 @@ use super::{
     sizes::Sizes,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Measured, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Measured, Op, Pid, Tid},
     data_source::DataSource,
     event::{Batch, Context, ContextKind, Tally, Unresolved},
     perf_format::{
@@ -261,7 +261,7 @@ impl State {
         self.tally.produced += 1;
         self.tally.samples += 1;
         self.tally.kernel_samples += u64::from(kernel);
-        self.tally.sampled_ns = self.tally.sampled_ns.saturating_add(u64::from(latency));
+        self.tally.cost += Cost(latency.into());
         self.counts.cover(time_ns);
         let guest = matches!(mode, flag::GUEST_KERNEL | flag::GUEST_USER);
         self.counts.guests += u64::from(guest);
@@ -288,7 +288,7 @@ impl State {
             time_ns,
             addr,
             ip: found.ip.unwrap_or_default(),
-            cost_ns: latency,
+            cost: Cost(latency),
             pid: Pid(pid),
             tid: Tid(tid),
             cpu: Cpu(found.cpu.unwrap_or(tid % STAND_IN_CPUS)),

@@ -96,7 +96,7 @@ impl AccessColumns {
             self.basis.extend(rows, |row| basis_code(row.basis) as i32);
             self.locked.extend(rows, |row| row.locked);
             self.kernel.extend(rows, |row| row.kernel);
-            self.cost_ns.extend(rows, |row| row.cost_ns as i32);
+            self.cost_ns.extend(rows, |row| row.cost.0 as i32);
             let source = |row: &Access| row.measured.source.map_or(0, DataSource::raw) as i64;
             self.data_source.extend(rows, source);
             let latency = |row: &Access| row.measured.latency_cycles.map_or(0, NonZeroU32::get);

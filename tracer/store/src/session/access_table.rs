@@ -9,7 +9,7 @@ use super::{
     part_writer::ColumnSink,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid, Wait},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid, Wait},
     data_source::DataSource,
 };
 
@@ -60,7 +60,6 @@ pub(super) fn decode(
             time_ns,
             addr,
             ip,
-            cost_ns: 0,
             pid: Pid(pid),
             tid: Tid(tid),
             cpu: Cpu(cpu),
@@ -78,11 +77,11 @@ pub(super) fn decode(
     let sizes = source.u32s("size")?.into_iter();
     let columns = sizes.zip(source.u32s("cost_ns")?).zip(kinds).zip(flags);
     for (n, (row, columns)) in accesses.iter_mut().zip(columns).enumerate() {
-        let (((size, cost_ns), (op, basis)), (locked, kernel)) = columns;
+        let (((size, cost), (op, basis)), (locked, kernel)) = columns;
         row.size = u16::try_from(size).map_err(|_| Damage::value("size", n, size))?;
         row.op = op_of(op).ok_or_else(|| Damage::value("op", n, op))?;
         row.basis = basis_of(basis).ok_or_else(|| Damage::value("basis", n, basis))?;
-        row.cost_ns = cost_ns;
+        row.cost = Cost(cost);
         row.locked = locked;
         row.kernel = kernel;
     }

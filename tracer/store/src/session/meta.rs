@@ -62,7 +62,7 @@ pub struct Meta {
     /// What `cost_ns` of the accesses counts: `sampled_ns`, `latency_cycles`, or `transactions`: messages of the
     /// coherence protocol, which follow from the order of the accesses and are in none of their rows.
     #[serde(default = "sampled_time")]
-    pub cost_unit: String,
+    pub cost_unit: CostUnit,
     /// Sizes of lines, bytes, for which rows of emulated accesses ask for what all accesses ask for: `repeats` are silent
     /// with each. Recordings that do not say so are of 64 bytes.
     #[serde(default = "smallest_line")]
@@ -153,7 +153,7 @@ impl Meta {
 
     /// Whether the order of accesses says what lines of this size cost.
     pub fn answers(&self, line_size: LineSize) -> bool {
-        self.cost_unit != CostUnit::Transactions.name()
+        self.cost_unit != CostUnit::Transactions
             || self.exact_line_bytes.contains(&line_size.bytes())
     }
 
@@ -167,8 +167,9 @@ fn smallest_line() -> Vec<u64> {
     vec![LineSize::B64.bytes()]
 }
 
-fn sampled_time() -> String {
-    CostUnit::SampledTime.name().to_owned()
+/// What costs are in where an older version did not say: there was no other unit then.
+fn sampled_time() -> CostUnit {
+    CostUnit::SampledTime
 }
 
 impl Default for Meta {

@@ -14,7 +14,7 @@ use super::{
     segment::{Bound, Position, Segment},
 };
 use crate::{
-    access::LineSize,
+    access::{CostUnit, LineSize},
     event::{Batch, Tally},
 };
 
@@ -198,6 +198,9 @@ impl SessionReader {
             self.next_segment += 1;
             self.first = self.first.after(&self.segment);
             batch.tally = std::mem::take(&mut self.segment.tally);
+            if self.meta.cost_unit == CostUnit::Transactions {
+                batch.tally.executions = std::mem::take(&mut batch.tally.samples);
+            }
             if !self.meta.complete {
                 self.count_what_arrived(&mut batch.tally);
             }
@@ -212,7 +215,7 @@ impl SessionReader {
     /// A sample is counted as taken before it arrives, maybe with the next segment. Where the recorder was stopped in between,
     /// it is counted with its arrival instead, so that what is there adds up.
     fn count_what_arrived(&mut self, tally: &mut Tally) {
-        let arrived = tally.samples.saturating_add(tally.lost_total());
+        let arrived = tally.counted().saturating_add(tally.lost_total());
         let taken = std::mem::replace(&mut tally.produced, arrived);
         self.on_their_way = (self.on_their_way.saturating_add(taken)).saturating_sub(arrived);
     }

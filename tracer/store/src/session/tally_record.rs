@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Damage;
 use crate::{
-    access::Cpu,
+    access::{Cost, Cpu},
     event::{HeapTally, Tally, Unresolved},
 };
 
-/// Mirror of [`Tally`]; fields mean the same.
+/// Mirror of [`Tally`]; fields mean the same, but for those with words of their own.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "documented at Tally")]
 pub struct TallyRecord {
     pub produced: u64,
+    /// Or executions, where costs are messages: the reader, which knows the session's unit, tells them apart.
     pub samples: u64,
     pub kernel_samples: u64,
     pub filtered: u64,
@@ -24,6 +25,7 @@ pub struct TallyRecord {
     #[serde(default)]
     pub blind_ns: BTreeMap<u32, u64>,
     pub lost_context: u64,
+    /// [`Tally::cost`], in the session's unit.
     pub sampled_ns: u64,
     pub attributed: u64,
     /// By [`Unresolved::name`].
@@ -75,7 +77,7 @@ impl From<&Tally> for TallyRecord {
     fn from(tally: &Tally) -> TallyRecord {
         TallyRecord {
             produced: tally.produced,
-            samples: tally.samples,
+            samples: tally.counted(),
             kernel_samples: tally.kernel_samples,
             filtered: tally.filtered,
             lost: tally.lost.iter().map(|(cpu, n)| (cpu.0, *n)).collect(),
@@ -83,7 +85,7 @@ impl From<&Tally> for TallyRecord {
                 .map(|(cpu, ns)| (cpu.0, *ns))
                 .collect(),
             lost_context: tally.lost_context,
-            sampled_ns: tally.sampled_ns,
+            sampled_ns: tally.cost.0,
             attributed: tally.attributed,
             unresolved: tally
                 .unresolved
@@ -116,6 +118,7 @@ impl TryFrom<&TallyRecord> for Tally {
         Ok(Tally {
             produced: record.produced,
             samples: record.samples,
+            executions: 0,
             kernel_samples: record.kernel_samples,
             filtered: record.filtered,
             lost: record.lost.iter().map(|(cpu, n)| (Cpu(*cpu), *n)).collect(),
@@ -123,7 +126,8 @@ impl TryFrom<&TallyRecord> for Tally {
                 .map(|(cpu, ns)| (Cpu(*cpu), *ns))
                 .collect(),
             lost_context: record.lost_context,
-            sampled_ns: record.sampled_ns,
+            cost: Cost(record.sampled_ns),
+            messages: 0,
             attributed: record.attributed,
             unresolved,
             operands_unknown: record.operands_unknown,

@@ -90,6 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::access::CostUnit;
 
     fn steps() -> [Step; 2] {
         [
@@ -121,6 +122,37 @@ mod tests {
             upgraded(json!({"schema_version": 2, "frequency_hz": 7}), 2),
             json!({"schema_version": 3, "frequency_hz": 7, "added_in_3": null})
         );
+    }
+
+    /// What is read of a meta that names this unit, or no unit.
+    fn unit(named: Option<Value>) -> Result<CostUnit, SessionError> {
+        let Ok(Value::Object(mut object)) = serde_json::to_value(Meta::new()) else {
+            panic!("a meta is an object");
+        };
+        object.remove("cost_unit");
+        object.extend(named.map(|unit| ("cost_unit".to_owned(), unit)));
+        let text = Value::Object(object).to_string();
+        let (session, file) = (Path::new("a.coh"), Path::new("a.coh/meta.json"));
+        read_meta(session, file, text.as_bytes()).map(|meta| meta.cost_unit)
+    }
+
+    #[test]
+    fn a_known_unit_is_read_and_an_absent_one_is_time() {
+        for known in CostUnit::ALL {
+            assert_eq!(unit(Some(json!(known.name()))).unwrap(), known);
+        }
+        assert_eq!(unit(None).unwrap(), CostUnit::SampledTime);
+    }
+
+    #[test]
+    fn an_unknown_unit_is_an_error_that_names_the_file_and_the_unit() {
+        let error = unit(Some(json!("furlongs"))).unwrap_err().to_string();
+        for words in ["a.coh/meta.json", "\"furlongs\""] {
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        for other in [json!(null), json!(1), json!("")] {
+            assert!(unit(Some(other.clone())).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{Line, MeasuredLine, Record, SiteKey, Taken};
 use crate::{
-    access::{ByteSet, LineSize, Tid},
+    access::{ByteSet, Cost, LineSize, Tid},
     analysis::{
         Group, Kinds, Lives, Sharing, Uses,
         conflict::{Touch, conflicts},
@@ -52,13 +52,13 @@ impl Line {
         let Some(turns) = self.order.turns() else {
             return (taken.loads > 0).then_some(shared);
         };
-        let cost_ns = self.window_cost_ns as f64;
+        let cost = self.window_cost.estimate();
         let window = &mut shared.sums;
-        window.together_cost_ns = cost_ns;
+        window.together_cost = cost;
         window.hand_offs = turns.hand_offs;
         window.expected_hand_offs = turns.expected;
         if turns.stores == 0.0 {
-            window.unstored_cost_ns = (cost_ns - window.unmet_cost_ns).max(0.0);
+            window.unstored_cost = (cost - window.unmet_cost).max(Cost(0.0));
         }
         let interleaving = interleaving(&turns, taken);
         if interleaving == 0.0 || !self.conflicts(|record| record.in_window() > 0) {
@@ -69,13 +69,13 @@ impl Line {
             window.exact_weight = window.weight;
         }
         // What is known to have waited for nobody is no cost of sharing, whoever comes next.
-        let waited_ns = (cost_ns - taken.apart_cost_ns as f64).max(0.0);
-        window.cost_ns = (waited_ns * turns.interleaving).max(taken.cost_ns as f64);
+        let waited = (cost - taken.apart_cost.estimate()).max(Cost(0.0));
+        window.cost = (waited * turns.interleaving).max(taken.cost.estimate());
         window.samples = turns.samples;
         window.stores = turns.stores;
         window.minority = turns.minority;
         window.unmet = 0.0;
-        window.unmet_cost_ns = 0.0;
+        window.unmet_cost = Cost(0.0);
         let weight = window.weight;
         shared.uses = self.window_uses(line_size);
         shared.lives = weighed(&self.stints.lives(), weight);
@@ -135,12 +135,12 @@ impl Line {
         }
         sharing.weight += met;
         sharing.exact_weight += met;
-        sharing.cost_ns += sharing.unmet_cost_ns;
+        sharing.cost += sharing.unmet_cost;
         sharing.samples = (self.samples as f64).min(sharing.samples + met);
         sharing.stores = sharing.stores.max(self.stores as f64);
         sharing.minority = sharing.minority.max(self.minority());
         sharing.unmet = 0.0;
-        sharing.unmet_cost_ns = 0.0;
+        sharing.unmet_cost = Cost(0.0);
         met
     }
 

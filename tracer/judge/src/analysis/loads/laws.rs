@@ -9,7 +9,7 @@ use super::{
     *,
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::window_order::Trapped,
     coherence::{
         Directory, Intent, Protocol, Request, RequestRow, followed_by_ownership, sort_by_line,
@@ -352,7 +352,7 @@ proptest! {
         });
         for (cpu, addr, op, size, repeats) in accesses {
             let access = Access {
-                time_ns: 0, addr, ip: addr % 7, cost_ns: 0, pid: Pid(0), tid: Tid(cpu),
+                time_ns: 0, addr, ip: addr % 7, cost: Cost(0), pid: Pid(0), tid: Tid(cpu),
                 cpu: Cpu(cpu), size, op: Op::ALL[op], basis: Basis::Emulated, locked: false,
                 kernel: false, measured: Measured { repeats, ..Measured::default() },
                 ..Access::BLANK

@@ -26,7 +26,7 @@ pub use log::RequestLog;
 
 use super::{CpuSet, cut::cut};
 use crate::{
-    access::{Access, Cpu, LineKey, LineSize, Place, SpaceId},
+    access::{Access, Cost, Cpu, LineKey, LineSize, Place, SpaceId},
     coherence::{Directory, Intent, Protocol},
 };
 use known::{Copy, Known, KnownLines, PRIVATE};
@@ -99,7 +99,13 @@ impl OrderedLines {
 
     /// Serves an access at its resolved place; `space` is the address space of the executing process. Puts into
     /// `costs` the messages that it took on each line that it touches, in their order.
-    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId, costs: &mut Vec<u32>) {
+    pub fn observe(
+        &mut self,
+        access: &Access,
+        place: Place,
+        space: SpaceId,
+        costs: &mut Vec<Cost<u32>>,
+    ) {
         costs.clear();
         self.totals.rows += 1;
         let executions = 1 + u64::from(access.measured.repeats);
@@ -107,12 +113,12 @@ impl OrderedLines {
         self.processors.insert(access.cpu);
         let line_size = self.line_size;
         cut(access, place, line_size, &[], |key, piece| {
-            let cost = match Intent::of(access.op) {
+            let messages = match Intent::of(access.op) {
                 Some(intent) => self.touch(key, intent, &Next::of(access, piece, space)),
                 None => 0,
             };
-            self.totals.transactions += u64::from(cost);
-            costs.push(cost);
+            self.totals.transactions += u64::from(messages);
+            costs.push(Cost(messages));
         });
     }
 

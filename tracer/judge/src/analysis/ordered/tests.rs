@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::*;
 use crate::{
-    access::{Basis, ByteSet, Measured, Op},
+    access::{Basis, ByteSet, Cost, Measured, Op},
     analysis::{
         Pair,
         watched_fixture::{Act, Watch, key, load, repeated, rmw, store},
@@ -27,9 +27,9 @@ fn emulated(act: &Act, repeats: u32) -> (Access, Place) {
 
 fn observe(lines: &mut OrderedLines, act: &Act, repeats: u32) -> Vec<u32> {
     let (access, place) = emulated(act, repeats);
-    let mut costs = vec![7];
+    let mut costs = vec![Cost(7)];
     lines.observe(&access, place, SpaceId(0), &mut costs);
-    costs
+    costs.iter().map(|cost| cost.0).collect()
 }
 
 fn ordered(acts: &[Act]) -> OrderedLines {
@@ -108,6 +108,7 @@ proptest! {
                 })
                 .collect();
             sum += expected.iter().copied().map(u64::from).sum::<u64>();
+            let costs: Vec<u32> = costs.iter().map(|cost| cost.0).collect();
             prop_assert_eq!(costs, expected);
         }
         prop_assert_eq!(lines.totals().transactions, sum);

@@ -5,7 +5,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid, Wait},
+    access::{
+        Access, Basis, Cost, Cpu, LineKey, LineSize, Measured, Op, Pid, Place, SpaceId, Tid, Wait,
+    },
     analysis::line::Piece,
     data_source::DataSource,
 };
@@ -27,8 +29,8 @@ pub struct LineAccess {
     /// Private memory: the address space. Shared memory: its number in [`Objects`]. The kernel,
     /// and what only a physical address is known of: 0.
     pub object: u32,
-    /// As in [`Access::cost_ns`], of the first line only.
-    pub cost_ns: u32,
+    /// As in [`Access::cost`], of the first line only.
+    pub cost: Cost<u32>,
     /// Process.
     pub pid: u32,
     /// Thread.
@@ -81,7 +83,7 @@ impl LineAccess {
             source: measured.source.map_or(0, DataSource::raw),
             phys_addr: measured.phys_addr.map_or(0, NonZeroU64::get),
             object,
-            cost_ns: piece.cost_ns as u32,
+            cost: Cost(piece.cost.0 as u32),
             pid: access.pid.0,
             tid: access.tid.0,
             cpu: access.cpu.0,
@@ -145,7 +147,7 @@ impl LineAccess {
         Piece {
             offset: self.offset,
             size: self.size,
-            cost_ns: u64::from(self.cost_ns),
+            cost: self.cost.into(),
         }
     }
 
@@ -157,7 +159,7 @@ impl LineAccess {
             time_ns: self.time_ns,
             addr: self.line.wrapping_mul(line_size.bytes()) + u64::from(self.offset),
             ip: self.ip,
-            cost_ns: self.cost_ns,
+            cost: self.cost,
             pid: Pid(self.pid),
             tid: Tid(self.tid),
             cpu: Cpu(self.cpu),
@@ -214,7 +216,7 @@ mod tests {
             time_ns: n,
             addr: 0x1238,
             ip: 0x401000,
-            cost_ns: 7,
+            cost: Cost(7),
             pid: Pid(1),
             tid: Tid(2),
             cpu: Cpu(3),
@@ -264,7 +266,7 @@ mod tests {
                 let piece = Piece {
                     offset: 56,
                     size: 8,
-                    cost_ns: 7,
+                    cost: Cost(7),
                 };
                 let kept = LineAccess::new(&access, key, piece, SpaceId(8), size, &mut objects);
                 assert_eq!(kept.key(size, &objects), key);

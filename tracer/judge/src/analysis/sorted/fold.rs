@@ -2,7 +2,7 @@
 
 use super::{LineAccess, Objects};
 use crate::{
-    access::{Access, LineSize, Place, SpaceId},
+    access::{Access, Cost, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions, Line,
         cut::{cut, slice_of},
@@ -38,7 +38,7 @@ impl LineFold {
         access: &Access,
         place: Place,
         space: SpaceId,
-        costs: &[u32],
+        costs: &[Cost<u32>],
         objects: &mut Objects,
         mut take: impl FnMut(LineAccess),
     ) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::access::Pid;
+use crate::access::{Cost, Pid};
 
 const X: u64 = 0x1000;
 const Y: u64 = 0x2000;
@@ -24,7 +24,7 @@ fn access(time_ns: u64, addr: u64, op: Op) -> Access {
 fn stalled(access: Access, instead: u8) -> Access {
     Access {
         basis: Basis::Stalled,
-        cost_ns: 10,
+        cost: Cost(10),
         instead,
         ..access
     }
@@ -52,7 +52,7 @@ fn line(addr: u64) -> LineKey {
 
 fn told(transfers: &Transfers, addr: u64) -> Vec<(u64, u32, u64)> {
     let of = transfers.of(line(addr));
-    of.map(|t| (t.line.0.position(), t.samples, t.cost_ns))
+    of.map(|t| (t.line.0.position(), t.samples, t.cost.0))
         .collect()
 }
 
@@ -67,7 +67,7 @@ fn the_other_access_is_counted_whether_it_comes_before_or_after_the_load() {
     };
     let transfers = fed(&[sample(1, 1), sample(2, 3), sample(3, 1), sample(4, 0)].concat());
     assert_eq!(told(&transfers, X), [(Y, 2, 20), (Y + 64, 1, 10)]);
-    assert_eq!(transfers.lines().collect::<Vec<_>>(), [(line(X), 40)]);
+    assert_eq!(transfers.lines().collect::<Vec<_>>(), [(line(X), Cost(40))]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn stores_are_in_no_doubt_and_spinning_goes_on_elsewhere() {
     let spins = waits(stalled(access(1, X, Op::Load), 2), Wait::InSpinLoop);
     let transfers = fed(&[spins, access(1, Y, Op::Load)]);
     let moved = transfers.of(line(X)).next().unwrap();
-    assert_eq!((moved.samples, moved.waits.spinning_ns), (1, 10));
+    assert_eq!((moved.samples, moved.waits.spinning), (1, Cost(10)));
 }
 
 #[test]
@@ -144,8 +144,8 @@ proptest! {
             .collect();
         accesses.sort_by_key(|access| access.time_ns);
         let transfers = fed(&accesses);
-        for (line, cost_ns) in transfers.lines() {
-            prop_assert!(transfers.of(line).map(|t| t.cost_ns).sum::<u64>() <= cost_ns);
+        for (line, cost) in transfers.lines() {
+            prop_assert!(transfers.of(line).map(|t| t.cost).sum::<Cost>() <= cost);
             prop_assert!(transfers.of(line).all(|t| t.line != line));
         }
     }

@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, Pid, Place, SpaceId, Tid},
     analysis::{
         AnalysisOptions, LineTable, OrderBounds, OrderedLines, Uses, groups,
         watched_fixture::{BASE, Watch, load, repeated, store},
@@ -31,7 +31,7 @@ fn private(addr: u64) -> Place {
 struct Run {
     table: LineTable,
     transfers: Transfers,
-    sampled_ns: u64,
+    whole: Cost,
 }
 
 impl Run {
@@ -39,10 +39,7 @@ impl Run {
         let mut run = Run {
             table: LineTable::new(AnalysisOptions::default()),
             transfers: Transfers::new(LineSize::B64),
-            sampled_ns: accesses
-                .iter()
-                .map(|access| u64::from(access.cost_ns))
-                .sum(),
+            whole: accesses.iter().map(|access| Cost::from(access.cost)).sum(),
         };
         for access in accesses {
             run.table.observe(access, private(access.addr), SpaceId(0));
@@ -56,7 +53,7 @@ impl Run {
             &self.transfers,
             watched,
             LineSize::B64,
-            self.sampled_ns,
+            self.whole,
             &Thresholds::default(),
         )
     }
@@ -69,7 +66,7 @@ impl Run {
             ordered: &ordered,
         };
         let thresholds = Thresholds::default();
-        let ranking = Ranking::new(&orders, LineSize::B64, self.sampled_ns, 0, &thresholds);
+        let ranking = Ranking::new(&orders, LineSize::B64, self.whole, 0, &thresholds);
         judge_table(&self.table, ranking).judgements
     }
 }
@@ -93,7 +90,7 @@ fn beside_a_counter() -> Vec<Access> {
             } else {
                 Basis::Decoded
             },
-            cost_ns: if stalled { MS as u32 } else { 0 },
+            cost: if stalled { Cost(MS as u32) } else { Cost(0) },
             instead: u8::from(stalled && at_bound),
             ..Access::BLANK
         };
@@ -125,27 +122,30 @@ fn a_line_that_windows_saw_no_store_on_gives_its_cost_to_the_contended_one() {
     let before = run.judged(&WatchedLines::default());
     let after = run.judged(&read_only(20).lines);
     let bound = of(&before, BASE);
-    assert_eq!(bound.cost_ns, 200 * MS);
+    assert_eq!(bound.cost, Cost(200 * MS));
     let undecided = Standing::Insignificant(Reason::WaitUndecided);
     assert_eq!(bound.standing, undecided);
-    assert_eq!(run.moved(&WatchedLines::default()).undecided_ns(), 200 * MS);
+    assert_eq!(
+        run.moved(&WatchedLines::default()).undecided_cost(),
+        Cost(200 * MS)
+    );
     let bound = of(&after, BASE);
-    assert_eq!(bound.cost_ns, 0);
+    assert_eq!(bound.cost, Cost(0));
     assert_eq!(
         bound.standing,
         Standing::Insignificant(Reason::NotWaitedFor)
     );
     let (counter, gained) = (of(&before, COUNTER), of(&after, COUNTER));
     assert_eq!(gained.verdict, Some(Verdict::TrueSharing));
-    assert_eq!((counter.cost_ns, gained.cost_ns), (600 * MS, 800 * MS));
+    assert_eq!((counter.cost.0, gained.cost.0), (600 * MS, 800 * MS));
     // All of it by turns.
-    assert_eq!(gained.shared_cost_ns, 800 * MS);
+    assert_eq!(gained.shared_cost, Cost(800 * MS));
     let stalled = |judgement: &Judgement| {
         let loads = judgement
             .sites
             .iter()
             .filter(|site| site.site.op == Op::Load);
-        let counts = loads.map(|site| (site.stalled, site.decoded, site.cost_ns / MS));
+        let counts = loads.map(|site| (site.stalled, site.decoded, site.cost.0 / MS));
         counts.fold((0, 0, 0), |all, one| {
             (all.0 + one.0, all.1 + one.1, all.2 + one.2)
         })
@@ -153,7 +153,7 @@ fn a_line_that_windows_saw_no_store_on_gives_its_cost_to_the_contended_one() {
     assert_eq!(stalled(counter), (600, 200, 600));
     assert_eq!(stalled(gained), (800, 0, 800));
     assert_eq!(counter.accesses, gained.accesses);
-    assert_eq!(run.moved(&read_only(20).lines).undecided_ns(), 0);
+    assert_eq!(run.moved(&read_only(20).lines).undecided_cost(), Cost(0));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_line_that_samples_saw_a_store_on_keeps_its_cost() {
     let run = Run::new(&accesses);
     let moved = run.moved(&read_only(40).lines);
     assert!(moved.lost.is_empty() && moved.undecided.is_empty());
-    assert_eq!(moved.undecided_ns(), 0);
+    assert_eq!(moved.undecided_cost(), Cost(0));
 }
 
 #[test]
@@ -229,10 +229,10 @@ fn what_has_no_other_access_is_undecided() {
     }
     let run = Run::new(&accesses);
     let watch = read_only(20);
-    assert_eq!(run.moved(&watch.lines).undecided_ns(), 25 * MS);
+    assert_eq!(run.moved(&watch.lines).undecided_cost(), Cost(25 * MS));
     let after = run.judged(&watch.lines);
-    assert_eq!(of(&after, COUNTER).cost_ns, 775 * MS);
-    assert_eq!(of(&after, BASE).cost_ns, 0);
+    assert_eq!(of(&after, COUNTER).cost, Cost(775 * MS));
+    assert_eq!(of(&after, BASE).cost, Cost(0));
 }
 
 #[test]
@@ -261,7 +261,7 @@ proptest! {
                 tid: Tid(*tid),
                 cpu: Cpu(*tid),
                 basis: if *instead > 1 { Basis::Stalled } else { Basis::Decoded },
-                cost_ns: if *instead > 1 { MS as u32 } else { 0 },
+                cost: if *instead > 1 { Cost(MS as u32) } else { Cost(0) },
                 instead: instead / 2,
                 ..Access::BLANK
             })
@@ -273,23 +273,23 @@ proptest! {
         }
         let run = Run::new(&accesses);
         let moved = run.moved(&read_only(100).lines);
-        let mut corrected = 0;
-        let mut original = 0;
+        let mut corrected = Cost(0);
+        let mut original = Cost(0);
         for (key, line) in run.table.lines() {
             let mut evidence = line.evidence(line.shared(LineSize::B64), LineSize::B64, &groups(&line.sites(), &Uses::default(), LineSize::B64));
-            original += evidence.cost_ns;
+            original += evidence.cost;
             moved.correct(key, &mut evidence);
-            prop_assert!(evidence.sharing.cost_ns <= evidence.cost_ns as f64 + 1.0);
-            corrected += evidence.cost_ns;
+            prop_assert!(evidence.sharing.cost.0 <= evidence.cost.0 as f64 + 1.0);
+            corrected += evidence.cost;
             let mut sites = line.sites();
             let accesses: u64 = sites.iter().map(SiteCounts::accesses).sum();
             moved.correct_sites(key, &mut sites);
-            prop_assert_eq!(sites.iter().map(|site| site.cost_ns).sum::<u64>(), evidence.cost_ns);
+            prop_assert_eq!(sites.iter().map(|site| site.cost).sum::<Cost>(), evidence.cost);
             prop_assert_eq!(sites.iter().map(SiteCounts::accesses).sum::<u64>(), accesses);
         }
         // What is undecided stays in the cost of a line of which windows do not tell yet.
         let undecided = run.transfers.lines().filter(|(line, _)| moved.undecided.contains(line));
-        let stays: u64 = undecided.map(|(_, cost_ns)| cost_ns).sum();
-        prop_assert_eq!(original, corrected + moved.undecided_ns() - stays);
+        let stays: Cost = undecided.map(|(_, cost)| cost).sum();
+        prop_assert_eq!(original, corrected + moved.undecided_cost() - stays);
     }
 }

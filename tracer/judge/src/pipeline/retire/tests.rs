@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, Op},
+    access::{Access, Basis, Cost, Cpu, Op},
     analysis::AnalysisOptions,
     event::{Batch, Context, ContextKind},
     finding::Thresholds,
@@ -82,7 +82,7 @@ impl Life {
                 time_ns: self.start_ns + u64::from(n) * 5000,
                 addr: self.addr + u64::from(thread) * 8,
                 ip: CODE + 0x10,
-                cost_ns: 1_000_000,
+                cost: Cost(1_000_000),
                 pid,
                 tid: Tid(self.pid + thread),
                 cpu: Cpu(thread),
@@ -99,7 +99,7 @@ impl Life {
             context,
             ..Batch::default()
         };
-        batch.tally.sampled_ns = 100 * MS;
+        batch.tally.cost = Cost(100 * MS);
         batch
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Place, SpaceId, Tid},
     analysis::{Kinds, Uses, WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
     finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
@@ -19,8 +19,8 @@ fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
         confidence: Confidence::Sampled,
         watched: None,
         order: None,
-        cost_ns: 10,
-        shared_cost_ns: 10,
+        cost: Cost(10),
+        shared_cost: Cost(10),
         alike_share: None,
         together_share: Some(0.5),
         shared_share: Some(share),
@@ -68,7 +68,7 @@ fn view<'a>(
         spaces,
         line_size: LineSize::B64,
         cost_share: 0.01,
-        sampled_ns: 1000,
+        whole: Cost(1000),
     }
 }
 
@@ -239,7 +239,6 @@ fn close_with(
         time_ns,
         addr: place.position(),
         ip: 0x401000,
-        cost_ns: 0,
         pid: Pid(9),
         tid: Tid(1),
         cpu: Cpu(0),

@@ -111,7 +111,6 @@ pub fn accesses(row: &Row, known: &Known, whose: Whose) -> (Option<Access>, Opti
         time_ns,
         addr,
         ip: known.ip,
-        cost_ns: 0,
         pid,
         tid,
         cpu,

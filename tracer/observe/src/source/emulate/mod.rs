@@ -262,7 +262,7 @@ impl Emulated {
         }));
         context.sort_by_key(|context| context.time_ns);
         tally.produced += executions;
-        tally.samples += executions;
+        tally.executions += executions;
         tally.attributed += executions;
         let unseen = self.processes.counts(all).unseen;
         let more = unseen - self.unseen;

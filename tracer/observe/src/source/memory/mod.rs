@@ -17,7 +17,7 @@ use super::{
     threads::SampledThread,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Pid, Tid},
     event::Unresolved,
     machine::{
         KernelVersion, Machine,
@@ -208,12 +208,12 @@ impl Sampler for Memory {
         let in_kernel = has(SAMPLE_KERNEL);
         let exact = self.trusts_ip || has(SAMPLE_EXACT_IP);
         let measured = record::measured(sample);
-        let cost = measured.latency_cycles.map_or(0, std::num::NonZeroU32::get);
+        let latency = measured.latency_cycles.map_or(0, std::num::NonZeroU32::get);
         self.samples += 1;
         self.inexact += u64::from(!exact);
         batch.tally.samples += 1;
         batch.tally.kernel_samples += u64::from(in_kernel);
-        batch.tally.sampled_ns += u64::from(cost);
+        batch.tally.cost += Cost(latency.into());
         // The interrupt may have come after the thread entered the kernel.
         if !in_kernel && sample.sp < KERNEL_START {
             let thread = SampledThread {
@@ -251,7 +251,7 @@ impl Sampler for Memory {
             time_ns,
             addr,
             ip: sample.ip,
-            cost_ns: cost,
+            cost: Cost(latency),
             pid,
             tid,
             cpu,

@@ -14,7 +14,7 @@ use super::{
     *,
 };
 use crate::{
-    access::Op,
+    access::{Cost, Op},
     data_source::DataSource,
     event::{Batch, ContextKind},
     machine::fixture,
@@ -111,7 +111,7 @@ fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructio
         tally.attributed + tally.unresolved.values().sum::<u64>(),
         tally.samples
     );
-    assert_eq!(tally.sampled_ns, 0, "page faults measure no latency");
+    assert_eq!(tally.cost, Cost(0), "page faults measure no latency");
     assert!(batch.accesses.is_sorted_by_key(|access| access.time_ns));
     let of = |offset: u64| {
         let at = batch.accesses.iter();

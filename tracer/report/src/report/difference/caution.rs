@@ -38,8 +38,7 @@ pub(super) fn cautions(before: &Session<'_>, after: &Session<'_>) -> (Vec<String
         ));
     }
     // An emulated run is as long as its program.
-    let emulated =
-        CostUnit::from_name(&new.cost_unit) == Some(CostUnit::Transactions) && comparable;
+    let emulated = new.cost_unit == CostUnit::Transactions && comparable;
     let (shorter, longer) = (
         old.duration_s.min(new.duration_s),
         old.duration_s.max(new.duration_s),

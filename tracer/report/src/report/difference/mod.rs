@@ -20,7 +20,7 @@ use super::{
     model::{Report, Tool},
     printable,
 };
-use crate::access::CostUnit;
+use crate::access::{Cost, CostIn, CostUnit};
 
 pub use findings::{FindingChange, FindingSide};
 pub use objects::ObjectChange;
@@ -38,7 +38,7 @@ pub struct Session<'a> {
     /// Its report.
     pub report: &'a Report,
     /// Sum of all costs, in the report's unit.
-    pub cost: u64,
+    pub cost: Cost,
 }
 
 /// What happened to a finding or a pair.
@@ -66,10 +66,9 @@ pub struct Side {
     pub duration_s: f64,
     /// Samples per second and CPU.
     pub frequency_hz: Option<u64>,
-    /// What costs are in.
-    pub cost_unit: String,
-    /// Sum of all costs, in that unit.
-    pub cost: u64,
+    /// Sum of all costs; `cost_unit` and `cost` in JSON.
+    #[serde(flatten)]
+    pub cost: CostIn,
     /// Samples.
     pub samples: u64,
     /// Accesses; of an emulated session, all that the program executed.
@@ -159,8 +158,10 @@ fn side(session: &Session<'_>) -> Side {
         sources: run.sources.clone(),
         duration_s: run.duration_s,
         frequency_hz: run.frequency_hz,
-        cost_unit: run.cost_unit.clone(),
-        cost: session.cost,
+        cost: CostIn {
+            unit: run.cost_unit,
+            amount: session.cost,
+        },
         samples: run.samples,
         accesses: run.accesses,
         shared_lines: run.shared_lines,
@@ -173,5 +174,5 @@ fn side(session: &Session<'_>) -> Side {
 }
 
 fn is_emulated(side: &Side) -> bool {
-    CostUnit::from_name(&side.cost_unit) == Some(CostUnit::Transactions)
+    side.cost.unit == CostUnit::Transactions
 }

@@ -1,6 +1,6 @@
 use super::{Change, Difference, Session, build, render_json, render_text};
 use crate::{
-    access::Op,
+    access::{Cost, CostUnit, Op},
     finding::Verdict,
     names::{Language, ObjectKind},
     report::{
@@ -40,7 +40,7 @@ fn compare(before: &Report, after: &Report) -> Difference {
     let session = |name, report| Session {
         name,
         report,
-        cost: 100,
+        cost: Cost(100),
     };
     build(session("a.coh", before), session("b.coh", after))
 }
@@ -141,7 +141,7 @@ fn shares_differ_only_beyond_chance() {
 #[test]
 fn sessions_that_do_not_compare_are_warned_of() {
     let mut other = one("counters", ["hit", "miss"], Verdict::FalseSharing, 1000);
-    other.run.cost_unit = "latency_cycles".to_owned();
+    other.run.cost_unit = CostUnit::LatencyCycles;
     other.run.sources = vec!["ibs".to_owned()];
     other.run.duration_s = 60.0;
     other.run.frequency_hz = None;
@@ -169,18 +169,24 @@ fn sessions_that_do_not_compare_are_warned_of() {
 #[test]
 fn counts_of_emulated_runs_are_compared_as_they_are() {
     let mut run = plain();
-    run.run.cost_unit = "transactions".to_owned();
+    run.run.cost_unit = CostUnit::Transactions;
     let session = |cost| Session {
         name: "e.coh",
         report: &run,
         cost,
     };
-    let fewer = render_text(&build(session(2000), session(1500)), TextOptions::default());
+    let fewer = render_text(
+        &build(session(Cost(2000)), session(Cost(1500))),
+        TextOptions::default(),
+    );
     assert!(
         fewer.contains("transactions  2,000 before, 1,500 after (-25.0 %)"),
         "{fewer}"
     );
-    let none = render_text(&build(session(0), session(1500)), TextOptions::default());
+    let none = render_text(
+        &build(session(Cost(0)), session(Cost(1500))),
+        TextOptions::default(),
+    );
     assert!(none.contains("0 before, 1,500 after\n"), "{none}");
 }
 

@@ -4,7 +4,6 @@ use super::{
     Change, Difference, FindingChange, FindingSide, ObjectChange, PairChange, Side, is_emulated,
 };
 use crate::{
-    access::CostUnit,
     number::{count, grouped, percent, seconds},
     report::{
         cost_words,
@@ -29,8 +28,8 @@ pub fn render(difference: &Difference, options: TextOptions) -> String {
     if is_emulated(&difference.before) && is_emulated(&difference.after) {
         out.counts(
             "transactions",
-            difference.before.cost,
-            difference.after.cost,
+            difference.before.cost.amount.0,
+            difference.after.cost.amount.0,
         );
         out.counts(
             "executions",
@@ -115,7 +114,6 @@ impl Text {
     }
 
     fn side(&mut self, label: &str, side: &Side) {
-        let unit = CostUnit::from_name(&side.cost_unit).unwrap_or_default();
         let rate = side
             .frequency_hz
             .map_or(String::new(), |hz| format!(", {} Hz", grouped(hz)));
@@ -127,7 +125,7 @@ impl Text {
             count(side.accesses, "access", "accesses"),
             count(side.findings, "finding", "findings"),
             percent(side.findings_share),
-            cost_words::of(unit),
+            cost_words::of(side.cost.unit),
         );
         let text = self.options.name(&text);
         let label = self.options.paint(Role::Quiet, label);

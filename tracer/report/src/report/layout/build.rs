@@ -237,7 +237,7 @@ pub fn build(
         kind: finding.kind,
         confidence: finding.confidence,
         cost_share: finding.cost.share,
-        cost_unit: run.cost_unit.name().to_owned(),
+        cost_unit: run.cost_unit,
         line: finding.line,
         caveats: (extra.iter().map(|caveat| caveat.text.clone()))
             .chain(names.caveats())

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::access::CostUnit;
+
 use crate::report::model::{Line, Thread, Tool};
 
 /// Version of this schema.
@@ -23,7 +25,7 @@ pub struct Layout {
     /// Share of the targets' sampled time that the line costs, 0..1.
     pub cost_share: f64,
     /// What it is a share of, as in the report's run.
-    pub cost_unit: String,
+    pub cost_unit: CostUnit,
     /// The finding's line.
     pub line: Line,
     /// Whose type it is.

@@ -1,7 +1,6 @@
 //! A layout as text: the declaration at the left, offsets and sizes in the middle, who uses it at the right.
 
 use super::model::{Hole, Layout, LineRow, Member, Proposal, Row, Use};
-use crate::access::CostUnit;
 use crate::number::{count, grouped, percent};
 use crate::report::{
     access_text::threads_words,
@@ -30,7 +29,7 @@ pub fn render(layout: &Layout, options: TextOptions) -> String {
     let mut out = Lines {
         text: String::new(),
         options,
-        unit: CostUnit::from_name(&layout.cost_unit).unwrap_or_default(),
+        unit: layout.cost_unit,
     };
     title(&mut out, layout);
     out.prose("  at ", &place(layout));

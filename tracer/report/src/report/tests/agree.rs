@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{pipeline::reported, plain};
 use crate::{
-    access::{Access, Basis, Cpu, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable},
     number::{percent, percent_beside},
     report::{
@@ -22,18 +22,18 @@ type Act = (u64, u64, Op, u32);
 /// 3000 samples of each thread, each on a CPU of its own, by turns; a thread does one act after the other.
 fn run(threads: &[Vec<Act>]) -> Report {
     let mut table = LineTable::new(AnalysisOptions::default());
-    let mut sampled_ns = 0;
+    let mut whole = 0;
     let mut samples = 0;
     for n in 0..3000usize {
         for (thread, acts) in threads.iter().enumerate() {
             let number = n % acts.len();
-            let (line, word, op, cost_ns) = acts[number];
+            let (line, word, op, cost) = acts[number];
             let addr = LINE + line * 64 + word * 8;
             let access = Access {
                 time_ns: n as u64 * 1_000_000 + thread as u64 * 100_000,
                 addr,
                 ip: 0x40_1000 + (thread * 16 + number) as u64 * 8,
-                cost_ns,
+                cost: Cost(cost),
                 pid: Pid(4000),
                 tid: Tid(4001 + thread as u32),
                 cpu: Cpu(thread as u32),
@@ -42,12 +42,12 @@ fn run(threads: &[Vec<Act>]) -> Report {
                 basis: Basis::Stalled,
                 ..Access::BLANK
             };
-            (sampled_ns, samples) = (sampled_ns + 1_000_000, samples + 1);
+            (whole, samples) = (whole + 1_000_000, samples + 1);
             let space = SpaceId(0);
             table.observe(&access, Place::Private { space, addr }, space);
         }
     }
-    reported(&table, samples, sampled_ns)
+    reported(&table, samples, Cost(whole))
 }
 
 /// Every number in a JSON value that may be a share.

@@ -27,7 +27,6 @@ fn run(addresses: [u64; 2]) -> Report {
             time_ns: batch.accesses.len() as u64 * 1000,
             addr,
             ip: codes[thread][usize::from(op.stores())],
-            cost_ns: 0,
             pid: Pid(4000),
             tid: Tid(4001 + thread as u32),
             cpu: Cpu(thread as u32),
@@ -143,7 +142,7 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
         (order.processors, order.transactions),
         (2, 200 + 4 + 999 * 8)
     );
-    assert_eq!(report.run.cost_unit, "transactions");
+    assert_eq!(report.run.cost_unit, CostUnit::Transactions);
     let pair = &report.pairs[0];
     assert!(pair.complete_order && pair.hint.is_some());
     assert_eq!(pair.count + report.pairs[1].count, 8000 - 8);

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::{check, plain, two_counters};
 use crate::{
-    access::Cpu,
+    access::{Cost, Cpu},
     finding::Fact,
     report::{
         build,
@@ -106,13 +106,15 @@ fn huge_counts_stay_readable() {
     let (mut judgement, names) = two_counters();
     for site in &mut judgement.sites {
         (site.stalled, site.decoded, site.harvested) = (u32::MAX, u32::MAX, u32::MAX);
-        site.cost_ns = u64::MAX / 2;
+        site.cost = Cost(u64::MAX / 2);
     }
     judgement.samples = u64::MAX;
     judgement.facts.push(Fact::Folded(u64::MAX));
-    judgement.facts.push(Fact::StalledWithoutStore(f64::MAX));
+    judgement
+        .facts
+        .push(Fact::StalledWithoutStore(Cost(f64::MAX)));
     let mut tally = tally();
-    (tally.produced, tally.samples, tally.sampled_ns) = (u64::MAX, u64::MAX, u64::MAX);
+    (tally.produced, tally.samples, tally.cost) = (u64::MAX, u64::MAX, Cost(u64::MAX));
     tally.lost.insert(Cpu(0), 0);
     let text = plain(&build(
         &[judgement].into(),

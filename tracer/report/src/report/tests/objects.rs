@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::{check, plain, verbose};
 use crate::{
-    access::{LineKey, Op, Pid, Place, SpaceId},
+    access::{Cost, LineKey, Op, Pid, Place, SpaceId},
     finding::{Fact, Verdict},
     names::{Author, ElementLayout, Language, ObjectKind, ObjectLayout},
     report::fixture::{FakeNames, LINE, judgement, object, report, site, with_bytes},
@@ -131,8 +131,8 @@ fn heap_memory_of_a_stripped_program() {
         sites[2].stalled,
         sites[2].decoded,
         sites[2].harvested,
-        sites[2].cost_ns,
-    ) = (0, 0, 80, 0);
+        sites[2].cost,
+    ) = (0, 0, 80, Cost(0));
     let mut judgement = with_bytes(judgement(Verdict::FalseSharing, 0.0, sites), 0, 0xf_0000);
     judgement.weak = true;
     judgement.facts.push(Fact::HarvestedOnly);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{plain, two_counters};
 use crate::{
-    access::{Access, Basis, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
+    access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
     finding::{Fact, Reason, Standing, Thresholds, Verdict, table_fixture::judge_all},
@@ -26,7 +26,7 @@ fn run(addresses: [u64; 2]) -> Report {
             time_ns: n * 500_000,
             addr,
             ip: [0x401136, 0x401166][thread as usize],
-            cost_ns: 1_000_000,
+            cost: Cost(1_000_000),
             pid: Pid(4000),
             tid: Tid(4001 + thread as u32),
             cpu: Cpu(thread as u32),
@@ -40,22 +40,22 @@ fn run(addresses: [u64; 2]) -> Report {
         let space = SpaceId(0);
         table.observe(&access, Place::Private { space, addr }, space);
     }
-    reported(&table, 4000, 4_000_000_000)
+    reported(&table, 4000, Cost(4_000_000_000))
 }
 
 /// The report of what a table holds, each sample of which was attributed.
-pub(super) fn reported(table: &LineTable, samples: u64, sampled_ns: u64) -> Report {
+pub(super) fn reported(table: &LineTable, samples: u64, whole: Cost) -> Report {
     let tally = Tally {
         produced: samples,
         samples,
         attributed: samples,
-        sampled_ns,
+        cost: whole,
         ..Tally::default()
     };
     let judgements = judge_all(
         table,
         &WatchedLines::default(),
-        tally.sampled_ns,
+        tally.cost,
         &Thresholds::default(),
     );
     let (_, names) = two_counters();

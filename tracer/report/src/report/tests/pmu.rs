@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::{check, plain, verbose};
 use crate::{
-    access::{ByteSet, CostUnit, LineKey, Op, Place},
+    access::{ByteSet, Cost, CostUnit, LineKey, Op, Place},
     analysis::{PmuCounts, SiteCounts, Totals},
     event::Tally,
     finding::{Fact, Judgement, Reason, Standing, Verdict},
@@ -55,7 +55,7 @@ fn report_of(judgements: &[Judgement], run: &RunFacts) -> Report {
         produced: 9000,
         samples: 9000,
         attributed: 9000,
-        sampled_ns: WHOLE_CYCLES,
+        cost: Cost(WHOLE_CYCLES),
         ..Tally::default()
     };
     build(&judgements.into(), &[], &names, &tally, run, &[])
@@ -69,7 +69,7 @@ fn loads(offset: u8, tid: u32, pmu: PmuCounts) -> SiteCounts {
             latency_cycles: 200 * pmu.sampled,
             ..pmu
         },
-        cost_ns: 200 * pmu.sampled,
+        cost: Cost(200 * pmu.sampled),
         ..site(offset, 8, Op::Load, tid, 0x401136, 0, 0)
     }
 }
@@ -90,12 +90,12 @@ fn judged(verdict: Option<Verdict>, sites: Vec<SiteCounts>, facts: &[Fact]) -> J
     for site in &sites {
         pmu.add(&site.pmu);
     }
-    let cost_ns: u64 = sites.iter().map(|site| site.cost_ns).sum();
+    let cost: Cost = sites.iter().map(|site| site.cost).sum();
     Judgement {
         verdict,
         pmu: Some(pmu),
-        shared_cost_ns: cost_ns,
-        shared_share: Some(cost_ns as f64 / WHOLE_CYCLES as f64),
+        shared_cost: cost,
+        shared_share: Some(cost.0 as f64 / WHOLE_CYCLES as f64),
         facts: facts.to_vec(),
         ..judgement(Verdict::FalseSharing, 0.0, sites)
     }

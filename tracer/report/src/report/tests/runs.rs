@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::{check, one_atomic, plain, two_counters};
 use crate::{
-    access::{Cpu, LineKey, Op, Place, SpaceId},
+    access::{Cost, Cpu, LineKey, Op, Place, SpaceId},
     event::{Tally, Unresolved},
     finding::{Judged, Judgement, Reason, Standing},
     report::{
@@ -22,7 +22,7 @@ fn suspect(address: u64, reason: Reason) -> (Judgement, FakeNames) {
         addr: address,
     });
     judgement.standing = Standing::Insignificant(reason);
-    (judgement.cost_ns, judgement.shared_cost_ns) = (60_000_000, 40_000_000);
+    (judgement.cost, judgement.shared_cost) = (Cost(60_000_000), Cost(40_000_000));
     if reason != Reason::CostBelowThreshold {
         judgement.verdict = None;
     }
@@ -181,8 +181,8 @@ fn where_cpus_were_not_sampled_for_much_of_the_time_nothing_is_cleared() {
             &[],
         )
     };
-    let whole_ns = facts().duration_ns * u64::from(facts().cpus);
-    let report = of(whole_ns / 4);
+    let whole = facts().duration_ns * u64::from(facts().cpus);
+    let report = of(whole / 4);
     assert_eq!(report.run.doubt, Some(Doubt::Blind));
     let text = unwrapped(&report);
     assert!(
@@ -194,7 +194,7 @@ fn where_cpus_were_not_sampled_for_much_of_the_time_nothing_is_cleared() {
         text.contains("CPU 1 was online and not sampled for"),
         "{text}"
     );
-    let report = of(whole_ns / 100);
+    let report = of(whole / 100);
     assert_eq!(report.run.doubt, None);
     assert!(unwrapped(&report).contains("unlikely that one was missed"));
 }
@@ -324,10 +324,10 @@ fn three_lines() -> [Judgement; 3] {
     [(0, 1), (64, 2), (192, 4)].map(|(at, part)| {
         let (mut judgement, _) = one_atomic();
         judgement.key = LineKey(judgement.key.0.at(LINE + at));
-        judgement.cost_ns /= part;
-        judgement.shared_cost_ns /= part;
+        judgement.cost.0 /= part;
+        judgement.shared_cost.0 /= part;
         for site in &mut judgement.sites {
-            site.cost_ns /= part;
+            site.cost.0 /= part;
         }
         judgement
     })
@@ -415,7 +415,7 @@ fn many_findings_start_with_an_overview_and_end_with_a_count() {
                 space: SpaceId(0),
                 addr: LINE + n * 64,
             });
-            judgement.shared_cost_ns = 1_000_000_000 - n * 30_000_000;
+            judgement.shared_cost = Cost(1_000_000_000 - n * 30_000_000);
             judgement
         })
         .collect();

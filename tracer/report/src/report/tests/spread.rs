@@ -5,7 +5,7 @@ use super::super::{
     model::Advice,
 };
 use crate::{
-    access::{LineKey, Op},
+    access::{Cost, LineKey, Op},
     analysis::SiteCounts,
     finding::{Judgement, Verdict},
     names::{
@@ -123,7 +123,7 @@ fn what_was_set_when_all_began_is_no_shared_word() {
     let mut lines = locks();
     for line in &mut lines {
         line[0].decoded = 100_000;
-        line[0].cost_ns = 100_000;
+        line[0].cost = Cost(100_000);
         line.push(site(8, 8, Op::Store, 4003, GIVE, 0, 1));
         line.push(site(8, 8, Op::Load, 4001, LOOK, 0, 100));
     }

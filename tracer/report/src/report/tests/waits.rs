@@ -2,7 +2,7 @@
 
 use super::two_counters;
 use crate::{
-    access::Op,
+    access::{Cost, Op},
     analysis::{Totals, WaitTimes},
     finding::{Judgement, Verdict},
     report::{
@@ -21,7 +21,7 @@ fn facts_of(report: &Report) -> String {
 fn hand_over(storing: u32, offset: u8) -> (Judgement, FakeNames) {
     let (_, names) = two_counters();
     let mut waiting = site(0, 8, Op::Load, 4001, 0x401136, 4000, 0);
-    waiting.waits.spinning_ns = 3_000_000_000;
+    waiting.waits.spinning = Cost(3_000_000_000);
     let stores = site(offset, 8, Op::Store, storing, 0x401166, 10, 500);
     let found = judgement(Verdict::TrueSharing, 1.0, vec![waiting, stores]);
     (found, names)
@@ -71,8 +71,8 @@ fn a_wait_at_a_barrier_is_said_to_be_one() {
     let sites = found.sites.iter_mut().filter(|site| site.stalled > 0);
     for site in sites {
         site.waits = WaitTimes {
-            at_barrier_ns: site.cost_ns / 2,
-            spinning_ns: 0,
+            at_barrier: Cost(site.cost.0 / 2),
+            spinning: Cost(0),
         };
     }
     let report = report(&[found], &names);
@@ -84,14 +84,14 @@ fn a_wait_at_a_barrier_is_said_to_be_one() {
 }
 
 /// The caveats of a run with such waits.
-fn caveats(spinning_ns: u64, undecided_ns: u64) -> String {
+fn caveats(spinning: u64, undecided: u64) -> String {
     let (found, names) = hand_over(4002, 0);
     let run = RunFacts {
         totals: Totals {
-            spinning_ns,
+            spinning: Cost(spinning),
             ..Totals::default()
         },
-        undecided_ns,
+        undecided_cost: Cost(undecided),
         ..facts()
     };
     let report = build(&vec![found].into(), &[], &names, &tally(), &run, &[]);
@@ -103,7 +103,7 @@ fn caveats(spinning_ns: u64, undecided_ns: u64) -> String {
 
 #[test]
 fn spinning_for_lines_that_are_not_listed_is_told_once_it_matters() {
-    let whole = tally().sampled_ns;
+    let whole = tally().cost.0;
     // Of this, 30 % are in the finding.
     assert!(caveats(whole / 100 * 40, 0).contains("10.0 % of the time threads spun"));
     assert!(!caveats(whole / 100 * 32, 0).contains("threads spun"));
@@ -111,7 +111,7 @@ fn spinning_for_lines_that_are_not_listed_is_told_once_it_matters() {
 
 #[test]
 fn undecided_waits_are_told() {
-    let whole = tally().sampled_ns;
+    let whole = tally().cost.0;
     let told = "5.0 % of the time was seen at loads of memory that nobody was seen to store to";
     assert!(caveats(0, whole / 20).contains(told));
     assert!(!caveats(0, 0).contains("nobody stores to"));

@@ -2,7 +2,7 @@
 
 use super::{super::fields::ByteOrder, *};
 use crate::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
     event::Unresolved,
     perf_format::sample_type as field,
 };
@@ -32,7 +32,7 @@ fn is_load(access: &Access, n: u64) {
     assert_eq!(access.cpu, Cpu(n as u32 % 3));
     assert_eq!((access.op, access.basis), (Op::Load, Basis::Sampled));
     assert!(!access.locked && !access.kernel);
-    assert_eq!((access.size, access.cost_ns), (0, n as u32 + 1));
+    assert_eq!((access.size, access.cost), (0, Cost(n as u32 + 1)));
     let measured = access.measured;
     assert_eq!(measured.source.unwrap().raw(), 0x6810_0142);
     assert_eq!(measured.latency_cycles.unwrap().get(), n as u32 + 1);
@@ -86,7 +86,7 @@ fn every_field_that_may_lie_between_is_passed_over() {
                     for (n, access) in read.all.accesses.iter().enumerate() {
                         is_load(access, n as u64);
                     }
-                    assert_eq!(read.all.tally.sampled_ns, (1..=10).sum::<u64>());
+                    assert_eq!(read.all.tally.cost, Cost((1..=10).sum::<u64>()));
                     assert!(read.description.cut_short.is_none());
                 }
             }
@@ -114,8 +114,8 @@ fn fields_that_are_not_recorded_are_not_known() {
     let read = read(&recording.file()).unwrap();
     let access = read.all.accesses[3];
     assert_eq!(
-        (access.op, access.cost_ns, access.locked),
-        (Op::Unknown, 0, false)
+        (access.op, access.cost, access.locked),
+        (Op::Unknown, Cost(0), false)
     );
     assert_eq!(access.measured, crate::access::Measured::default());
     assert_eq!(read.description.evidence.names(), ["data_addr", "exact_ip"]);
@@ -233,7 +233,7 @@ fn no_line_is_invented_from_an_address_that_is_none() {
     assert_eq!(read.all.accesses.len(), 1);
     assert_eq!(read.all.tally.unresolved[&Unresolved::NoDataAddress], 2);
     // The latency of all samples is the whole that lines have shares of.
-    assert_eq!(read.all.tally.sampled_ns, 1 + 2 + 3);
+    assert_eq!(read.all.tally.cost, Cost(1 + 2 + 3));
 }
 
 #[test]

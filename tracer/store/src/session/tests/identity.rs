@@ -5,7 +5,10 @@ use std::num::{NonZeroU32, NonZeroU64};
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::{access::Measured, data_source::DataSource};
+use crate::{
+    access::{Cost, Measured},
+    data_source::DataSource,
+};
 
 fn any_access() -> impl Strategy<Value = Access> {
     let op = prop::sample::select(vec![
@@ -44,7 +47,7 @@ fn any_access() -> impl Strategy<Value = Access> {
     )
         .prop_map(
             |(
-                (time_ns, addr, ip, cost_ns),
+                (time_ns, addr, ip, cost),
                 (pid, tid, cpu, size),
                 (op, basis, locked, kernel),
                 (source, latency, phys_addr, repeats),
@@ -54,7 +57,7 @@ fn any_access() -> impl Strategy<Value = Access> {
                     time_ns,
                     addr,
                     ip,
-                    cost_ns,
+                    cost: Cost(cost),
                     pid: Pid(pid),
                     tid: Tid(tid),
                     cpu: Cpu(cpu),
@@ -176,7 +179,7 @@ fn any_tally() -> impl Strategy<Value = Tally> {
         .prop_map(
             |(
                 (produced, samples, kernel_samples, filtered, lost_context),
-                (sampled_ns, attributed, operands_unknown),
+                (cost, attributed, operands_unknown),
                 lost,
                 blind_ns,
                 unresolved,
@@ -188,15 +191,18 @@ fn any_tally() -> impl Strategy<Value = Tally> {
                 lost,
                 blind_ns,
                 lost_context,
-                sampled_ns,
+                cost: Cost(cost),
                 attributed,
                 unresolved,
                 operands_unknown,
+                // The session of these is in a unit of samples.
+                executions: 0,
+                messages: 0,
                 heap: HeapTally {
                     allocations: produced,
                     frees: samples,
                     lost: filtered,
-                    off_ns: sampled_ns,
+                    off_ns: cost,
                     cost_ns: attributed,
                 },
             },

@@ -1,6 +1,7 @@
 //! The session as its users see it: written, killed, damaged, read.
 
 mod allocations;
+mod counts;
 mod damage;
 mod directory;
 mod disk_full;
@@ -16,7 +17,7 @@ use super::{
     Meta, SessionError, SessionReader, SessionWriter, WriterOptions, schema::SCHEMA_VERSION,
 };
 use crate::{
-    access::{Access, Basis, Cpu, Op, Pid, Tid, Wait},
+    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid, Wait},
     event::{
         Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapPart, HeapTally,
         LocalBlock, Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
@@ -30,7 +31,7 @@ fn batch(n: u64) -> Batch {
         time_ns: time_ns + k,
         addr: 0x7f00_0000_0000 + 8 * k,
         ip: 0x40_0000 + 4 * k,
-        cost_ns: if k == 0 { 1_000_000 } else { 0 },
+        cost: if k == 0 { Cost(1_000_000) } else { Cost(0) },
         pid: Pid(100),
         tid: Tid(100 + (k % 3) as u32),
         cpu: Cpu((k % 2) as u32),
