@@ -1,102 +1,129 @@
-//! A sample's fields, and the trailer that identifies other records.
+//! A sample's fields, from bytes and to bytes.
 //!
 //! The order is that of `PERF_RECORD_SAMPLE` in include/uapi/linux/perf_event.h and, where that comment leaves
 //! fields out, of `perf_output_sample` in kernel/events/core.c.
 
 use super::{
-    attr::{Attr, BRANCH_COUNTERS, BRANCH_HW_INDEX, read_format},
-    fields::Fields,
+    bytes::PutBytes as _, fields::Fields, frame::put_record, read_format, record,
+    sample_type as sample,
 };
-use crate::perf_format::sample_type as sample;
+
+/// `PERF_SAMPLE_BRANCH_HW_INDEX`: an index precedes the branches.
+const BRANCH_HW_INDEX: u64 = 1 << 17;
+/// `PERF_SAMPLE_BRANCH_COUNTERS`: a word for each branch follows them.
+const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// What matters of a sample; `None` is what its event does not record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sample {
-    pub(super) ip: Option<u64>,
+pub struct Sample {
+    /// Address of the instruction.
+    pub ip: Option<u64>,
     /// Process and thread.
-    pub(super) task: Option<(u32, u32)>,
-    pub(super) time: Option<u64>,
-    pub(super) addr: Option<u64>,
-    pub(super) cpu: Option<u32>,
+    pub task: Option<(u32, u32)>,
+    /// By the event's clock, nanoseconds.
+    pub time: Option<u64>,
+    /// Data address.
+    pub addr: Option<u64>,
+    /// Which event.
+    pub id: Option<u64>,
+    /// Where it was taken.
+    pub cpu: Option<u32>,
+    /// Events that the sample stands for.
+    pub period: Option<u64>,
     /// The whole word of `PERF_SAMPLE_WEIGHT`, or of `PERF_SAMPLE_WEIGHT_STRUCT` the first member: the
     /// latency is in the low 32 bits of both.
-    pub(super) weight: Option<u64>,
-    pub(super) data_src: Option<u64>,
-    pub(super) phys_addr: Option<u64>,
+    pub weight: Option<u64>,
+    /// What served the access.
+    pub data_src: Option<u64>,
+    /// Physical data address.
+    pub phys_addr: Option<u64>,
 }
 
-/// Whose a record is, and when and where it was written.
+/// What of an event's attributes decides which fields its samples have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RecordId {
-    /// Process and thread.
-    pub(super) task: Option<(u32, u32)>,
-    pub(super) time: Option<u64>,
-    pub(super) cpu: Option<u32>,
+pub struct Layout {
+    /// Set of [`super::sample_type`].
+    pub sample_type: u64,
+    /// Set of [`super::read_format`].
+    pub read_format: u64,
+    /// `branch_sample_type`.
+    pub branches: u64,
+    /// Number of user registers in a sample.
+    pub user_registers: u64,
+    /// Number of registers at the interrupt in a sample.
+    pub interrupt_registers: u64,
+}
+
+impl Layout {
+    fn has(&self, fields: u64) -> bool {
+        self.sample_type & fields != 0
+    }
 }
 
 impl Sample {
     /// Reads the body of a sample of this event; `None` when it is shorter than its fields.
-    pub(super) fn read(mut fields: Fields<'_>, attr: &Attr) -> Option<Sample> {
+    pub fn read(mut fields: Fields<'_>, layout: &Layout) -> Option<Sample> {
         let mut found = Sample::default();
         let f = &mut fields;
-        if attr.has(sample::IDENTIFIER) {
-            f.skip_words(1)?;
-        }
-        if attr.has(sample::IP) {
+        f.skip_words(u64::from(layout.has(sample::IDENTIFIER)))?;
+        if layout.has(sample::IP) {
             found.ip = Some(f.u64()?);
         }
-        if attr.has(sample::TID) {
+        if layout.has(sample::TID) {
             found.task = Some((f.u32()?, f.u32()?));
         }
-        if attr.has(sample::TIME) {
+        if layout.has(sample::TIME) {
             found.time = Some(f.u64()?);
         }
-        if attr.has(sample::ADDR) {
+        if layout.has(sample::ADDR) {
             found.addr = Some(f.u64()?);
         }
-        for unused in [sample::ID, sample::STREAM_ID] {
-            f.skip_words(u64::from(attr.has(unused)))?;
+        if layout.has(sample::ID) {
+            found.id = Some(f.u64()?);
         }
-        if attr.has(sample::CPU) {
+        f.skip_words(u64::from(layout.has(sample::STREAM_ID)))?;
+        if layout.has(sample::CPU) {
             found.cpu = Some(f.u32()?);
             f.u32()?;
         }
-        f.skip_words(u64::from(attr.has(sample::PERIOD)))?;
-        if attr.has(sample::READ) {
-            skip_read(f, attr.read_format)?;
+        if layout.has(sample::PERIOD) {
+            found.period = Some(f.u64()?);
         }
-        if attr.has(sample::CALLCHAIN) {
+        if layout.has(sample::READ) {
+            skip_read(f, layout.read_format)?;
+        }
+        if layout.has(sample::CALLCHAIN) {
             let frames = f.u64()?;
             f.skip_words(frames)?;
         }
-        if attr.has(sample::RAW) {
+        if layout.has(sample::RAW) {
             // Padded so that the length and the data together are whole words.
             let len = f.u32()?;
             f.take(u64::from(len))?;
         }
-        if attr.has(sample::BRANCH_STACK) {
-            skip_branches(f, attr.branches)?;
+        if layout.has(sample::BRANCH_STACK) {
+            skip_branches(f, layout.branches)?;
         }
-        if attr.has(sample::REGS_USER) {
-            skip_registers(f, attr.user_registers)?;
+        if layout.has(sample::REGS_USER) {
+            skip_registers(f, layout.user_registers)?;
         }
-        if attr.has(sample::STACK_USER) {
+        if layout.has(sample::STACK_USER) {
             let len = f.u64()?;
             f.take(len)?;
             // How much of it was used follows, unless there is none.
             f.skip_words(u64::from(len != 0))?;
         }
-        if attr.has(sample::WEIGHT | sample::WEIGHT_STRUCT) {
+        if layout.has(sample::WEIGHT | sample::WEIGHT_STRUCT) {
             found.weight = Some(f.u64()?);
         }
-        if attr.has(sample::DATA_SRC) {
+        if layout.has(sample::DATA_SRC) {
             found.data_src = Some(f.u64()?);
         }
-        f.skip_words(u64::from(attr.has(sample::TRANSACTION)))?;
-        if attr.has(sample::REGS_INTR) {
-            skip_registers(f, attr.interrupt_registers)?;
+        f.skip_words(u64::from(layout.has(sample::TRANSACTION)))?;
+        if layout.has(sample::REGS_INTR) {
+            skip_registers(f, layout.interrupt_registers)?;
         }
-        if attr.has(sample::PHYS_ADDR) {
+        if layout.has(sample::PHYS_ADDR) {
             found.phys_addr = Some(f.u64()?);
         }
         for unused in [
@@ -104,13 +131,38 @@ impl Sample {
             sample::DATA_PAGE_SIZE,
             sample::CODE_PAGE_SIZE,
         ] {
-            f.skip_words(u64::from(attr.has(unused)))?;
+            f.skip_words(u64::from(layout.has(unused)))?;
         }
-        if attr.has(sample::AUX) {
+        if layout.has(sample::AUX) {
             let len = f.u64()?;
             f.take(len)?;
         }
         Some(found)
+    }
+
+    /// Appends a sample of an event whose `sample_type` has no other fields than [`Sample`]; what is not known is 0.
+    pub fn put(&self, out: &mut Vec<u8>, misc: u16, sample_type: u64) {
+        let (pid, tid) = self.task.unwrap_or_default();
+        let task = u64::from(tid) << 32 | u64::from(pid);
+        let fields = [
+            (sample::IP, self.ip),
+            (sample::TID, Some(task)),
+            (sample::TIME, self.time),
+            (sample::ADDR, self.addr),
+            (sample::ID, self.id),
+            (sample::CPU, self.cpu.map(u64::from)),
+            (sample::PERIOD, self.period),
+            (sample::WEIGHT, self.weight),
+            (sample::DATA_SRC, self.data_src),
+            (sample::PHYS_ADDR, self.phys_addr),
+        ];
+        put_record(out, record::SAMPLE, misc, |out| {
+            for (field, value) in fields {
+                if sample_type & field != 0 {
+                    out.u64(value.unwrap_or(0));
+                }
+            }
+        });
     }
 }
 
@@ -146,61 +198,58 @@ fn skip_registers(fields: &mut Fields<'_>, registers: u64) -> Option<()> {
     fields.skip_words(registers)
 }
 
-/// The fields of the trailer, in its order, and whether each is in it.
-const TRAILER: [u64; 6] = [
-    sample::TID,
-    sample::TIME,
-    sample::ID,
-    sample::STREAM_ID,
-    sample::CPU,
-    sample::IDENTIFIER,
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf_format::{fields::ByteOrder, frame::HEADER_BYTES};
 
-impl RecordId {
-    /// Cuts the trailer off a record that is no sample. `None` when the record is shorter.
-    pub(super) fn split<'a>(fields: Fields<'a>, attr: &Attr) -> Option<(Fields<'a>, RecordId)> {
-        let mut id = RecordId::default();
-        if !attr.sample_id_all {
-            return Some((fields, id));
-        }
-        let bytes = fields.rest();
-        let words = TRAILER.iter().filter(|field| attr.has(**field)).count();
-        let (body, trailer) = bytes.split_at_checked(bytes.len().checked_sub(words * 8)?)?;
-        let mut trailer = Fields::new(trailer, fields.order());
-        for field in TRAILER.into_iter().filter(|field| attr.has(*field)) {
-            match field {
-                sample::TID => id.task = Some((trailer.u32()?, trailer.u32()?)),
-                sample::TIME => id.time = Some(trailer.u64()?),
-                sample::CPU => {
-                    id.cpu = Some(trailer.u32()?);
-                    trailer.u32()?;
-                }
-                _ => trailer.skip_words(1)?,
-            }
-        }
-        Some((Fields::new(body, fields.order()), id))
-    }
-}
+    const FULL: Sample = Sample {
+        ip: Some(1),
+        task: Some((2, 3)),
+        time: Some(4),
+        addr: Some(5),
+        id: Some(6),
+        cpu: Some(7),
+        period: Some(8),
+        weight: Some(9),
+        data_src: Some(10),
+        phys_addr: Some(11),
+    };
 
-/// Words before the event's id in a sample of the event, where it has one.
-pub(super) fn id_in_sample(attr: &Attr) -> Option<u64> {
-    if attr.has(sample::IDENTIFIER) {
-        return Some(0);
+    fn read(bytes: &[u8], sample_type: u64) -> Option<Sample> {
+        let layout = Layout {
+            sample_type,
+            ..Layout::default()
+        };
+        Sample::read(Fields::new(bytes, ByteOrder::Little), &layout)
     }
-    let before = [sample::IP, sample::TID, sample::TIME, sample::ADDR];
-    let words = before.iter().filter(|field| attr.has(**field)).count();
-    attr.has(sample::ID).then_some(words as u64)
-}
 
-/// Words after the event's id in the trailer of its other records, where they have one.
-pub(super) fn id_from_end(attr: &Attr) -> Option<usize> {
-    if !attr.sample_id_all {
-        return None;
+    #[test]
+    fn what_is_put_is_read_and_what_is_not_asked_for_is_not_known() {
+        let all = sample::IP
+            | sample::TID
+            | sample::TIME
+            | sample::ADDR
+            | sample::ID
+            | sample::CPU
+            | sample::PERIOD
+            | sample::WEIGHT
+            | sample::DATA_SRC
+            | sample::PHYS_ADDR;
+        let mut out = Vec::new();
+        FULL.put(&mut out, 0, all);
+        let body = &out[HEADER_BYTES..];
+        assert_eq!(read(body, all), Some(FULL));
+        assert_eq!(read(&body[1..], all), None);
+        let only_weight = Sample {
+            weight: FULL.weight,
+            ..Sample::default()
+        };
+        let mut out = Vec::new();
+        FULL.put(&mut out, 0, sample::WEIGHT);
+        assert_eq!(
+            read(&out[HEADER_BYTES..], sample::WEIGHT),
+            Some(only_weight)
+        );
     }
-    if attr.has(sample::IDENTIFIER) {
-        return Some(0);
-    }
-    let after = [sample::STREAM_ID, sample::CPU];
-    let words = after.iter().filter(|field| attr.has(**field)).count();
-    attr.has(sample::ID).then_some(words)
 }
