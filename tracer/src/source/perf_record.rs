@@ -1,6 +1,6 @@
 //! The kernel's side-band records, from bytes to meaning.
 //!
-//! Layouts are those of `enum perf_event_type` in include/uapi/linux/perf_event.h, for events opened
+//! Their layouts are in [`crate::perf_format`]; here they are of events opened
 //! by [`crate::sys::perf_event::sideband`] and [`crate::sys::perf_event::bpf_output`]. Pure and total:
 //! a record that is shorter than its fields, or not as long as it says, is [`Malformed`].
 
@@ -8,8 +8,12 @@ use crate::{
     access::{Cpu, Pid, Tid},
     event::{Mapping, path_text},
     perf_format::{
+        fields::{ByteOrder, Fields},
+        frame::Frame,
         mapping::{MAP_SHARED, PROT_EXEC, PROT_WRITE},
-        record,
+        record, sample_type as sample,
+        side_band::{Details, FileIdentity, MappingRecord, Short, SideBand},
+        trailer::Trailer,
     },
 };
 
@@ -110,8 +114,8 @@ pub struct Malformed {
     pub field: &'static str,
 }
 
-/// `SampleId` on the wire: pid, tid, time, cpu, reserved.
-const SAMPLE_ID_BYTES: usize = 24;
+/// What the trailers of our events have.
+const TRAILER: u64 = sample::TID | sample::TIME | sample::CPU;
 
 /// Body of `PERF_RECORD_LOST`. The ring of a BPF program's output has no sample ids behind it: they
 /// would cost 24 bytes in each sample too.
@@ -119,155 +123,114 @@ const LOST_BYTES: usize = 16;
 
 /// Reads one record, header included, as a ring hands it out.
 pub fn parse(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
-    let mut header = Fields {
-        kind: 0,
+    let malformed = |kind, field| Malformed {
+        kind,
         len: bytes.len(),
-        rest: bytes,
+        field,
     };
-    let kind = header.u32("the header")?;
-    header.kind = kind;
-    let misc = header.u16("the header")?;
-    let len = usize::from(header.u16("the header")?);
-    if len != bytes.len() {
-        return Err(header.malformed("its own length"));
+    let mut fields = Fields::new(bytes, ByteOrder::NATIVE);
+    let frame = Frame::take(&mut fields).ok_or_else(|| malformed(0, "the header"))?;
+    let malformed = |field| malformed(frame.kind, field);
+    if frame.len != bytes.len() {
+        return Err(malformed("its own length"));
     }
-    if kind == record::SAMPLE {
-        let len = header.u32("the raw length")? as usize;
-        let raw = header.take(len, "the raw data")?;
-        let kind = RecordKind::Raw(raw);
+    if frame.kind == record::SAMPLE {
+        let len = fields.u32().ok_or_else(|| malformed("the raw length"))?;
+        let raw = fields.take(u64::from(len));
+        let kind = RecordKind::Raw(raw.ok_or_else(|| malformed("the raw data"))?);
         return Ok(Record { id: None, kind });
     }
-    if kind == record::LOST && header.rest.len() == LOST_BYTES {
-        let kind = lost(header)?;
-        return Ok(Record { id: None, kind });
-    }
-    let mut id = header.clone();
-    let body = header.rest.len().checked_sub(SAMPLE_ID_BYTES);
-    let body = body.ok_or_else(|| id.malformed("the sample id"))?;
-    header.rest = id.take(body, "the sample id")?;
-    let id = SampleId {
-        pid: Pid(id.u32("the sample id")?),
-        tid: Tid(id.u32("the sample id")?),
-        time_ns: id.u64("the sample id")?,
-        cpu: Cpu(id.u32("the sample id")?),
-    };
-    let kind = match kind {
-        record::MMAP2 => mapping(header, misc)?,
-        record::COMM => RecordKind::Comm {
-            pid: Pid(header.u32("the pid")?),
-            tid: Tid(header.u32("the tid")?),
-            comm: header.string(),
-            exec: misc & record::flag::COMM_EXEC != 0,
-        },
-        record::FORK | record::EXIT => task(header, kind)?,
-        record::LOST => lost(header)?,
-        other => RecordKind::Other(other),
-    };
-    Ok(Record { id: Some(id), kind })
-}
-
-fn lost<'a>(mut fields: Fields<'_>) -> Result<RecordKind<'a>, Malformed> {
-    fields.u64("the event id")?;
-    Ok(RecordKind::Lost(fields.u64("the count")?))
-}
-
-fn mapping<'a>(mut fields: Fields<'_>, misc: u16) -> Result<RecordKind<'a>, Malformed> {
-    let pid = Pid(fields.u32("the pid")?);
-    let tid = Tid(fields.u32("the tid")?);
-    let start = fields.u64("the address")?;
-    let len = fields.u64("the length")?;
-    let file_offset = fields.u64("the file offset")?;
-    let major = u64::from(fields.u32("the device")?);
-    let minor = u64::from(fields.u32("the device")?);
-    let inode = fields.u64("the inode")?;
-    let _generation = fields.u64("the inode's generation")?;
-    let protection = fields.u32("the protection")?;
-    let flags = fields.u32("the flags")?;
-    let has_build_id = misc & record::flag::MMAP_BUILD_ID != 0;
-    let mapping = Mapping {
-        start,
-        len,
-        file_offset,
-        dev: if has_build_id { 0 } else { major << 32 | minor },
-        inode: if has_build_id { 0 } else { inode },
-        shared: flags & MAP_SHARED != 0,
-        executable: protection & PROT_EXEC != 0,
-        writable: protection & PROT_WRITE != 0,
-        name: fields.string(),
-        build_id: None,
-        stamp: None,
-    };
-    Ok(RecordKind::Mapping { pid, tid, mapping })
-}
-
-fn task<'a>(mut fields: Fields<'_>, kind: u32) -> Result<RecordKind<'a>, Malformed> {
-    let pid = Pid(fields.u32("the pid")?);
-    let parent_pid = Pid(fields.u32("the parent's pid")?);
-    let tid = Tid(fields.u32("the tid")?);
-    let parent_tid = Tid(fields.u32("the parent's tid")?);
-    Ok(if kind == record::EXIT {
-        RecordKind::Exit { pid, tid }
+    let (body, id) = if frame.kind == record::LOST && fields.rest().len() == LOST_BYTES {
+        (fields, None)
     } else {
-        RecordKind::Fork {
+        let (body, id) = sample_id(fields).ok_or_else(|| malformed("the sample id"))?;
+        (body, Some(id))
+    };
+    let read = SideBand::read(frame.kind, frame.misc, body);
+    let kind = match read.map_err(|Short(field)| malformed(field))? {
+        Some(SideBand::Mapping(made)) if frame.kind == record::MMAP2 => RecordKind::Mapping {
+            pid: Pid(made.pid),
+            tid: Tid(made.tid),
+            mapping: mapping(&made),
+        },
+        Some(SideBand::Comm {
             pid,
             tid,
-            parent_pid,
-            parent_tid,
+            name,
+            exec,
+        }) => RecordKind::Comm {
+            pid: Pid(pid),
+            tid: Tid(tid),
+            comm: path_text::text(name),
+            exec,
+        },
+        Some(SideBand::Fork(task)) => RecordKind::Fork {
+            pid: Pid(task.pid),
+            tid: Tid(task.tid),
+            parent_pid: Pid(task.parent_pid),
+            parent_tid: Tid(task.parent_tid),
+        },
+        Some(SideBand::Exit(task)) => RecordKind::Exit {
+            pid: Pid(task.pid),
+            tid: Tid(task.tid),
+        },
+        Some(SideBand::Lost { records, .. }) => RecordKind::Lost(records),
+        Some(SideBand::Mapping(_) | SideBand::LostSamples(_)) | None => {
+            RecordKind::Other(frame.kind)
         }
-    })
+    };
+    Ok(Record { id, kind })
 }
 
-/// Takes fields off the front of a record.
-#[derive(Clone)]
-struct Fields<'a> {
-    kind: u32,
-    len: usize,
-    rest: &'a [u8],
+fn sample_id(fields: Fields<'_>) -> Option<(Fields<'_>, SampleId)> {
+    let (body, trailer) = Trailer::split(fields, TRAILER)?;
+    let (pid, tid) = trailer.task?;
+    let id = SampleId {
+        pid: Pid(pid),
+        tid: Tid(tid),
+        time_ns: trailer.time?,
+        cpu: Cpu(trailer.cpu?),
+    };
+    Some((body, id))
 }
 
-impl<'a> Fields<'a> {
-    fn malformed(&self, field: &'static str) -> Malformed {
-        Malformed {
-            kind: self.kind,
-            len: self.len,
-            field,
-        }
-    }
-
-    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or_else(|| self.malformed(field))?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self
-            .rest
-            .split_first_chunk()
-            .ok_or_else(|| self.malformed(field))?;
-        self.rest = rest;
-        Ok(*taken)
-    }
-
-    fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
-        self.array(field).map(u16::from_ne_bytes)
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        self.array(field).map(u32::from_ne_bytes)
-    }
-
-    fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
-        self.array(field).map(u64::from_ne_bytes)
-    }
-
-    /// What is left, up to the NUL that pads it.
-    fn string(&self) -> String {
-        let name = self.rest.split(|byte| *byte == 0).next();
-        path_text::text(name.unwrap_or_default())
+/// The mapping that a record tells of, without its build-id.
+pub(super) fn mapping(record: &MappingRecord<'_>) -> Mapping {
+    let (dev, inode) = match record.details {
+        Details::New {
+            file:
+                FileIdentity::Inode {
+                    major,
+                    minor,
+                    inode,
+                    ..
+                },
+            ..
+        } => (u64::from(major) << 32 | u64::from(minor), inode),
+        Details::New { .. } | Details::Old { .. } => (0, 0),
+    };
+    let (shared, executable, writable) = match record.details {
+        Details::Old { data } => (false, !data, data),
+        Details::New {
+            protection, flags, ..
+        } => (
+            flags & MAP_SHARED != 0,
+            protection & PROT_EXEC != 0,
+            protection & PROT_WRITE != 0,
+        ),
+    };
+    Mapping {
+        start: record.start,
+        len: record.len,
+        file_offset: record.file_offset,
+        dev,
+        inode,
+        shared,
+        executable,
+        writable,
+        name: path_text::text(record.name),
+        build_id: None,
+        stamp: None,
     }
 }
 
