@@ -3,8 +3,8 @@
 //! `workload` builds the programs of `tests/workloads`, `answer` reads the key in their source, `tool` runs
 //! cohtrace, `report` reads its JSON, `compare` holds one against the other, and `live` does all of it for one
 //! test. `evaluation` builds and runs the kernels that load hints are measured on. `disassembly` checks the keys
-//! themselves, without the tool. `breakpoint` and `debuggee` are for what else may hold breakpoints, `rust_text` for the
-//! tidy tests. `llvm_plugin` builds the plugin for compilers. `usage`, `terminal` and
+//! themselves, without the tool. `breakpoint` and `debuggee` are for what else may hold breakpoints, `rust_text` and
+//! `repository` for the tidy tests and the figures of the house. `llvm_plugin` builds the plugin for compilers. `usage`, `terminal` and
 //! `figures` are for what is measured instead of asserted.
 
 pub mod answer;
@@ -22,6 +22,7 @@ pub mod moments;
 pub mod naming;
 pub mod repeat;
 pub mod report;
+pub mod repository;
 pub mod rust_text;
 pub mod terminal;
 pub mod tool;

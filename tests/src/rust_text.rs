@@ -1,4 +1,4 @@
-//! Rust source as words, for the tidy tests: comments and literals are no code, and `use a::{b, c::d}` names
+//! Rust source as words, for the tidy tests and the figures of `cargo xtask house`: comments and literals are no code, and `use a::{b, c::d}` names
 //! `a::b` and `a::c::d`.
 //!
 //! Good enough for checks on our own formatted code, not a parser: macros are read as if they were plain code.
@@ -12,33 +12,70 @@ pub struct Word<'a> {
     pub line: usize,
 }
 
-/// The code's words, without comments, strings, characters and white space.
-pub fn words(source: &str) -> Vec<Word<'_>> {
-    let mut words = Vec::new();
+/// What a piece of source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An identifier, `::`, or one other character.
+    Word,
+    /// A string or character, with its quotes; it may have several lines.
+    Literal,
+    /// From `//` to the end of its line, or from `/*` to `*/`.
+    Comment,
+}
+
+/// A part of the source that is no white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its text, as written.
+    pub text: &'a str,
+    /// The line where it begins, from 1.
+    pub line: usize,
+}
+
+/// All of the source but white space, in order.
+pub fn pieces(source: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
     let mut at = 0;
     let mut line = 1;
     while let Some(first) = source[at..].chars().next() {
         let rest = &source[at..];
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
-        let length = literal_or_comment(rest).unwrap_or_else(|| {
+        let (kind, length) = if let Some(length) = literal_or_comment(rest) {
+            let is_comment = rest.starts_with('/');
+            let kind = if is_comment {
+                Kind::Comment
+            } else {
+                Kind::Literal
+            };
+            (kind, length)
+        } else {
             let name = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
             let length = match name {
                 0 if rest.starts_with("::") => 2,
                 0 => first.len_utf8(),
                 _ => name,
             };
-            if !first.is_whitespace() {
-                words.push(Word {
-                    text: &rest[..length],
-                    line,
-                });
-            }
-            length
-        });
-        line += rest[..length].matches('\n').count();
+            (Kind::Word, length)
+        };
+        let text = &rest[..length];
+        if !first.is_whitespace() {
+            pieces.push(Piece { kind, text, line });
+        }
+        line += text.matches('\n').count();
         at += length;
     }
-    words
+    pieces
+}
+
+/// The code's words, without comments, strings, characters and white space.
+pub fn words(source: &str) -> Vec<Word<'_>> {
+    pieces(source)
+        .into_iter()
+        .filter(|piece| piece.kind == Kind::Word)
+        .map(|Piece { text, line, .. }| Word { text, line })
+        .collect()
 }
 
 /// Bytes of the comment or literal that the text starts with.
@@ -191,6 +228,25 @@ mod tests {
             ]
         );
         assert_eq!(texts("r#unsafe"), ["r", "#", "unsafe"]);
+    }
+
+    #[test]
+    fn pieces_are_the_source_without_its_white_space() {
+        let source = "a /* b\n */ \"c\n\"\n'd' // e";
+        let pieces: Vec<(Kind, &str, usize)> = pieces(source)
+            .into_iter()
+            .map(|piece| (piece.kind, piece.text, piece.line))
+            .collect();
+        assert_eq!(
+            pieces,
+            [
+                (Kind::Word, "a", 1),
+                (Kind::Comment, "/* b\n */", 1),
+                (Kind::Literal, "\"c\n\"", 2),
+                (Kind::Literal, "'d'", 4),
+                (Kind::Comment, "// e", 4),
+            ]
+        );
     }
 
     #[test]

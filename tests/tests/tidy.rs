@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cohtrace_tests::rust_text::{NamedPath, Word, paths, words};
+use cohtrace_tests::{
+    repository,
+    rust_text::{NamedPath, Word, paths, words},
+};
 
 fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -18,33 +21,7 @@ fn root() -> PathBuf {
 
 /// Every file of the repository, relative to its root; builds, what a fuzzer found and git's own are not part of it.
 fn files() -> Vec<PathBuf> {
-    let root = root();
-    let mut found = Vec::new();
-    let mut waiting = vec![root.clone()];
-    while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory).expect("the repository is readable") {
-            let path = entry.expect("the repository is readable").path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let is_session = path.extension().is_some_and(|extension| extension == "coh");
-            let is_fuzzed = name == "corpus" || name == "artifacts";
-            let is_build = name == "target" || name == ".git" || is_session || is_fuzzed;
-            if path.is_dir() && !is_build {
-                waiting.push(path);
-            } else if path.is_file() && !is_build {
-                found.push(
-                    path.strip_prefix(&root)
-                        .expect("below the root")
-                        .to_path_buf(),
-                );
-            }
-        }
-    }
-    found.sort();
-    found
+    repository::files(&root()).expect("the repository is readable")
 }
 
 fn with_extension(extension: &str) -> Vec<PathBuf> {

@@ -241,7 +241,8 @@ pub fn release_build() -> Result<PathBuf> {
     Ok(target_directory()?.join("release/cohtrace"))
 }
 
-fn cargo() -> std::process::Command {
+/// Cargo, in the root of the repository.
+pub fn cargo() -> std::process::Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
     command.current_dir(root());

@@ -10,6 +10,7 @@ mod bpf_provenance;
 mod bpf_toolchain;
 mod ci;
 mod ebpf;
+mod house;
 mod llvm_plugin;
 mod vm;
 
@@ -54,6 +55,9 @@ enum Task {
     /// Builds the release binary, fetches kernels by apt into target/vm/, and as root installs the emulator if it is
     /// missing. Each guest takes about a minute; `--kernel` and `--machine` choose, `--list` explains.
     Vm(vm::Options),
+    /// Figures of the source itself: lines of each crate, arrows between the modules of the tool, long files, `pub` functions
+    /// that nothing uses, unsafe blocks, and with `--build` how long builds take.
+    House(house::Options),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Some(Task::Ci(options)) => ci::run(&options),
         Some(Task::Bench(options)) => bench::run(&options),
         Some(Task::Vm(options)) => vm::run(&options),
+        Some(Task::House(options)) => house::run(&options),
         None => Arguments::command().print_long_help().map_err(Into::into),
     };
     match outcome {

@@ -24,7 +24,7 @@ pub struct Pid(pub u32);
 pub struct Tid(pub u32);
 
 /// Logical CPU number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
 pub struct Cpu(pub u32);
 
 /// What an access does to its bytes.

@@ -5,6 +5,8 @@
 
 use std::{borrow::Cow, ffi::OsStr, fmt::Write as _};
 
+use unicode_width::UnicodeWidthChar as _;
+
 use crate::event::path_text::escaped_byte;
 
 /// The text with every character that a terminal could act on written out as an escape (`\x1b`,
@@ -86,28 +88,15 @@ pub fn cut(text: &str, most: usize) -> &str {
     &text[..over.map_or(text.len(), |(at, _)| at)]
 }
 
-/// Columns the text takes on a terminal. Characters of East Asian scripts and emoji take two;
-/// combining marks are counted as one, so the answer is never too small.
+/// Columns the text takes on a terminal: two for characters of East Asian scripts and emoji, none for combining marks.
 pub fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
-/// Columns of one character.
+/// Columns of one character, whatever stands beside it: terminals, too, ask for one at a time. A control has one, so that
+/// what holds one is not taken for shorter than it is.
 pub fn char_columns(c: char) -> usize {
-    // The wide blocks of Unicode Standard Annex 11, rounded outwards.
-    match u32::from(c) {
-        0x1100..=0x115f
-        | 0x2e80..=0xa4cf
-        | 0xa960..=0xa97f
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe10..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f000..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
+    c.width().unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -159,5 +148,20 @@ mod tests {
     fn wide_letters_take_two_columns() {
         assert_eq!(columns("abc"), 3);
         assert_eq!(columns("漢字"), 4);
+        // A watch and a star: emoji outside the blocks of emoji, beside a letter and a sign that are narrow.
+        assert_eq!(columns("\u{231a}\u{2b50}"), 4);
+        assert_eq!(columns("\u{2318}\u{2b53}"), 2);
+    }
+
+    #[test]
+    fn a_combining_mark_takes_no_column_and_goes_with_its_letter() {
+        assert_eq!(columns("e\u{301}"), 1);
+        assert_eq!(columns("\u{e9}"), 1);
+        assert_eq!(cut("e\u{301}x", 1), "e\u{301}");
+    }
+
+    #[test]
+    fn a_control_is_not_taken_for_nothing() {
+        assert_eq!(columns("a\u{1b}b"), 3);
     }
 }

@@ -1,457 +1,282 @@
-//! The kernel's side-band records, from bytes to meaning.
+//! Records about tasks and mappings, and about what was lost: from bytes to fields and back.
 //!
-//! Layouts are those of `enum perf_event_type` in include/uapi/linux/perf_event.h, for events opened
-//! for the side-band and for output of BPF programs (`sys/perf_event.rs`). Pure and total:
-//! a record that is shorter than its fields, or not as long as it says, is [`Malformed`].
+//! Layouts are those of `enum perf_event_type` in include/uapi/linux/perf_event.h, without header ([`super::frame`]) and
+//! trailer ([`super::trailer`]). Reading is total: a record that is shorter than its fields is [`Short`].
 
-use crate::{
-    access::{Cpu, Pid, Tid},
-    event::{Mapping, path_text},
-    perf_format::{
-        mapping::{MAP_SHARED, PROT_EXEC, PROT_WRITE},
-        record,
-    },
+use super::{
+    bytes::PutBytes as _,
+    fields::Fields,
+    frame::put_record,
+    record::{self as kind, flag},
+    trailer::Trailer,
 };
 
-/// One record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// Whose and when; records in the ring of a BPF program's output have none.
-    pub id: Option<SampleId>,
-    /// What happened.
-    pub kind: RecordKind<'a>,
-}
+/// Bytes that a build-id has at most in a record of a mapping.
+const MOST_BUILD_ID: u8 = 20;
 
-/// The trailer that `sample_id_all` puts behind every side-band record: TID, TIME and CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SampleId {
-    /// Process that caused the record.
-    pub pid: Pid,
-    /// Thread that caused the record.
-    pub tid: Tid,
-    /// CLOCK_MONOTONIC, nanoseconds.
-    pub time_ns: u64,
-    /// CPU it was written on.
-    pub cpu: Cpu,
-}
+/// A record that ends inside this field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short(pub &'static str);
 
-/// The kinds of record that matter here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordKind<'a> {
-    /// A mapping was made (`PERF_RECORD_MMAP2`).
-    Mapping {
-        /// Whose.
-        pid: Pid,
-        /// By which thread.
-        tid: Tid,
-        /// The mapping.
-        mapping: Mapping,
-    },
-    /// A thread got a name (`PERF_RECORD_COMM`).
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideBand<'a> {
+    /// A mapping was made.
+    Mapping(MappingRecord<'a>),
+    /// A thread got a name.
     Comm {
         /// Process.
-        pid: Pid,
+        pid: u32,
         /// Thread.
-        tid: Tid,
-        /// The name.
-        comm: String,
+        tid: u32,
+        /// The name, up to the zero byte that ends it.
+        name: &'a [u8],
         /// By an exec.
         exec: bool,
     },
-    /// A thread or process was made (`PERF_RECORD_FORK`).
-    Fork {
-        /// Process of the new thread.
-        pid: Pid,
-        /// The new thread.
-        tid: Tid,
-        /// Process of the thread that made it.
-        parent_pid: Pid,
-        /// The thread that made it.
-        parent_tid: Tid,
+    /// A thread or process was made.
+    Fork(Task),
+    /// A thread ended.
+    Exit(Task),
+    /// Records found no room.
+    Lost {
+        /// Whose.
+        event: u64,
+        /// How many.
+        records: u64,
     },
-    /// A thread ended (`PERF_RECORD_EXIT`).
-    Exit {
-        /// Process.
-        pid: Pid,
-        /// Thread.
-        tid: Tid,
-    },
-    /// This many records found no room before this one (`PERF_RECORD_LOST`).
-    Lost(u64),
-    /// What a BPF program put out (`PERF_RECORD_SAMPLE` with `PERF_SAMPLE_RAW` only), with up to
-    /// seven bytes of padding behind.
-    Raw(&'a [u8]),
-    /// Another kind, by its number; nothing here needs it.
-    Other(u32),
+    /// Samples found no room: this many.
+    LostSamples(u64),
 }
 
-impl RecordKind<'_> {
-    /// The process it is about; `None` for counts and samples.
-    pub fn pid(&self) -> Option<Pid> {
+/// A thread that began or ended, and the one that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its process.
+    pub pid: u32,
+    /// Process of the one that made it.
+    pub parent_pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The one that made it.
+    pub parent_tid: u32,
+    /// When; nanoseconds.
+    pub time: Option<u64>,
+}
+
+/// A mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappingRecord<'a> {
+    /// Whose.
+    pub pid: u32,
+    /// By which thread.
+    pub tid: u32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Of the first address, bytes.
+    pub file_offset: u64,
+    /// What is mapped, and who may do what there.
+    pub details: Details<'a>,
+    /// Of the file or the kind of memory, up to the zero byte that ends it.
+    pub name: &'a [u8],
+}
+
+/// What the two kinds of record have of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Details<'a> {
+    /// `MMAP`.
+    Old {
+        /// Not executable.
+        data: bool,
+    },
+    /// `MMAP2`.
+    New {
+        /// Which file.
+        file: FileIdentity<'a>,
+        /// `PROT_*` of [`super::mapping`].
+        protection: u32,
+        /// `MAP_*` of [`super::mapping`].
+        flags: u32,
+    },
+}
+
+/// Which file is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileIdentity<'a> {
+    /// By its place.
+    Inode {
+        /// Of the device.
+        major: u32,
+        /// Of the device.
+        minor: u32,
+        /// On the device.
+        inode: u64,
+        /// Of the inode.
+        generation: u64,
+    },
+    /// By its content; no bytes where it has no build-id.
+    BuildId(&'a [u8]),
+}
+
+impl<'a> SideBand<'a> {
+    /// Reads the body of a record; `None` of a kind that is not among these.
+    pub fn read(kind: u32, misc: u16, fields: Fields<'a>) -> Result<Option<SideBand<'a>>, Short> {
+        let mut f = fields;
+        Ok(Some(match kind {
+            kind::MMAP | kind::MMAP2 => SideBand::Mapping(mapping(kind, misc, f)?),
+            kind::COMM => SideBand::Comm {
+                pid: f.u32().ok_or(Short("the pid"))?,
+                tid: f.u32().ok_or(Short("the tid"))?,
+                name: f.text(),
+                exec: misc & flag::COMM_EXEC != 0,
+            },
+            kind::FORK => SideBand::Fork(task(f)?),
+            kind::EXIT => SideBand::Exit(task(f)?),
+            kind::LOST => SideBand::Lost {
+                event: f.u64().ok_or(Short("the event id"))?,
+                records: f.u64().ok_or(Short("the count"))?,
+            },
+            kind::LOST_SAMPLES => SideBand::LostSamples(f.u64().ok_or(Short("the count"))?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Appends the record, with its header and the trailer of the event's `sample_type`. `mode` is what of `misc` the
+    /// record itself does not say.
+    pub fn put(&self, out: &mut Vec<u8>, mode: u16, trailer: &Trailer, sample_type: u64) {
+        let (kind, misc) = self.kind_and_flags();
+        put_record(out, kind, mode | misc, |out| {
+            self.put_body(out);
+            trailer.put(out, sample_type);
+        });
+    }
+
+    fn kind_and_flags(&self) -> (u32, u16) {
+        let flag_if = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
         match self {
-            RecordKind::Mapping { pid, .. }
-            | RecordKind::Comm { pid, .. }
-            | RecordKind::Fork { pid, .. }
-            | RecordKind::Exit { pid, .. } => Some(*pid),
-            RecordKind::Lost(_) | RecordKind::Raw(_) | RecordKind::Other(_) => None,
+            SideBand::Mapping(mapping) => match mapping.details {
+                Details::Old { data } => (kind::MMAP, flag_if(data, flag::MMAP_DATA)),
+                Details::New { file, .. } => {
+                    let by_content = matches!(file, FileIdentity::BuildId(_));
+                    (kind::MMAP2, flag_if(by_content, flag::MMAP_BUILD_ID))
+                }
+            },
+            SideBand::Comm { exec, .. } => (kind::COMM, flag_if(*exec, flag::COMM_EXEC)),
+            SideBand::Fork(_) => (kind::FORK, 0),
+            SideBand::Exit(_) => (kind::EXIT, 0),
+            SideBand::Lost { .. } => (kind::LOST, 0),
+            SideBand::LostSamples(_) => (kind::LOST_SAMPLES, 0),
+        }
+    }
+
+    fn put_body(&self, out: &mut Vec<u8>) {
+        match self {
+            SideBand::Mapping(mapping) => put_mapping(out, mapping),
+            SideBand::Comm { pid, tid, name, .. } => {
+                out.u32(*pid);
+                out.u32(*tid);
+                out.text(name, 8);
+            }
+            SideBand::Fork(task) | SideBand::Exit(task) => {
+                for number in [task.pid, task.parent_pid, task.tid, task.parent_tid] {
+                    out.u32(number);
+                }
+                out.u64(task.time.unwrap_or(0));
+            }
+            SideBand::Lost { event, records } => {
+                out.u64(*event);
+                out.u64(*records);
+            }
+            SideBand::LostSamples(samples) => out.u64(*samples),
         }
     }
 }
 
-/// A record that is not as long as its kind, or as it says itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a perf record of type {kind} and {len} bytes ends inside {field}; the ring is damaged")]
-pub struct Malformed {
-    /// `PERF_RECORD_*`.
-    pub kind: u32,
-    /// Bytes there are.
-    pub len: usize,
-    /// What is missing.
-    pub field: &'static str,
+fn task(mut f: Fields<'_>) -> Result<Task, Short> {
+    Ok(Task {
+        pid: f.u32().ok_or(Short("the pid"))?,
+        parent_pid: f.u32().ok_or(Short("the parent's pid"))?,
+        tid: f.u32().ok_or(Short("the tid"))?,
+        parent_tid: f.u32().ok_or(Short("the parent's tid"))?,
+        time: f.u64(),
+    })
 }
 
-/// `SampleId` on the wire: pid, tid, time, cpu, reserved.
-const SAMPLE_ID_BYTES: usize = 24;
-
-/// Body of `PERF_RECORD_LOST`. The ring of a BPF program's output has no sample ids behind it: they
-/// would cost 24 bytes in each sample too.
-const LOST_BYTES: usize = 16;
-
-/// Reads one record, header included, as a ring hands it out.
-pub fn parse(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
-    let mut header = Fields {
-        kind: 0,
-        len: bytes.len(),
-        rest: bytes,
-    };
-    let kind = header.u32("the header")?;
-    header.kind = kind;
-    let misc = header.u16("the header")?;
-    let len = usize::from(header.u16("the header")?);
-    if len != bytes.len() {
-        return Err(header.malformed("its own length"));
-    }
-    if kind == record::SAMPLE {
-        let len = header.u32("the raw length")? as usize;
-        let raw = header.take(len, "the raw data")?;
-        let kind = RecordKind::Raw(raw);
-        return Ok(Record { id: None, kind });
-    }
-    if kind == record::LOST && header.rest.len() == LOST_BYTES {
-        let kind = lost(header)?;
-        return Ok(Record { id: None, kind });
-    }
-    let mut id = header.clone();
-    let body = header.rest.len().checked_sub(SAMPLE_ID_BYTES);
-    let body = body.ok_or_else(|| id.malformed("the sample id"))?;
-    header.rest = id.take(body, "the sample id")?;
-    let id = SampleId {
-        pid: Pid(id.u32("the sample id")?),
-        tid: Tid(id.u32("the sample id")?),
-        time_ns: id.u64("the sample id")?,
-        cpu: Cpu(id.u32("the sample id")?),
-    };
-    let kind = match kind {
-        record::MMAP2 => mapping(header, misc)?,
-        record::COMM => RecordKind::Comm {
-            pid: Pid(header.u32("the pid")?),
-            tid: Tid(header.u32("the tid")?),
-            comm: header.string(),
-            exec: misc & record::flag::COMM_EXEC != 0,
+fn mapping(kind: u32, misc: u16, mut f: Fields<'_>) -> Result<MappingRecord<'_>, Short> {
+    Ok(MappingRecord {
+        pid: f.u32().ok_or(Short("the pid"))?,
+        tid: f.u32().ok_or(Short("the tid"))?,
+        start: f.u64().ok_or(Short("the address"))?,
+        len: f.u64().ok_or(Short("the length"))?,
+        file_offset: f.u64().ok_or(Short("the file offset"))?,
+        details: if kind == kind::MMAP {
+            let data = misc & flag::MMAP_DATA != 0;
+            Details::Old { data }
+        } else {
+            Details::New {
+                file: identity(misc, &mut f).ok_or(Short("the file's identity"))?,
+                protection: f.u32().ok_or(Short("the protection"))?,
+                flags: f.u32().ok_or(Short("the flags"))?,
+            }
         },
-        record::FORK | record::EXIT => task(header, kind)?,
-        record::LOST => lost(header)?,
-        other => RecordKind::Other(other),
-    };
-    Ok(Record { id: Some(id), kind })
+        name: f.text(),
+    })
 }
 
-fn lost<'a>(mut fields: Fields<'_>) -> Result<RecordKind<'a>, Malformed> {
-    fields.u64("the event id")?;
-    Ok(RecordKind::Lost(fields.u64("the count")?))
-}
-
-fn mapping<'a>(mut fields: Fields<'_>, misc: u16) -> Result<RecordKind<'a>, Malformed> {
-    let pid = Pid(fields.u32("the pid")?);
-    let tid = Tid(fields.u32("the tid")?);
-    let start = fields.u64("the address")?;
-    let len = fields.u64("the length")?;
-    let file_offset = fields.u64("the file offset")?;
-    let major = u64::from(fields.u32("the device")?);
-    let minor = u64::from(fields.u32("the device")?);
-    let inode = fields.u64("the inode")?;
-    let _generation = fields.u64("the inode's generation")?;
-    let protection = fields.u32("the protection")?;
-    let flags = fields.u32("the flags")?;
-    let has_build_id = misc & record::flag::MMAP_BUILD_ID != 0;
-    let mapping = Mapping {
-        start,
-        len,
-        file_offset,
-        dev: if has_build_id { 0 } else { major << 32 | minor },
-        inode: if has_build_id { 0 } else { inode },
-        shared: flags & MAP_SHARED != 0,
-        executable: protection & PROT_EXEC != 0,
-        writable: protection & PROT_WRITE != 0,
-        name: fields.string(),
-        build_id: None,
-        stamp: None,
-    };
-    Ok(RecordKind::Mapping { pid, tid, mapping })
-}
-
-fn task<'a>(mut fields: Fields<'_>, kind: u32) -> Result<RecordKind<'a>, Malformed> {
-    let pid = Pid(fields.u32("the pid")?);
-    let parent_pid = Pid(fields.u32("the parent's pid")?);
-    let tid = Tid(fields.u32("the tid")?);
-    let parent_tid = Tid(fields.u32("the parent's tid")?);
-    Ok(if kind == record::EXIT {
-        RecordKind::Exit { pid, tid }
+fn identity<'a>(misc: u16, fields: &mut Fields<'a>) -> Option<FileIdentity<'a>> {
+    let mut f = Fields::new(fields.take(24)?, fields.order());
+    Some(if misc & flag::MMAP_BUILD_ID != 0 {
+        let len = f.u8()?.min(MOST_BUILD_ID);
+        f.take(3)?;
+        FileIdentity::BuildId(f.take(u64::from(len))?)
     } else {
-        RecordKind::Fork {
-            pid,
-            tid,
-            parent_pid,
-            parent_tid,
+        FileIdentity::Inode {
+            major: f.u32()?,
+            minor: f.u32()?,
+            inode: f.u64()?,
+            generation: f.u64()?,
         }
     })
 }
 
-/// Takes fields off the front of a record.
-#[derive(Clone)]
-struct Fields<'a> {
-    kind: u32,
-    len: usize,
-    rest: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    fn malformed(&self, field: &'static str) -> Malformed {
-        Malformed {
-            kind: self.kind,
-            len: self.len,
-            field,
+fn put_mapping(out: &mut Vec<u8>, mapping: &MappingRecord<'_>) {
+    out.u32(mapping.pid);
+    out.u32(mapping.tid);
+    out.u64(mapping.start);
+    out.u64(mapping.len);
+    out.u64(mapping.file_offset);
+    if let Details::New {
+        file,
+        protection,
+        flags,
+    } = mapping.details
+    {
+        match file {
+            FileIdentity::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            } => {
+                out.u32(major);
+                out.u32(minor);
+                out.u64(inode);
+                out.u64(generation);
+            }
+            FileIdentity::BuildId(id) => {
+                let id = &id[..id.len().min(usize::from(MOST_BUILD_ID))];
+                out.put(&[id.len() as u8, 0, 0, 0]);
+                out.put(id);
+                out.put(&[0; MOST_BUILD_ID as usize][id.len()..]);
+            }
         }
+        out.u32(protection);
+        out.u32(flags);
     }
-
-    fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or_else(|| self.malformed(field))?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self
-            .rest
-            .split_first_chunk()
-            .ok_or_else(|| self.malformed(field))?;
-        self.rest = rest;
-        Ok(*taken)
-    }
-
-    fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
-        self.array(field).map(u16::from_ne_bytes)
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        self.array(field).map(u32::from_ne_bytes)
-    }
-
-    fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
-        self.array(field).map(u64::from_ne_bytes)
-    }
-
-    /// What is left, up to the NUL that pads it.
-    fn string(&self) -> String {
-        let name = self.rest.split(|byte| *byte == 0).next();
-        path_text::text(name.unwrap_or_default())
-    }
+    out.text(mapping.name, 8);
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A record with a true length.
-    fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = kind.to_ne_bytes().to_vec();
-        bytes.extend(misc.to_ne_bytes());
-        bytes.extend((8 + body.len() as u16).to_ne_bytes());
-        bytes.extend(body);
-        bytes
-    }
-
-    fn words(words: &[u32]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-    }
-
-    /// pid 7, tid 8, time 9, CPU 3.
-    fn id() -> Vec<u8> {
-        words(&[7, 8, 9, 0, 3, 0])
-    }
-
-    const ID: SampleId = SampleId {
-        pid: Pid(7),
-        tid: Tid(8),
-        time_ns: 9,
-        cpu: Cpu(3),
-    };
-
-    fn mmap2(protection: u32, flags: u32, name: &[u8]) -> Vec<u8> {
-        let mut body = words(&[11, 12, 0x1000, 1, 0x2000, 0, 0x3000, 0, 8, 1, 99, 0, 5, 0]);
-        body.extend(words(&[protection, flags]));
-        body.extend(name);
-        body.extend(id());
-        record(record::MMAP2, 0, &body)
-    }
-
-    #[test]
-    fn a_mapping_has_its_range_its_file_and_its_rights() {
-        let bytes = mmap2(5, 2, b"/lib/x.so\0\0\0\0\0\0\0");
-        let mapping = Mapping {
-            start: 0x1_0000_1000,
-            len: 0x2000,
-            file_offset: 0x3000,
-            dev: 8 << 32 | 1,
-            inode: 99,
-            shared: false,
-            executable: true,
-            writable: false,
-            name: "/lib/x.so".to_owned(),
-            build_id: None,
-            stamp: None,
-        };
-        let kind = RecordKind::Mapping {
-            pid: Pid(11),
-            tid: Tid(12),
-            mapping,
-        };
-        assert_eq!(parse(&bytes), Ok(Record { id: Some(ID), kind }));
-    }
-
-    #[test]
-    fn shared_and_writable_are_told_from_private_and_read_only() {
-        let rights = |bytes: &[u8]| match parse(bytes).unwrap().kind {
-            RecordKind::Mapping { mapping, .. } => {
-                (mapping.shared, mapping.writable, mapping.executable)
-            }
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(rights(&mmap2(3, 1, b"//anon\0\0")), (true, true, false));
-        assert_eq!(rights(&mmap2(1, 2, b"//anon\0\0")), (false, false, false));
-    }
-
-    #[test]
-    fn a_name_by_exec_is_told_from_a_name_by_choice() {
-        let mut body = words(&[20, 21]);
-        body.extend(b"worker\0\0");
-        body.extend(id());
-        let comm = |exec| {
-            Ok(Record {
-                id: Some(ID),
-                kind: RecordKind::Comm {
-                    pid: Pid(20),
-                    tid: Tid(21),
-                    comm: "worker".to_owned(),
-                    exec,
-                },
-            })
-        };
-        assert_eq!(parse(&record(record::COMM, 0, &body)), comm(false));
-        assert_eq!(
-            parse(&record(record::COMM, record::flag::COMM_EXEC, &body)),
-            comm(true)
-        );
-    }
-
-    #[test]
-    fn forks_name_both_sides_and_exits_one() {
-        let mut body = words(&[30, 31, 32, 33, 9, 0]);
-        body.extend(id());
-        let fork = RecordKind::Fork {
-            pid: Pid(30),
-            tid: Tid(32),
-            parent_pid: Pid(31),
-            parent_tid: Tid(33),
-        };
-        let exit = RecordKind::Exit {
-            pid: Pid(30),
-            tid: Tid(32),
-        };
-        for (kind, expected) in [(record::FORK, fork), (record::EXIT, exit)] {
-            assert_eq!(parse(&record(kind, 0, &body)).unwrap().kind, expected);
-        }
-    }
-
-    #[test]
-    fn lost_records_are_counted_and_unknown_kinds_kept_apart() {
-        let mut body = words(&[1, 0, 44, 0]);
-        body.extend(id());
-        let without_id = record(record::LOST, 0, &body[..16]);
-        let kind = RecordKind::Lost(44);
-        assert_eq!(parse(&without_id), Ok(Record { id: None, kind }));
-        let throttle = 5;
-        for (kind, expected) in [
-            (record::LOST, RecordKind::Lost(44)),
-            (throttle, RecordKind::Other(throttle)),
-        ] {
-            assert_eq!(parse(&record(kind, 0, &body)).unwrap().kind, expected);
-        }
-    }
-
-    #[test]
-    fn raw_data_comes_out_without_its_length() {
-        let mut body = words(&[4]);
-        body.extend([1, 2, 3, 4]);
-        let bytes = record(record::SAMPLE, 0, &body);
-        let kind = RecordKind::Raw(&[1, 2, 3, 4]);
-        assert_eq!(parse(&bytes), Ok(Record { id: None, kind }));
-    }
-
-    #[test]
-    fn raw_data_shorter_than_its_length_is_refused() {
-        let mut body = words(&[5]);
-        body.extend([1, 2, 3, 4]);
-        let error = parse(&record(record::SAMPLE, 0, &body)).unwrap_err();
-        assert_eq!(error.field, "the raw data");
-    }
-
-    #[test]
-    fn every_record_cut_short_is_refused_and_so_is_one_that_is_longer_than_it_says() {
-        let mut fork = words(&[30, 31, 32, 33]);
-        fork.extend(id());
-        let fork = record(record::FORK, 0, &fork);
-        assert!(parse(&fork).is_ok());
-        for whole in [mmap2(5, 2, b"/lib/x.so\0\0\0\0\0\0\0"), fork] {
-            for len in 0..whole.len() {
-                assert!(parse(&whole[..len]).is_err(), "{len} bytes");
-            }
-            let mut long = whole;
-            long.extend([0; 8]);
-            assert_eq!(parse(&long).unwrap_err().field, "its own length");
-        }
-    }
-
-    #[test]
-    fn a_mapping_without_room_for_its_flags_is_refused() {
-        let mut body = words(&[11, 12, 0, 0, 0, 0]);
-        body.extend(id());
-        let error = parse(&record(record::MMAP2, 0, &body)).unwrap_err();
-        assert_eq!((error.kind, error.field), (10, "the file offset"));
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_are_a_record_or_malformed(
-            kind in 0u32..20,
-            misc in proptest::num::u16::ANY,
-            body in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
-        ) {
-            let _ = parse(&record(kind, misc, &body));
-            let _ = parse(&body);
-        }
-    }
-}
+mod tests;

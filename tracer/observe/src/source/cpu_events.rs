@@ -6,7 +6,7 @@ use super::SourceError;
 use crate::{
     access::Cpu,
     event::ContextKind,
-    perf_format::side_band::RecordKind,
+    perf_format::ring_record::RecordKind,
     sys::{
         bpf::KernelHalf,
         perf_event::{self, Scope},

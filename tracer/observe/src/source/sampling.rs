@@ -31,7 +31,7 @@ use crate::{
     event::{Batch, Context, ContextKind, Tally, Window, WindowEnd},
     machine::{Machine, btf::KernelOffsets},
     module::{ModuleStore, Stamps},
-    perf_format::side_band::{self, RecordKind},
+    perf_format::ring_record::{self, RecordKind},
     space::MappedFiles,
     sys::{bpf::KernelHalf, clock, perf_event, poll},
 };
@@ -240,7 +240,7 @@ impl<S: Sampler> Sampling<S> {
         let aside = std::mem::take(&mut self.aside);
         let mut samples = Vec::new();
         let mut take_sample = |bytes: &[u8]| {
-            if let Ok(record) = side_band::parse(bytes)
+            if let Ok(record) = ring_record::parse(bytes)
                 && let RecordKind::Raw(raw) = record.kind
                 && let Some((time_ns, sample)) = S::parse(raw)
             {
@@ -252,7 +252,7 @@ impl<S: Sampler> Sampling<S> {
             rings.samples.drain(&mut take_sample);
         }
         let hits = self.hits(self.stopped);
-        let mut take_context = |bytes: &[u8]| match side_band::parse(bytes) {
+        let mut take_context = |bytes: &[u8]| match ring_record::parse(bytes) {
             Ok(record) => {
                 if let RecordKind::Lost(count) = record.kind {
                     tally.lost_context += count;

@@ -26,7 +26,7 @@ use crate::{
     decode::trap::{self, Stopped, Trapped},
     event::{Batch, Breadth, Unresolved, WatchedWord, Window, WindowEnd},
     module::ModuleStore,
-    perf_format::side_band::{self, RecordKind},
+    perf_format::ring_record::{self, RecordKind},
     sys::{
         affinity::OnCpu,
         bpf::KernelHalf,
@@ -421,7 +421,7 @@ fn rings(live: &mut Live, cpus: &[Cpu]) -> Result<Vec<Ring>, SourceError> {
 }
 
 fn parse(bytes: &[u8]) -> Option<WatchRecord> {
-    match side_band::parse(bytes).ok()?.kind {
+    match ring_record::parse(bytes).ok()?.kind {
         RecordKind::Raw(raw) => WatchRecord::read_from_prefix(raw)
             .ok()
             .map(|(record, _)| record),

@@ -7,6 +7,8 @@ mod emulator;
 mod pmu;
 mod watch;
 
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+
 use super::{
     Capability, KernelVersion, Limit, LiveProbe, Lockdown, Machine, Refusal, Rights, Seccomp,
     remedy,
@@ -20,7 +22,7 @@ pub const OLDEST_KERNEL: KernelVersion = KernelVersion::new(5, 8);
 const MAPS_WITHOUT_MEMLOCK: KernelVersion = KernelVersion::new(5, 11);
 
 /// One reason against a source, or against its full use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Obstacle {
     /// What is in the way.
     pub reason: String,
@@ -42,8 +44,28 @@ pub enum Status {
     },
 }
 
+/// `status` and `obstacles`, among the fields of the source.
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let not_built: [Obstacle; 1];
+        let (status, obstacles): (&str, &[Obstacle]) = match self {
+            Status::Available => ("available", &[]),
+            Status::Unavailable(obstacles) => ("unavailable", obstacles),
+            Status::NotBuilt { reason } => {
+                let (reason, fix) = (reason.clone(), Vec::new());
+                not_built = [Obstacle { reason, fix }];
+                ("not-built", &not_built)
+            }
+        };
+        let mut fields = serializer.serialize_struct("Status", 2)?;
+        fields.serialize_field("status", status)?;
+        fields.serialize_field("obstacles", obstacles)?;
+        fields.end()
+    }
+}
+
 /// One source on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceStatus {
     /// Its name on the command line.
     pub name: &'static str,
@@ -52,6 +74,7 @@ pub struct SourceStatus {
     /// What its records can prove.
     pub evidence: &'static str,
     /// Whether it can run.
+    #[serde(flatten)]
     pub status: Status,
     /// What it will do less well here; empty unless it is available.
     pub limits: Vec<Obstacle>,

@@ -1,5 +1,7 @@
 //! What the hardware offers beyond the timer. A statement of what is there, not of what the tool uses.
 
+use serde::Serialize;
+
 use super::{BreakpointSlots, LiveProbe, Machine, MemoryAttempt, Pmu, Virtualization};
 use crate::access::Cpu;
 
@@ -7,18 +9,21 @@ use crate::access::Cpu;
 const X86_BREAKPOINTS: u32 = 4;
 
 /// Units that sample or trap memory accesses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Hardware {
     /// Units that sample memory accesses with their addresses; none on most guests.
+    #[serde(rename = "memory_sampling")]
     pub memory_units: Vec<MemoryUnit>,
     /// Why there are none.
+    #[serde(rename = "no_memory_sampling")]
     pub no_memory_units: Option<String>,
     /// Data breakpoints.
     pub breakpoints: Breakpoints,
 }
 
 /// How a unit samples memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MemoryUnitKind {
     /// Intel: precise event-based sampling of load and store events.
     IntelPebs,
@@ -31,13 +36,14 @@ pub enum MemoryUnitKind {
 }
 
 /// One memory-sampling unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryUnit {
     /// How it samples.
     pub kind: MemoryUnitKind,
     /// PMU name in sysfs.
     pub pmu: String,
     /// `perf_event_attr.type`.
+    #[serde(rename = "type")]
     pub perf_type: Option<u32>,
     /// CPUs that have it, when it says so.
     pub cpus: Option<Vec<Cpu>>,
@@ -50,7 +56,7 @@ pub struct MemoryUnit {
 }
 
 /// Data breakpoint registers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Breakpoints {
     /// Number that the architecture has; `None` where it varies and is not published.
     pub total: Option<u32>,

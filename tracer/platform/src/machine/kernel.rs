@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::tree::Tree;
 
-/// Version numbers of a kernel release, ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Version numbers of a kernel release, ordered; in JSON an array of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "[u32; 3]")]
 pub struct KernelVersion {
     /// First number.
     pub major: u32,
@@ -42,6 +45,12 @@ impl KernelVersion {
     }
 }
 
+impl From<KernelVersion> for [u32; 3] {
+    fn from(version: KernelVersion) -> [u32; 3] {
+        [version.major, version.minor, version.patch]
+    }
+}
+
 impl fmt::Display for KernelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)?;
@@ -53,7 +62,8 @@ impl fmt::Display for KernelVersion {
 }
 
 /// How far the kernel defends itself against root (`Documentation/admin-guide/LSM`, kernel_lockdown(7)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Lockdown {
     /// Off, or not built in.
     None,
@@ -64,7 +74,7 @@ pub enum Lockdown {
 }
 
 /// What is known of the kernel. Numbers are the sysctl's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kernel {
     /// `uname -r`.
     pub release: Option<String>,
@@ -72,6 +82,17 @@ pub struct Kernel {
     pub build: Option<String>,
     /// The release's numbers.
     pub version: Option<KernelVersion>,
+    /// `/sys/kernel/btf/vmlinux` is there: kernel type layouts are known.
+    pub btf: Option<bool>,
+    /// tracefs is mounted in one of its two usual places.
+    pub tracefs: Option<bool>,
+    /// `/proc/kcore` is there: kernel text can be read as it runs.
+    pub kcore: Option<bool>,
+    /// `/proc/kallsyms` shows real addresses to us.
+    #[serde(rename = "symbol_addresses")]
+    pub kernel_symbols: Option<bool>,
+    /// Lockdown mode; `None` when securityfs is not mounted.
+    pub lockdown: Option<Lockdown>,
     /// `kernel.pid_max`: pids are below this.
     pub pid_max: Option<u64>,
     /// `kernel.perf_event_paranoid`: -1 to 2 upstream; distributions add 3 and 4.
@@ -88,16 +109,6 @@ pub struct Kernel {
     pub unprivileged_bpf_disabled: Option<u64>,
     /// `net.core.bpf_jit_enable`: 0 is the interpreter. Readable by root only.
     pub bpf_jit_enable: Option<u64>,
-    /// Lockdown mode; `None` when securityfs is not mounted.
-    pub lockdown: Option<Lockdown>,
-    /// `/sys/kernel/btf/vmlinux` is there: kernel type layouts are known.
-    pub btf: Option<bool>,
-    /// tracefs is mounted in one of its two usual places.
-    pub tracefs: Option<bool>,
-    /// `/proc/kcore` is there: kernel text can be read as it runs.
-    pub kcore: Option<bool>,
-    /// `/proc/kallsyms` shows real addresses to us.
-    pub kernel_symbols: Option<bool>,
 }
 
 impl Kernel {

@@ -4,6 +4,8 @@
 
 use std::{fmt, io};
 
+use serde::{Serialize, Serializer};
+
 use crate::access::Cpu;
 
 /// A system call that was refused.
@@ -41,28 +43,68 @@ impl fmt::Display for Refusal {
 /// Outcome of one attempt.
 pub type Attempt = Result<(), Refusal>;
 
+/// An attempt in JSON.
+#[derive(Serialize)]
+struct Outcome {
+    ok: bool,
+    errno: Option<i32>,
+    call: Option<&'static str>,
+}
+
+impl Outcome {
+    fn of(attempt: &Attempt) -> Outcome {
+        let refusal = attempt.as_ref().err();
+        Outcome {
+            ok: refusal.is_none(),
+            errno: refusal.map(|refusal| refusal.errno),
+            call: refusal.map(|refusal| refusal.what),
+        }
+    }
+}
+
+fn outcome<S: Serializer>(attempt: &Attempt, serializer: S) -> Result<S::Ok, S::Error> {
+    Outcome::of(attempt).serialize(serializer)
+}
+
+#[expect(
+    clippy::ref_option,
+    reason = "serde hands over a reference to the field"
+)]
+fn tried<S: Serializer>(attempt: &Option<Attempt>, serializer: S) -> Result<S::Ok, S::Error> {
+    attempt.as_ref().map(Outcome::of).serialize(serializer)
+}
+
 /// Everything that was tried.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LiveProbe {
     /// A cpu-clock event on the first online CPU for every process, kernel mode included: what the timer
     /// source opens on each CPU.
+    #[serde(serialize_with = "tried")]
     pub cpu_clock: Option<Attempt>,
     /// A cpu-clock event on our own thread, user mode only: what anyone may open. Refused where even that
     /// is closed (`perf_event_paranoid` of 3 or 4, or a system call filter).
+    #[serde(serialize_with = "tried")]
     pub own_thread_clock: Option<Attempt>,
     /// Loading a perf_event program that does nothing.
+    #[serde(serialize_with = "tried")]
     pub bpf: Option<Attempt>,
     /// Loading a perf_event program that calls `bpf_probe_read_kernel`.
+    #[serde(serialize_with = "tried")]
     pub kernel_reads: Option<Attempt>,
     /// Loading a raw tracepoint program that does nothing.
+    #[serde(serialize_with = "tried")]
     pub raw_tracepoint: Option<Attempt>,
     /// Whether the emulator that `--source emulate` runs programs in was found.
+    #[serde(skip)]
     pub emulator: Option<bool>,
     /// Opening a probe on a function, which `--heap` needs.
+    #[serde(serialize_with = "tried")]
     pub uprobes: Option<Attempt>,
     /// Free hardware breakpoints.
+    #[serde(skip)]
     pub breakpoints: Option<BreakpointSlots>,
     /// One attempt for each memory event that sysfs lists.
+    #[serde(skip)]
     pub memory_events: Vec<MemoryAttempt>,
 }
 
@@ -79,12 +121,14 @@ pub struct BreakpointSlots {
 }
 
 /// Opening one memory event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryAttempt {
     /// PMU name.
+    #[serde(skip)]
     pub pmu: String,
     /// Event name, or the PMU's name again where the PMU is the event (IBS, SPE).
     pub event: String,
     /// What happened.
+    #[serde(serialize_with = "outcome")]
     pub outcome: Attempt,
 }

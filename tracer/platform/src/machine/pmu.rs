@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::tree::Tree;
 use crate::access::Cpu;
 
 const DEVICES: &str = "sys/bus/event_source/devices";
 
 /// One device below `/sys/bus/event_source/devices`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pmu {
     /// Directory name: `cpu`, `cpu_core`, `ibs_op`, `arm_spe_0`, `software`, ..
     pub name: String,
     /// `perf_event_attr.type` that addresses it.
+    #[serde(rename = "type")]
     pub perf_type: Option<u32>,
     /// CPUs it exists on, when it says so: one kind of core of a hybrid, or uncore.
     pub cpus: Option<Vec<Cpu>>,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+
 use super::tree::{Tree, field};
 
 /// A set of capabilities, bit n for capability n (include/uapi/linux/capability.h).
@@ -84,8 +86,16 @@ impl Capabilities {
     }
 }
 
+/// The names of those that Linux 6.18 has.
+impl Serialize for Capabilities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.names())
+    }
+}
+
 /// System call filtering of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Seccomp {
     /// None.
     Disabled,
@@ -104,14 +114,30 @@ pub enum Limit {
     Bytes(u64),
 }
 
+/// `{unlimited, bytes}`: no number stands for no limit.
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes = match self {
+            Limit::Unlimited => None,
+            Limit::Bytes(bytes) => Some(bytes),
+        };
+        let mut fields = serializer.serialize_struct("Limit", 2)?;
+        fields.serialize_field("unlimited", &bytes.is_none())?;
+        fields.serialize_field("bytes", &bytes)?;
+        fields.end()
+    }
+}
+
 /// This process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Privileges {
     /// Effective user id.
     pub effective_uid: Option<u32>,
     /// Effective capabilities; they count only in the initial user namespace.
+    #[serde(rename = "capabilities")]
     pub effective: Option<Capabilities>,
     /// Neither sudo nor file capabilities can add rights.
+    #[serde(rename = "no_new_privs")]
     pub no_new_privileges: Option<bool>,
     /// System call filter.
     pub seccomp: Option<Seccomp>,
@@ -124,11 +150,13 @@ pub struct Privileges {
     /// Soft limit of locked memory.
     pub locked_memory: Option<Limit>,
     /// Our own file, when it is the `cohtrace` binary and still there.
+    #[serde(skip)]
     pub executable: Option<PathBuf>,
 }
 
 /// What runs a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// Docker, or containerd on its own.
     Docker,

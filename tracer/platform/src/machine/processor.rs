@@ -1,9 +1,11 @@
 //! The processor: what it is, its caches, and whether it is real.
 
+use serde::Serialize;
+
 use super::tree::{Tree, field};
 
 /// The first processor of `/proc/cpuinfo`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Processor {
     /// Machine name as `uname -m` has it: `x86_64`, `aarch64`.
     pub architecture: Option<String>,
@@ -16,8 +18,10 @@ pub struct Processor {
     /// x86 model, or Arm part number.
     pub model: Option<u32>,
     /// Whether the CPU says that a hypervisor is present (CPUID leaf 1, ecx bit 31); x86 only.
+    #[serde(skip)]
     pub hypervisor_bit: Option<bool>,
     /// Bytes that `clflush` writes back; x86 only.
+    #[serde(skip)]
     pub clflush_bytes: Option<u32>,
 }
 
@@ -173,7 +177,8 @@ fn hypervisor_of_firmware(vendor: &str, product: &str) -> Option<&'static str> {
 }
 
 /// What a cache holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CacheKind {
     /// Data only.
     Data,
@@ -184,7 +189,7 @@ pub enum CacheKind {
 }
 
 /// One cache that a CPU sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cache {
     /// 1 is nearest to the core.
     pub level: u32,
@@ -193,6 +198,7 @@ pub struct Cache {
     /// Capacity in bytes.
     pub size_bytes: Option<u64>,
     /// Coherence granule in bytes.
+    #[serde(skip)]
     pub line_bytes: Option<u32>,
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::tree::Tree;
 use crate::access::Cpu;
 
 /// Where one CPU sits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CpuPlace {
     /// NUMA node.
     pub node: Option<u32>,

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     access::{Cpu, Pid, Tid},
     machine::btf::KernelOffsets,
-    perf_format::side_band::{self, RecordKind},
+    perf_format::ring_record::{self, RecordKind},
 };
 
 /// Whether this user may use BPF here; prints why not.
@@ -106,7 +106,7 @@ impl Sampler {
     fn drain(&mut self) -> (Vec<SampleRecord>, u64) {
         let (mut samples, mut lost) = (Vec::new(), 0);
         for ring in &mut self.rings {
-            let drained = ring.drain(|record| match side_band::parse(record).unwrap().kind {
+            let drained = ring.drain(|record| match ring_record::parse(record).unwrap().kind {
                 RecordKind::Raw(raw) => {
                     samples.push(SampleRecord::read_from_prefix(raw).unwrap().0);
                 }
@@ -484,7 +484,7 @@ fn a_process_of_a_few_milliseconds_leaves_its_fork_exec_mappings_and_exit() {
     for ring in &mut rings {
         ring.event().disable().unwrap();
         ring.drain(|record| {
-            let record = side_band::parse(record).unwrap();
+            let record = ring_record::parse(record).unwrap();
             records.push((
                 record.id.unwrap().time_ns,
                 format!("{:?}", record.kind),

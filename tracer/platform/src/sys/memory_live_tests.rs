@@ -22,7 +22,7 @@ use cohtrace_model::data_source::DataSource;
 use crate::{
     access::{Pid, Tid},
     machine::btf::MemoryOffsets,
-    perf_format::side_band::{self, RecordKind},
+    perf_format::ring_record::{self, RecordKind},
 };
 
 const ALL: u64 = sample::IP
@@ -63,7 +63,7 @@ fn records(
     let mut records = Vec::new();
     for ring in &mut rings {
         ring.drain(|record| {
-            if let RecordKind::Raw(raw) = side_band::parse(record).unwrap().kind {
+            if let RecordKind::Raw(raw) = ring_record::parse(record).unwrap().kind {
                 records.push(MemoryRecord::read_from_prefix(raw).unwrap().0);
             }
         });

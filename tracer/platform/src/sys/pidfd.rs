@@ -2,8 +2,13 @@
 
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::Duration,
+};
+
+use rustix::{
+    io::Errno,
+    process::{PidfdFlags, pidfd_open, pidfd_send_signal},
 };
 
 use super::poll::wait_readable;
@@ -27,14 +32,10 @@ pub struct PidFd(OwnedFd);
 impl PidFd {
     /// Opens a process. `ESRCH`: there is none of that pid in our pid namespace.
     pub fn open(pid: Pid) -> io::Result<PidFd> {
-        const NO_FLAGS: libc::c_uint = 0;
-        // SAFETY: the call takes plain numbers.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0 as libc::pid_t, NO_FLAGS) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
-        Ok(PidFd(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+        // A number that no process can have is refused as the kernel does.
+        let number = i32::try_from(pid.0).map_err(|_| Errno::INVAL)?;
+        let pid = rustix::process::Pid::from_raw(number).ok_or(Errno::INVAL)?;
+        Ok(PidFd(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
     /// Whether the process has ended; a zombie has.
@@ -44,27 +45,12 @@ impl PidFd {
 
     /// Sends a signal. `ESRCH`: it has ended and was reaped; `EPERM`: it is another user's.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        const NO_FLAGS: libc::c_uint = 0;
-        let number = match signal {
-            Signal::Terminate => libc::SIGTERM,
-            Signal::Continue => libc::SIGCONT,
-            Signal::Kill => libc::SIGKILL,
+        let signal = match signal {
+            Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Continue => rustix::process::Signal::CONT,
+            Signal::Kill => rustix::process::Signal::KILL,
         };
-        let info: *const libc::siginfo_t = std::ptr::null();
-        // SAFETY: the descriptor is open; without a siginfo the kernel makes that of kill(2).
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                self.0.as_raw_fd(),
-                number,
-                info,
-                NO_FLAGS,
-            )
-        };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        Ok(pidfd_send_signal(&self.0, signal)?)
     }
 }
 
@@ -99,5 +85,9 @@ mod tests {
         // Whoever has the pid by now, it is not him that the descriptor means.
         let nobody = pidfd.signal(Signal::Kill).unwrap_err();
         assert_eq!(nobody.raw_os_error(), Some(libc::ESRCH));
+        for never in [0, u32::MAX] {
+            let refused = PidFd::open(Pid(never)).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+        }
     }
 }

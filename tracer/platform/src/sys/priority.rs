@@ -5,22 +5,23 @@
 
 use std::io;
 
+use rustix::process::{getpriority_process, setpriority_process};
+
 /// Most favourable of all (sched(7)): about 86 times the share of an ordinary thread.
-const URGENT: libc::c_int = -20;
+const URGENT: i32 = -20;
 
 /// The calling thread's priority is raised for as long as this lives. Threads and processes that the thread
 /// starts meanwhile inherit it.
 #[derive(Debug)]
 pub struct Urgent {
-    before: libc::c_int,
+    before: i32,
 }
 
 impl Urgent {
-    /// Raises it; an error without CAP_SYS_NICE (or RLIMIT_NICE).
+    /// Raises it (of the calling thread alone: what the calls name a process is one to the kernel); an error without CAP_SYS_NICE (or RLIMIT_NICE).
     pub fn raise() -> io::Result<Urgent> {
-        // SAFETY: the call reads no memory. An error looks like a priority of -1, which is taken for one.
-        let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-        set(URGENT)?;
+        let before = getpriority_process(None)?;
+        setpriority_process(None, URGENT)?;
         Ok(Urgent { before })
     }
 }
@@ -28,15 +29,7 @@ impl Urgent {
 impl Drop for Urgent {
     fn drop(&mut self) {
         // To be less favourable is always allowed.
-        let _ = set(self.before);
-    }
-}
-
-fn set(priority: libc::c_int) -> io::Result<()> {
-    // SAFETY: the call reads no memory; 0 is the calling thread.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, priority) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        let _ = setpriority_process(None, self.before);
     }
 }
 
@@ -44,9 +37,8 @@ fn set(priority: libc::c_int) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn own() -> libc::c_int {
-        // SAFETY: the call reads no memory.
-        unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+    fn own() -> i32 {
+        getpriority_process(None).unwrap()
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub use self::{json::render_json, page::Paint};
 use crate::{
     access::Cpu,
     machine::{
-        Attempt, Breakpoints, Capabilities, Hardware, Limit, LiveProbe, Lockdown, Machine,
+        Attempt, Breakpoints, Capabilities, Engine, Hardware, Limit, LiveProbe, Lockdown, Machine,
         MemoryUnit, MemoryUnitKind, Obstacle, Seccomp, SourceStatus, Status, Virtualization,
         availability,
     },
@@ -279,7 +279,7 @@ fn process(page: &mut Page, machine: &Machine) {
     };
     page.row(1, "pid namespace", namespace(us.initial_pid_namespace));
     page.row(1, "user namespace", namespace(us.initial_user_namespace));
-    let container = us.container.map_or("no sign of one", json::engine);
+    let container = us.container.map_or("no sign of one", engine);
     page.row(1, "container", container);
     let locked = match us.locked_memory {
         Some(Limit::Unlimited) => "unlimited".to_owned(),
@@ -287,6 +287,16 @@ fn process(page: &mut Page, machine: &Machine) {
         None => "unknown".to_owned(),
     };
     page.row(1, "locked memory", &locked);
+}
+
+/// The engine's name, in lower case.
+fn engine(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Docker => "docker",
+        Engine::Podman => "podman",
+        Engine::Kubernetes => "kubernetes",
+        Engine::Lxc => "lxc",
+    }
 }
 
 /// Few are named, many by what is missing.

@@ -1,13 +1,12 @@
 //! The two events of an exported file: `struct perf_event_attr` of include/uapi/linux/perf_event.h.
 
-use super::bytes::PutBytes;
-use crate::perf_format::{attr_flag as flag, sample_type as sample};
+use crate::perf_format::{attr_flag as flag, bytes::PutBytes as _, sample_type as sample};
 
 /// Bytes of an attribute: `PERF_ATTR_SIZE_VER5`, which perf reads since 4.1.
 pub(super) const ATTR_BYTES: u32 = 112;
 
 /// Fields of a sample of both events.
-const SAMPLE_TYPE: u64 = sample::IP
+pub(super) const SAMPLE_TYPE: u64 = sample::IP
     | sample::TID
     | sample::TIME
     | sample::ADDR

@@ -3,12 +3,14 @@
 use super::{
     attr::{ATTR_BYTES, Event},
     build_ids::BuildIds,
-    bytes::{PutBytes, c_string},
     description::{Description, MemoryNode},
 };
 use crate::{
     number::ranges,
-    perf_format::{feature as number, record},
+    perf_format::{
+        bytes::{PutBytes as _, c_string},
+        feature as number, record,
+    },
 };
 
 /// perf pads names so.

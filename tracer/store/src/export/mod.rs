@@ -22,7 +22,6 @@
 
 mod attr;
 mod build_ids;
-mod bytes;
 mod description;
 mod features;
 mod record;

@@ -1,10 +1,9 @@
-//! Records of the data section, as `union perf_event` has them.
+//! Records of the data section: which of perf's stands for what of ours.
 
 use std::num::NonZeroU64;
 
 use super::{
-    attr::Event,
-    bytes::{PutBytes, c_string},
+    attr::{Event, SAMPLE_TYPE},
     description::KernelText,
 };
 use crate::{
@@ -12,8 +11,13 @@ use crate::{
     data_source::stated::{OP_LOAD, OP_STORE, perf_word},
     event::{Context, ContextKind, Mapping},
     perf_format::{
+        bytes::c_string,
+        frame::put_record,
         mapping::{MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE},
         record::{self as kind, flag},
+        sample::Sample,
+        side_band::{Details, FileIdentity, MappingRecord, SideBand, Task},
+        trailer::Trailer,
     },
     space::KERNEL_START,
 };
@@ -23,33 +27,14 @@ const MOST_NAME: usize = 4095;
 /// `TASK_COMM_LEN` without its zero byte.
 const MOST_COMM: usize = 15;
 
-const HEADER_BYTES: usize = 8;
-/// A sample is this long.
-pub(super) const SAMPLE_BYTES: usize = 88;
-
-fn header(out: &mut Vec<u8>, kind: u32, misc: u16, size: usize) {
-    out.u32(kind);
-    out.u16(misc);
-    out.u16(u16::try_from(size).unwrap_or(u16::MAX));
-}
-
-/// Appends a record; its size is known once its body is there.
-fn record(out: &mut Vec<u8>, kind: u32, misc: u16, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    header(out, kind, misc, 0);
-    body(out);
-    // Names are bounded, so records are far shorter than 64 KiB.
-    let size = u16::try_from(out.len() - start).unwrap_or(u16::MAX);
-    out[start + 6..start + HEADER_BYTES].copy_from_slice(&size.to_le_bytes());
-}
-
-/// What `sample_id_all` puts behind all records but samples: TID, TIME, ID, CPU.
-fn sample_id(out: &mut Vec<u8>, pid: u32, tid: u32, time_ns: u64) {
-    out.u32(pid);
-    out.u32(tid);
-    out.u64(time_ns);
-    out.u64(Event::Loads.id());
-    out.u64(0);
+/// Whose a record is, and when it was; nobody knows the CPU.
+fn trailer(pid: u32, tid: u32, time_ns: u64) -> Trailer {
+    Trailer {
+        task: Some((pid, tid)),
+        time: Some(time_ns),
+        id: Some(Event::Loads.id()),
+        cpu: None,
+    }
 }
 
 /// Appends an access.
@@ -68,23 +53,21 @@ pub(super) fn put_access(out: &mut Vec<u8>, access: &Access, period: u64, exact_
     };
     let misc = mode | if exact_ip { flag::EXACT_IP } else { 0 };
     let measured = &access.measured;
-    header(out, kind::SAMPLE, misc, SAMPLE_BYTES);
-    out.u64(access.ip);
-    out.u32(access.pid.0);
-    out.u32(access.tid.0);
-    out.u64(access.time_ns);
-    out.u64(access.addr);
-    out.u64(event.id());
-    out.u32(access.cpu.0);
-    out.u32(0);
-    out.u64(period);
-    out.u64(
-        measured
+    let sample = Sample {
+        ip: Some(access.ip),
+        task: Some((access.pid.0, access.tid.0)),
+        time: Some(access.time_ns),
+        addr: Some(access.addr),
+        id: Some(event.id()),
+        cpu: Some(access.cpu.0),
+        period: Some(period),
+        weight: measured
             .latency_cycles
-            .map_or(0, |cycles| u64::from(cycles.get())),
-    );
-    out.u64(word);
-    out.u64(measured.phys_addr.map_or(0, NonZeroU64::get));
+            .map(|cycles| u64::from(cycles.get())),
+        data_src: Some(word),
+        phys_addr: measured.phys_addr.map(NonZeroU64::get),
+    };
+    sample.put(out, misc, SAMPLE_TYPE);
 }
 
 /// Appends what the format knows of a context event; `false` for what it does not.
@@ -98,20 +81,26 @@ pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) -> bool {
             comm,
             exec,
         } => {
-            let misc = if *exec { flag::COMM_EXEC } else { 0 };
-            record(out, kind::COMM, misc, |out| {
-                out.u32(pid.0);
-                out.u32(tid.0);
-                out.text(c_string(comm, MOST_COMM), 8);
-                sample_id(out, pid.0, tid.0, time_ns);
-            });
+            let record = SideBand::Comm {
+                pid: pid.0,
+                tid: tid.0,
+                name: c_string(comm, MOST_COMM),
+                exec: *exec,
+            };
+            record.put(out, 0, &trailer(pid.0, tid.0, time_ns), SAMPLE_TYPE);
         }
         ContextKind::Fork {
             pid,
             tid,
             parent_pid,
-        } => task(out, kind::FORK, [pid.0, parent_pid.0, tid.0], time_ns),
-        ContextKind::Exit { pid, tid } => task(out, kind::EXIT, [pid.0, pid.0, tid.0], time_ns),
+        } => {
+            let task = task([pid.0, parent_pid.0, tid.0], time_ns);
+            SideBand::Fork(task).put(out, 0, &trailer(pid.0, tid.0, time_ns), SAMPLE_TYPE);
+        }
+        ContextKind::Exit { pid, tid } => {
+            let task = task([pid.0, pid.0, tid.0], time_ns);
+            SideBand::Exit(task).put(out, 0, &trailer(pid.0, tid.0, time_ns), SAMPLE_TYPE);
+        }
         ContextKind::Thread { .. }
         | ContextKind::LocalStorage { .. }
         | ContextKind::Memory { .. } => return false,
@@ -119,16 +108,15 @@ pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) -> bool {
     true
 }
 
-/// FORK and EXIT. Which thread made the new one is not known: the first of its process stands for it.
-fn task(out: &mut Vec<u8>, kind: u32, [pid, parent_pid, tid]: [u32; 3], time_ns: u64) {
-    record(out, kind, 0, |out| {
-        out.u32(pid);
-        out.u32(parent_pid);
-        out.u32(tid);
-        out.u32(parent_pid);
-        out.u64(time_ns);
-        sample_id(out, pid, tid, time_ns);
-    });
+/// Which thread made the new one is not known: the first of its process stands for it.
+fn task([pid, parent_pid, tid]: [u32; 3], time_ns: u64) -> Task {
+    Task {
+        pid,
+        parent_pid,
+        tid,
+        parent_tid: parent_pid,
+        time: Some(time_ns),
+    }
 }
 
 fn put_mapping(out: &mut Vec<u8>, pid: u32, mapping: &Mapping, time_ns: u64) {
@@ -138,52 +126,60 @@ fn put_mapping(out: &mut Vec<u8>, pid: u32, mapping: &Mapping, time_ns: u64) {
         } else {
             flag::MMAP_DATA
         };
-    record(out, kind::MMAP2, misc, |out| {
-        out.u32(pid);
-        out.u32(pid);
-        out.u64(mapping.start);
-        out.u64(mapping.len);
-        out.u64(mapping.file_offset);
-        let (dev, inode) = match mapping.dev {
-            Mapping::UNKNOWN_DEVICE => (0, 0),
-            dev => (dev, mapping.inode),
-        };
-        out.u32((dev >> 32) as u32);
-        out.u32(dev as u32);
-        out.u64(inode);
-        out.u64(0); // generation of the inode
-        let may = |allowed: bool, bit: u32| if allowed { bit } else { 0 };
-        // Whether it may be read is not recorded; what is accessed may be.
-        out.u32(PROT_READ | may(mapping.writable, PROT_WRITE) | may(mapping.executable, PROT_EXEC));
-        out.u32(if mapping.shared {
-            MAP_SHARED
-        } else {
-            MAP_PRIVATE
-        });
-        let name = match mapping.name.as_str() {
-            "" => "//anon",
-            name => name,
-        };
-        out.text(c_string(name, MOST_NAME), 8);
-        sample_id(out, pid, pid, time_ns);
+    let (dev, inode) = match mapping.dev {
+        Mapping::UNKNOWN_DEVICE => (0, 0),
+        dev => (dev, mapping.inode),
+    };
+    let may = |allowed: bool, bit: u32| if allowed { bit } else { 0 };
+    let name = match mapping.name.as_str() {
+        "" => "//anon",
+        name => name,
+    };
+    let record = SideBand::Mapping(MappingRecord {
+        pid,
+        tid: pid,
+        start: mapping.start,
+        len: mapping.len,
+        file_offset: mapping.file_offset,
+        details: Details::New {
+            file: FileIdentity::Inode {
+                major: (dev >> 32) as u32,
+                minor: dev as u32,
+                inode,
+                generation: 0,
+            },
+            // Whether it may be read is not recorded; what is accessed may be.
+            protection: PROT_READ
+                | may(mapping.writable, PROT_WRITE)
+                | may(mapping.executable, PROT_EXEC),
+            flags: if mapping.shared {
+                MAP_SHARED
+            } else {
+                MAP_PRIVATE
+            },
+        },
+        name: c_string(name, MOST_NAME),
     });
+    record.put(out, misc, &trailer(pid, pid, time_ns), SAMPLE_TYPE);
 }
 
 /// The kernel as one mapping of its whole half: where its data is was not recorded.
 pub(super) fn put_kernel(out: &mut Vec<u8>, text: Option<&KernelText>) {
-    record(out, kind::MMAP, flag::KERNEL, |out| {
-        out.u32(u32::MAX);
-        out.u32(0);
-        out.u64(KERNEL_START);
-        out.u64(u64::MAX - KERNEL_START);
-        out.u64(text.map_or(0, |text| text.address));
-        let symbol = text.map_or("_text", |text| text.symbol);
-        out.text(format!("[kernel.kallsyms]{symbol}").as_bytes(), 8);
-        sample_id(out, 0, 0, 0);
+    let symbol = text.map_or("_text", |text| text.symbol);
+    let name = format!("[kernel.kallsyms]{symbol}");
+    let record = SideBand::Mapping(MappingRecord {
+        pid: u32::MAX,
+        tid: 0,
+        start: KERNEL_START,
+        len: u64::MAX - KERNEL_START,
+        file_offset: text.map_or(0, |text| text.address),
+        details: Details::Old { data: false },
+        name: name.as_bytes(),
     });
+    record.put(out, flag::KERNEL, &trailer(0, 0, 0), SAMPLE_TYPE);
 }
 
 /// Lets readers give out what they hold back.
 pub(super) fn put_round(out: &mut Vec<u8>) {
-    header(out, kind::FINISHED_ROUND, 0, HEADER_BYTES);
+    put_record(out, kind::FINISHED_ROUND, 0, |_| ());
 }

@@ -5,7 +5,6 @@ use std::io::{self, Seek, SeekFrom, Write};
 use super::{
     attr::{ATTR_BYTES, Event},
     build_ids::BuildIds,
-    bytes::PutBytes,
     description::Description,
     features::{self, MOST_CPUS, Seen},
     record,
@@ -13,6 +12,7 @@ use super::{
 use crate::{
     access::{Access, CostUnit},
     event::{Batch, Context, Due},
+    perf_format::bytes::PutBytes as _,
 };
 
 /// `struct perf_file_header`.

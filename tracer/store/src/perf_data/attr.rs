@@ -1,24 +1,11 @@
 //! `struct perf_event_attr` of include/uapi/linux/perf_event.h: what an event's records look like.
 
-use super::fields::{ByteOrder, Fields};
 use crate::perf_format::{
     attr_flag::{SAMPLE_ID_ALL, USE_CLOCKID},
+    fields::{ByteOrder, Fields},
+    sample::Layout,
     sample_type as sample,
 };
-
-/// `PERF_FORMAT_*`.
-pub(super) mod read_format {
-    pub const TOTAL_TIME_ENABLED: u64 = 1 << 0;
-    pub const TOTAL_TIME_RUNNING: u64 = 1 << 1;
-    pub const ID: u64 = 1 << 2;
-    pub const GROUP: u64 = 1 << 3;
-    pub const LOST: u64 = 1 << 4;
-}
-
-/// `PERF_SAMPLE_BRANCH_HW_INDEX`: an index precedes the branches.
-pub(super) const BRANCH_HW_INDEX: u64 = 1 << 17;
-/// `PERF_SAMPLE_BRANCH_COUNTERS`: a word for each branch follows them.
-pub(super) const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// `PERF_ATTR_SIZE_VER0`.
 pub(super) const SMALLEST: usize = 64;
@@ -32,7 +19,7 @@ pub(super) struct Attr {
     pub(super) period: u64,
     /// Set of [`sample`].
     pub(super) sample_type: u64,
-    /// Set of [`read_format`].
+    /// Set of [`crate::perf_format::read_format`].
     pub(super) read_format: u64,
     /// Records that are no samples end with what identifies them.
     pub(super) sample_id_all: bool,
@@ -94,6 +81,17 @@ impl Attr {
             user_registers: u64::from(user.count_ones()),
             interrupt_registers: u64::from(interrupt.count_ones()),
         })
+    }
+
+    /// Which fields its samples have.
+    pub(super) fn layout(&self) -> Layout {
+        Layout {
+            sample_type: self.sample_type,
+            read_format: self.read_format,
+            branches: self.branches,
+            user_registers: self.user_registers,
+            interrupt_registers: self.interrupt_registers,
+        }
     }
 
     pub(super) fn has(&self, bits: u64) -> bool {

@@ -1,6 +1,9 @@
 //! Records to accesses, context and counts.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use std::{
+    collections::BTreeMap,
+    num::{NonZeroU32, NonZeroU64},
+};
 
 use super::{
     PerfDataError,
@@ -8,21 +11,23 @@ use super::{
     counts::Counts,
     events::Events,
     features::Features,
-    fields::Fields,
     header::Event,
     order::RoundOrder,
     records::RawRecord,
-    sample::{RecordId, Sample},
     side_band::{self, Meaning},
     sizes::Sizes,
 };
 use crate::{
     access::{Access, Basis, Cost, Cpu, Measured, Op, Pid, Tid},
     data_source::DataSource,
-    event::{Batch, Context, ContextKind, Tally, Unresolved},
+    event::{Batch, Context, ContextKind, Tally, Unresolved, path_text},
     perf_format::{
+        fields::Fields,
         record::{self as kind, flag},
+        sample::Sample,
         sample_type as sample,
+        side_band::SideBand,
+        trailer::Trailer,
     },
 };
 
@@ -134,7 +139,7 @@ impl State {
 
     fn take_update(&mut self, mut body: Fields<'_>) {
         if let (Some(UPDATE_NAME), Some(id)) = (body.u64(), body.u64()) {
-            self.events.name(id, body.string());
+            self.events.name(id, path_text::text(body.text()));
         }
     }
 
@@ -142,33 +147,47 @@ impl State {
         let Some(attr) = self.events.of_record(record.body)? else {
             return Ok(());
         };
-        let Some((body, id)) = RecordId::split(record.body, &attr) else {
+        let trailer_fields = if attr.sample_id_all {
+            attr.sample_type
+        } else {
+            0
+        };
+        let Some((body, trailer)) = Trailer::split(record.body, trailer_fields) else {
             self.counts.malformed += 1;
             return Ok(());
         };
-        let (meaning, time) = match record.kind {
-            kind::MMAP | kind::MMAP2 => {
-                let ids = &self.features.build_ids;
-                (
-                    side_band::mapping(record.kind, record.misc, body, ids),
-                    None,
-                )
-            }
-            kind::COMM | kind::FORK | kind::EXIT => side_band::task(record.kind, record.misc, body),
-            kind::LOST | kind::LOST_SAMPLES => {
-                self.take_lost(record, body, id.cpu);
-                return Ok(());
-            }
-            kind::THROTTLE => {
-                self.counts.throttled += 1;
-                return Ok(());
-            }
-            _ => return Ok(()),
+        let Ok(read) = SideBand::read(record.kind, record.misc, body) else {
+            self.counts.malformed += 1;
+            return Ok(());
         };
-        match meaning {
-            Meaning::Context(context) => self.take_context(id.time.or(time), context),
-            Meaning::NoProcess => {}
-            Meaning::Malformed => self.counts.malformed += 1,
+        let (meaning, time) = match read {
+            Some(SideBand::Mapping(mapping)) => {
+                let ids = &self.features.build_ids;
+                (side_band::mapping(record.misc, &mapping, ids), None)
+            }
+            Some(SideBand::Comm {
+                pid,
+                tid,
+                name,
+                exec,
+            }) => (side_band::comm(pid, tid, name, exec), None),
+            Some(SideBand::Fork(task)) => (side_band::fork(task), task.time),
+            Some(SideBand::Exit(task)) => (side_band::exit(task), task.time),
+            Some(SideBand::Lost { records, .. }) => {
+                count_lost(&mut self.counts.lost, trailer.cpu, records);
+                return Ok(());
+            }
+            Some(SideBand::LostSamples(samples)) => {
+                self.take_lost_samples(record.misc, samples, trailer.cpu);
+                return Ok(());
+            }
+            None => {
+                self.counts.throttled += u64::from(record.kind == kind::THROTTLE);
+                return Ok(());
+            }
+        };
+        if let Meaning::Context(context) = meaning {
+            self.take_context(trailer.time.or(time), context);
         }
         Ok(())
     }
@@ -198,28 +217,12 @@ impl State {
         Some(self.clock)
     }
 
-    fn take_lost(&mut self, record: &RawRecord<'_>, mut body: Fields<'_>, cpu: Option<u32>) {
-        let samples = record.kind == kind::LOST_SAMPLES;
-        if !samples {
-            let _event = body.u64();
-        }
-        let Some(n) = body.u64() else {
-            self.counts.malformed += 1;
-            return;
-        };
-        if samples && record.misc & flag::FILTERED != 0 {
-            self.tally.filtered = self.tally.filtered.saturating_add(n);
-            return;
-        }
-        let counts = if samples {
-            &mut self.counts.lost_samples
+    fn take_lost_samples(&mut self, misc: u16, samples: u64, cpu: Option<u32>) {
+        if misc & flag::FILTERED != 0 {
+            self.tally.filtered = self.tally.filtered.saturating_add(samples);
         } else {
-            &mut self.counts.lost
-        };
-        // Damage may name any number of CPUs.
-        let cpu = cpu.map_or(NO_CPU, |cpu| if cpu < 1 << 16 { Cpu(cpu) } else { NO_CPU });
-        let lost = counts.entry(cpu).or_default();
-        *lost = lost.saturating_add(n);
+            count_lost(&mut self.counts.lost_samples, cpu, samples);
+        }
     }
 
     fn take_sample(&mut self, record: &RawRecord<'_>) -> Result<(), PerfDataError> {
@@ -227,7 +230,7 @@ impl State {
             self.counts.unknown_event += 1;
             return Ok(());
         };
-        let Some(found) = Sample::read(record.body, &attr) else {
+        let Some(found) = Sample::read(record.body, &attr.layout()) else {
             self.counts.malformed += 1;
             return Ok(());
         };
@@ -349,6 +352,13 @@ impl State {
         self.tally.lost = lost;
         self.order.finish();
     }
+}
+
+fn count_lost(counts: &mut BTreeMap<Cpu, u64>, cpu: Option<u32>, n: u64) {
+    // Damage may name any number of CPUs.
+    let cpu = cpu.map_or(NO_CPU, |cpu| if cpu < 1 << 16 { Cpu(cpu) } else { NO_CPU });
+    let lost = counts.entry(cpu).or_default();
+    *lost = lost.saturating_add(n);
 }
 
 /// `PERF_MEM_LOCK_LOCKED`.

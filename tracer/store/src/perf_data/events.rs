@@ -2,15 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{
-    PerfDataError,
-    attr::{Attr, read_format},
-    features::EventName,
-    fields::Fields,
-    header::Event,
-    sample::{id_from_end, id_in_sample},
-};
-use crate::perf_format::sample_type as sample;
+use super::{PerfDataError, attr::Attr, features::EventName, header::Event};
+use crate::perf_format::{fields::Fields, read_format, sample_type as sample};
 
 /// Events that come as records, and their ids, at most.
 const MOST_EVENTS: usize = 1 << 14;
@@ -165,4 +158,27 @@ fn trailer_shape(attr: &Attr) -> Option<u64> {
         | sample::CPU
         | sample::IDENTIFIER;
     attr.sample_id_all.then_some(attr.sample_type & fields)
+}
+
+/// Words before the event's id in a sample of the event, where it has one.
+fn id_in_sample(attr: &Attr) -> Option<u64> {
+    if attr.has(sample::IDENTIFIER) {
+        return Some(0);
+    }
+    let before = [sample::IP, sample::TID, sample::TIME, sample::ADDR];
+    let words = before.iter().filter(|field| attr.has(**field)).count();
+    attr.has(sample::ID).then_some(words as u64)
+}
+
+/// Words after the event's id in the trailer of its other records, where they have one.
+fn id_from_end(attr: &Attr) -> Option<usize> {
+    if !attr.sample_id_all {
+        return None;
+    }
+    if attr.has(sample::IDENTIFIER) {
+        return Some(0);
+    }
+    let after = [sample::STREAM_ID, sample::CPU];
+    let words = after.iter().filter(|field| attr.has(**field)).count();
+    attr.has(sample::ID).then_some(words)
 }

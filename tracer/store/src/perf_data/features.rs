@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{attr::Attr, fields::Fields};
+use super::attr::Attr;
 use crate::{
+    event::path_text,
     module::hex,
-    perf_format::{feature as number, record::flag},
+    perf_format::{feature as number, fields::Fields, record::flag},
 };
 
 /// Most strings and events that are read of a section; more is damage.
@@ -116,20 +117,25 @@ impl Features {
         };
         let fits = self.build_ids.len() < MOST_BUILD_IDS && fields.rest().len() <= LONGEST_NAME;
         if fits && !guest && id[..len].iter().any(|byte| *byte != 0) {
-            self.build_ids.insert(fields.string(), hex(&id[..len]));
+            self.build_ids
+                .insert(path_text::text(fields.text()), hex(&id[..len]));
         }
     }
 }
 
 fn string(fields: &mut Fields<'_>, into: &mut Option<String>) -> Option<()> {
-    let text = fields.counted_string()?;
+    let text = counted(fields)?;
     *into = (!text.is_empty()).then_some(text);
     Some(())
 }
 
+fn counted(fields: &mut Fields<'_>) -> Option<String> {
+    fields.counted_text().map(path_text::text)
+}
+
 fn strings(fields: &mut Fields<'_>) -> Option<Vec<String>> {
     let count = fields.u32().filter(|count| *count <= MOST_ITEMS)?;
-    (0..count).map(|_| fields.counted_string()).collect()
+    (0..count).map(|_| counted(fields)).collect()
 }
 
 fn clock(fields: &mut Fields<'_>) -> Option<(u32, u64, u64)> {
@@ -145,7 +151,7 @@ fn events(fields: &mut Fields<'_>) -> Option<Vec<EventName>> {
         let attr = fields.take(u64::from(attr_len))?;
         let attr = Attr::take(&mut Fields::new(attr, fields.order()))?;
         let ids = fields.u32()?;
-        let name = fields.counted_string()?;
+        let name = counted(fields)?;
         let bytes = fields.take(u64::from(ids).checked_mul(8)?)?;
         let mut words = Fields::new(bytes, fields.order());
         let ids = std::iter::from_fn(|| words.u64()).collect();

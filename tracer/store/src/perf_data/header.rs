@@ -6,10 +6,12 @@ use super::{
     PerfDataError,
     attr::{Attr, SMALLEST},
     features::Features,
-    fields::{ByteOrder, Fields},
     records::read_full,
 };
-use crate::perf_format::feature as number;
+use crate::perf_format::{
+    feature as number,
+    fields::{ByteOrder, Fields},
+};
 
 /// `struct perf_pipe_file_header` and `struct perf_file_header`.
 const PIPE_HEADER: u64 = 16;

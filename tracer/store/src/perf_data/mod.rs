@@ -17,11 +17,9 @@ mod counts;
 mod description;
 mod events;
 mod features;
-mod fields;
 mod header;
 mod order;
 mod records;
-mod sample;
 mod side_band;
 mod sizes;
 #[cfg(test)]

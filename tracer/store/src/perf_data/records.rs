@@ -2,14 +2,12 @@
 
 use std::io::{self, Read};
 
-use super::{
+use super::unpack::Unpacker;
+use crate::perf_format::{
     fields::{ByteOrder, Fields},
-    unpack::Unpacker,
+    frame::{Frame, HEADER_BYTES as HEADER},
+    record as kind,
 };
-use crate::perf_format::record as kind;
-
-/// `struct perf_event_header`.
-const HEADER: usize = 8;
 
 /// A record, header off.
 #[derive(Debug)]
@@ -84,12 +82,9 @@ impl<R: Read> Records<R> {
     /// The next record; `None` at the end, of whatever kind. Payload that nobody read is passed over.
     pub(super) fn next(&mut self) -> io::Result<Option<RawRecord<'_>>> {
         let order = self.order;
-        let (kind, misc, body) = match self.find()? {
+        let (Frame { kind, misc, .. }, body) = match self.find()? {
             Place::Nowhere => return Ok(None),
-            Place::Body => {
-                let (kind, misc, _) = frame(&self.body, order);
-                (kind, misc, &self.body[HEADER..])
-            }
+            Place::Body => (frame(&self.body, order), &self.body[HEADER..]),
             Place::Unpacked(len) => {
                 let unpacker = self.unpacker.as_mut();
                 let record = unpacker.map(|unpacker| {
@@ -99,8 +94,7 @@ impl<R: Read> Records<R> {
                     unpacker.consume(len);
                     frame(&self.body, order)
                 });
-                let (kind, misc, _) = record.unwrap_or_default();
-                (kind, misc, &self.body[HEADER..])
+                (record.unwrap_or_default(), &self.body[HEADER..])
             }
         };
         Ok(Some(RawRecord {
@@ -121,7 +115,7 @@ impl<R: Read> Records<R> {
             if self.ended || !self.read_record()? {
                 return Ok(Place::Nowhere);
             }
-            let (kind, ..) = frame(&self.body, self.order);
+            let Frame { kind, .. } = frame(&self.body, self.order);
             let body = Fields::new(&self.body[HEADER..], self.order);
             let packed = match kind {
                 kind::COMPRESSED => Some(body.rest()),
@@ -157,7 +151,7 @@ impl<R: Read> Records<R> {
             };
             let ready = unpacker.ready();
             if ready.len() >= HEADER {
-                let (kind, _, len) = frame(ready, self.order);
+                let Frame { kind, len, .. } = frame(ready, self.order);
                 let nested = matches!(kind, kind::COMPRESSED | kind::COMPRESSED2);
                 if len < HEADER || nested || payload(kind, Fields::new(&[], self.order)) > 0 {
                     self.end(CutShort::Damaged { at });
@@ -198,7 +192,7 @@ impl<R: Read> Records<R> {
             }
             return Ok(false);
         }
-        let (_, _, len) = frame(&self.body, self.order);
+        let Frame { len, .. } = frame(&self.body, self.order);
         if len < HEADER || left.is_some_and(|left| left < len as u64) {
             self.end(CutShort::Damaged { at });
             return Ok(false);
@@ -214,8 +208,7 @@ impl<R: Read> Records<R> {
 
     /// Bytes of a hardware's trace that follow the last record, of which none were read yet.
     pub(super) fn trace_len(&self) -> u64 {
-        let (kind, ..) = frame(&self.body, self.order);
-        if kind == kind::AUXTRACE {
+        if frame(&self.body, self.order).kind == kind::AUXTRACE {
             self.payload
         } else {
             0
@@ -260,12 +253,9 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// Type, misc and length of the record that begins here.
-fn frame(bytes: &[u8], order: ByteOrder) -> (u32, u16, usize) {
-    let mut header = Fields::new(bytes, order);
-    let kind = header.u32().unwrap_or_default();
-    let misc = header.u16().unwrap_or_default();
-    (kind, misc, usize::from(header.u16().unwrap_or_default()))
+/// The header of the record that begins here; all 0 where none does.
+fn frame(bytes: &[u8], order: ByteOrder) -> Frame {
+    Frame::take(&mut Fields::new(bytes, order)).unwrap_or_default()
 }
 
 /// Bytes that follow the record. Of a body that cannot be read, 1: such a record has some.

@@ -13,7 +13,7 @@ use zerocopy::FromBytes as _;
 use crate::{
     access::{Cpu, Pid, Tid},
     event::WatchedWord,
-    perf_format::side_band::{self, RecordKind},
+    perf_format::ring_record::{self, RecordKind},
     sys::{
         bpf::KernelHalf,
         breakpoint_turn,
@@ -206,7 +206,7 @@ impl Watcher {
     pub fn drain(&mut self) -> Vec<WatchRecord> {
         let mut records = Vec::new();
         for ring in &mut self.rings {
-            let drained = ring.drain(|record| match side_band::parse(record).unwrap().kind {
+            let drained = ring.drain(|record| match ring_record::parse(record).unwrap().kind {
                 RecordKind::Raw(raw) => {
                     records.push(WatchRecord::read_from_prefix(raw).unwrap().0);
                 }

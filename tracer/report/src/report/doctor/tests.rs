@@ -1,6 +1,6 @@
 //! The two renderings against recorded machines.
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use super::*;
@@ -200,6 +200,64 @@ fn no_line_is_wider_than_a_hundred_columns_on_any_machine() {
             assert_eq!(line, line.trim_end(), "trailing space");
         }
     }
+}
+
+/// A machine of every kind of fact, to compare the whole document with.
+fn told_of_everything() -> Diagnosis {
+    let machine = fixture::intel_hybrid();
+    machine.process(1000, 1 << 38 | 1 << 39, 2);
+    machine.write("proc/self/cgroup", "0::/docker/1f\n");
+    machine.write(
+        "proc/self/limits",
+        "Max locked memory         8388608              8388608              bytes\n",
+    );
+    machine.write(
+        "sys/kernel/security/lockdown",
+        "none [integrity] confidentiality\n",
+    );
+    let refused = |errno, what| Some(Err(Refusal { errno, what }));
+    let attempts = [
+        ("mem-loads", Ok(())),
+        (
+            "mem-stores",
+            Err(Refusal {
+                errno: Refusal::EACCES,
+                what: "perf_event_open",
+            }),
+        ),
+    ];
+    let live = LiveProbe {
+        emulator: Some(true),
+        cpu_clock: Some(Ok(())),
+        own_thread_clock: None,
+        bpf: refused(Refusal::EPERM, "bpf(BPF_PROG_LOAD)"),
+        breakpoints: Some(BreakpointSlots {
+            free: 3,
+            cpu: None,
+            end: None,
+        }),
+        memory_events: attempts
+            .into_iter()
+            .map(|(event, outcome)| MemoryAttempt {
+                pmu: "cpu_core".into(),
+                event: event.into(),
+                outcome,
+            })
+            .collect(),
+        ..root_on_a_guest()
+    };
+    diagnosis(&machine, live)
+}
+
+#[test]
+fn the_json_is_to_the_letter_what_it_was() {
+    let of_nothing = Diagnosis::new(Machine::default(), LiveProbe::default());
+    expect_file!["recorded/nothing.json"].assert_eq(&render_json(&of_nothing));
+    let guest = diagnosis(&fixture::kvm_amd(), root_on_a_guest());
+    expect_file!["recorded/guest.json"].assert_eq(&render_json(&guest));
+    expect_file!["recorded/hybrid.json"].assert_eq(&render_json(&told_of_everything()));
+    let arm = diagnosis(&fixture::arm_spe(), LiveProbe::default());
+    expect_file!["recorded/arm.json"].assert_eq(&render_json(&arm));
 }
 
 #[test]

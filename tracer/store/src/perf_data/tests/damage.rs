@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{super::fields::ByteOrder, layouts::COMMON, *};
+use super::{layouts::COMMON, *};
+use crate::perf_format::fields::ByteOrder;
 use crate::perf_format::sample_type as field;
 
 /// A little of everything, in some 2,000 bytes.

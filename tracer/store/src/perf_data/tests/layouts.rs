@@ -1,6 +1,7 @@
 //! Every layout of samples and trailers, in both byte orders.
 
-use super::{super::fields::ByteOrder, *};
+use super::*;
+use crate::perf_format::fields::ByteOrder;
 use crate::{
     access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
     event::Unresolved,

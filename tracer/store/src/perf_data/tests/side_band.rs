@@ -1,6 +1,7 @@
 //! Tasks, mappings, losses, and what the header says.
 
-use super::{super::fields::ByteOrder, layouts::COMMON, *};
+use super::{layouts::COMMON, *};
+use crate::perf_format::fields::ByteOrder;
 use crate::{
     access::{Cpu, Pid, Tid},
     event::{ContextKind, Mapping},

@@ -2,8 +2,9 @@
 
 use std::{fs, io::Cursor, path::Path, process::Command};
 
-use super::{super::fields::ByteOrder, layouts::COMMON, *};
+use super::{layouts::COMMON, *};
 use crate::module::ModuleStore;
+use crate::perf_format::fields::ByteOrder;
 
 const BUILD_ID: [u8; 20] = [0x5a; 20];
 

@@ -1,6 +1,7 @@
 //! Order, rounds, compression, pipes.
 
-use super::{super::fields::ByteOrder, layouts::COMMON, *};
+use super::{layouts::COMMON, *};
+use crate::perf_format::fields::ByteOrder;
 use crate::perf_format::sample_type as field;
 
 fn recording() -> Recording {

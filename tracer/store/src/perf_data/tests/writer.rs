@@ -2,8 +2,7 @@
 
 use std::io::Write as _;
 
-use super::super::fields::ByteOrder;
-use crate::perf_format::sample_type as field;
+use crate::perf_format::{fields::ByteOrder, sample_type as field};
 
 /// Bytes in one byte order.
 pub(super) struct Words {

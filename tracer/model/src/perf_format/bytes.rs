@@ -1,17 +1,21 @@
 //! Puts fields at the end of a buffer, little-endian.
 
 /// A buffer that grows at its end.
-pub(super) trait PutBytes {
+pub trait PutBytes {
+    /// Bytes as they are.
     fn put(&mut self, bytes: &[u8]);
 
+    /// Two bytes.
     fn u16(&mut self, value: u16) {
         self.put(&value.to_le_bytes());
     }
 
+    /// Four bytes.
     fn u32(&mut self, value: u32) {
         self.put(&value.to_le_bytes());
     }
 
+    /// Eight bytes.
     fn u64(&mut self, value: u64) {
         self.put(&value.to_le_bytes());
     }
@@ -33,7 +37,7 @@ impl PutBytes for Vec<u8> {
 }
 
 /// What of a text fits into `most` bytes and ends before a zero byte, as C strings do.
-pub(super) fn c_string(text: &str, most: usize) -> &[u8] {
+pub fn c_string(text: &str, most: usize) -> &[u8] {
     let end = text.bytes().position(|byte| byte == 0);
     let bytes = &text.as_bytes()[..end.unwrap_or(text.len())];
     &bytes[..bytes.len().min(most)]

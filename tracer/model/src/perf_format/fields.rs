@@ -1,43 +1,55 @@
 //! Takes fields off the front of bytes of either byte order; never past their end.
 
-use crate::event::path_text;
-
 /// What is left of a record or a section.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'a> {
+pub struct Fields<'a> {
     rest: &'a [u8],
     order: ByteOrder,
 }
 
 /// Byte order of the machine that recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ByteOrder {
+pub enum ByteOrder {
+    /// The lowest byte first.
     Little,
+    /// The highest byte first.
     Big,
 }
 
+impl ByteOrder {
+    /// That of this machine.
+    pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") {
+        ByteOrder::Little
+    } else {
+        ByteOrder::Big
+    };
+}
+
 impl<'a> Fields<'a> {
-    pub(super) fn new(bytes: &'a [u8], order: ByteOrder) -> Fields<'a> {
+    /// All of the bytes.
+    pub fn new(bytes: &'a [u8], order: ByteOrder) -> Fields<'a> {
         Fields { rest: bytes, order }
     }
 
     /// What was not taken yet.
-    pub(super) fn rest(self) -> &'a [u8] {
+    pub fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    pub(super) fn order(self) -> ByteOrder {
+    /// The order of its numbers.
+    pub fn order(self) -> ByteOrder {
         self.order
     }
 
-    pub(super) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
+    /// So many bytes; `None`, and nothing taken, where there are fewer. So of all that follow.
+    pub fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(usize::try_from(len).ok()?)?;
         self.rest = rest;
         Some(taken)
     }
 
     /// Passes over so many words of eight bytes.
-    pub(super) fn skip_words(&mut self, words: u64) -> Option<()> {
+    pub fn skip_words(&mut self, words: u64) -> Option<()> {
         self.take(words.checked_mul(8)?).map(drop)
     }
 
@@ -47,11 +59,13 @@ impl<'a> Fields<'a> {
         Some(*taken)
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    /// A byte.
+    pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    /// Two bytes.
+    pub fn u16(&mut self) -> Option<u16> {
         let bytes = self.array()?;
         Some(match self.order {
             ByteOrder::Little => u16::from_le_bytes(bytes),
@@ -59,7 +73,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    /// Four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
         let bytes = self.array()?;
         Some(match self.order {
             ByteOrder::Little => u32::from_le_bytes(bytes),
@@ -67,7 +82,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
         let bytes = self.array()?;
         Some(match self.order {
             ByteOrder::Little => u64::from_le_bytes(bytes),
@@ -76,26 +92,26 @@ impl<'a> Fields<'a> {
     }
 
     /// The last eight bytes, or those `words` words before them.
-    pub(super) fn word_from_end(self, words: usize) -> Option<u64> {
+    pub fn word_from_end(self, words: usize) -> Option<u64> {
         let start = self.rest.len().checked_sub(words.checked_add(1)? * 8)?;
         Fields::new(&self.rest[start..], self.order).u64()
     }
 
     /// What is left, up to the NUL that pads it.
-    pub(super) fn string(self) -> String {
-        text(self.rest)
+    pub fn text(self) -> &'a [u8] {
+        until_nul(self.rest)
     }
 
     /// A string of a header's section: its length, then as many bytes, padded with NULs.
-    pub(super) fn counted_string(&mut self) -> Option<String> {
+    pub fn counted_text(&mut self) -> Option<&'a [u8]> {
         let len = self.u32()?;
-        self.take(u64::from(len)).map(text)
+        self.take(u64::from(len)).map(until_nul)
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    let name = bytes.split(|byte| *byte == 0).next();
-    path_text::text(name.unwrap_or_default())
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    let text = bytes.split(|byte| *byte == 0).next();
+    text.unwrap_or_default()
 }
 
 #[cfg(test)]
