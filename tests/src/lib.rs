@@ -23,6 +23,7 @@ pub mod naming;
 pub mod repeat;
 pub mod report;
 pub mod repository;
+pub mod rooms;
 pub mod rust_text;
 pub mod terminal;
 pub mod tool;

@@ -3,14 +3,13 @@
 mod build;
 mod functions;
 mod lines;
-mod rooms;
 mod source;
 mod test_code;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use cohtrace_tests::figures::Table;
+use cohtrace_tests::{figures::Table, rooms};
 
 use self::source::Source;
 use crate::root;
@@ -34,7 +33,7 @@ pub fn run(options: &Options) -> Result<()> {
     let root = root();
     let sources = source::read(&root)?;
     print_crates(&root, &sources)?;
-    print_rooms(&sources, options.list);
+    print_rooms(&root, options.list)?;
     print_long_files(&sources);
     print_functions(&sources, options.list);
     if options.build {
@@ -94,22 +93,20 @@ fn row(name: String, counts: &lines::Counts) -> [String; 7] {
     ]
 }
 
-fn print_rooms(sources: &[Source], list: bool) {
-    let arrows = rooms::arrows(sources, Path::new("tracer/src"));
-    let circles = rooms::circles(&arrows);
+fn print_rooms(root: &Path, list: bool) -> Result<()> {
+    let rooms = rooms::rooms(root).context("reading the manifests of the rooms")?;
+    let arrows: usize = rooms.values().map(std::collections::BTreeSet::len).sum();
     println!(
-        "Rooms of tracer/src, tests aside: {} arrows, by paths that begin with `crate::`; {} pairs point both ways.",
-        arrows.len(),
-        circles.len()
+        "{} rooms, crates below tracer/: {arrows} arrows, by their manifests; cargo lets none go both ways.",
+        rooms.len()
     );
-    for (one, other) in &circles {
-        println!("  {one} <-> {other}");
-    }
     if list {
-        for (from, to) in &arrows {
-            println!("  {from} -> {to}");
+        for (room, uses) in &rooms {
+            let uses: Vec<&str> = uses.iter().map(String::as_str).collect();
+            println!("  {room} -> {}", uses.join(", "));
         }
     }
+    Ok(())
 }
 
 fn print_long_files(sources: &[Source]) {

@@ -12,7 +12,7 @@ use cohtrace_tests::figures::Table;
 use crate::bench::{cargo, target_directory};
 
 /// Rebuilt after a touch of this file.
-const TOUCHED: &str = "tracer/src/report/mod.rs";
+const TOUCHED: &str = "tracer/report/src/report/mod.rs";
 
 /// Builds the tool as `cargo build` does, twice, in a directory that vanishes afterwards.
 pub fn measure(root: &Path) -> Result<Table> {
