@@ -1,10 +1,5 @@
 //! Thread-local variables of libraries, for each way in which a loader places them and a compiler asks for them.
 
-#![expect(
-    clippy::print_stderr,
-    reason = "a skip is told to whoever runs the tests"
-)]
-
 use cohtrace_skips::skipped;
 use std::{path::Path, process::Command};
 

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stderr,
     clippy::needless_raw_string_hashes,
     reason = "every function here is part of a test, and blessed texts have hashes"
 )]

@@ -13,10 +13,9 @@ use cohtrace::{
     finding::Thresholds,
     module::ModuleStore,
     pipeline::Pipeline,
-    source::{
-        Target, proc_snapshot, retiring::Retiring, sampled_code::SampledCode, tracked::Tracked,
-    },
+    source::{Target, retiring::Retiring, sampled_code::SampledCode, tracked::Tracked},
     space::{AddressSpaces, MappedFiles},
+    sys::proc_snapshot,
 };
 
 /// Numbers of processes are used again after so many, as `kernel.pid_max` has it on small machines.

@@ -1,4 +1,9 @@
 //! Recorded machines as trees of files, for tests: written by code, so that each shows what matters.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "what a test cannot set up ends it"
+)]
 
 use std::{fs, os::unix, path::Path};
 

@@ -1,4 +1,9 @@
 //! Programs that say of themselves where their variables are, for tests.
+#![allow(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "what a test cannot set up ends it"
+)]
 
 use std::{
     collections::BTreeMap,

@@ -27,7 +27,7 @@
 //!   8-byte pointer that is followed fills its word and is exact. What the code before computed the address from may tell it too (`run`). That other
 //!   executions of the instruction, which samples caught before the load, went to certain bytes says nothing of
 //!   this one, and what is read from memory afterwards may be younger: neither is used. Narrower words are: see
-//!   [`Planner`](crate::watch::Planner).
+//!   the planner of windows.
 //! - Masked vectors, gathers and areas of `xsave` touched a byte at least of each word that was hit.
 //! - A repeated string instruction touched elements up to its pointers. Which of those in the word this hit is for
 //!   depends on the processor: AMD family 1Ah traps after each repetition, others after groups of them.

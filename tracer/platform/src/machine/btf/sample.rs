@@ -1,6 +1,9 @@
 //! Types of kernels for tests: written by hand, as no two kernels have the same.
 
-use super::*;
+use super::{
+    KIND_ARRAY, KIND_CONST, KIND_DATASEC, KIND_FLOAT, KIND_FUNC, KIND_FUNC_PROTO, KIND_INT,
+    KIND_PTR, KIND_STRUCT, KIND_TYPEDEF, KIND_UNION, KIND_VAR, KIND_VOLATILE,
+};
 
 /// Writes BTF by hand: types in order of their ids, from 1.
 #[derive(Default)]
