@@ -71,7 +71,7 @@ pub use memory_budget::MemoryBudget;
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;
-pub use process::{Data, Homeless, Mapping, OpenModule, Process, Region, module_mapping};
+pub use process::{Data, Mapping, NoModule, OpenModule, Process, Region, module_mapping};
 pub use thread_local::{ThreadLocalSlot, ThreadLocalSlotKind, ThreadLocalTemplate};
 pub use types::{
     Element, FieldKind, FieldPath, Hole, Layout, Member, Part, Pointer, Role, TypeKind, TypeRef,

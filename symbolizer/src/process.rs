@@ -130,7 +130,7 @@ pub struct Data {
 
 /// Why an address of a process has no module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Homeless {
+pub enum NoModule {
     /// Nothing is mapped there.
     NotMapped,
     /// The memory is from no file: the heap, a stack, code of a JIT compiler.
@@ -147,20 +147,20 @@ pub enum Homeless {
     },
 }
 
-impl fmt::Display for Homeless {
+impl fmt::Display for NoModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Homeless::NotMapped => f.write_str("nothing is mapped at the address"),
-            Homeless::NoFile { mapping } if mapping.is_empty() => {
+            NoModule::NotMapped => f.write_str("nothing is mapped at the address"),
+            NoModule::NoFile { mapping } if mapping.is_empty() => {
                 f.write_str("the memory is from no file")
             }
-            Homeless::NoFile { mapping } => write!(f, "the memory is from no file: {mapping}"),
-            Homeless::NoModule { path, reason } => write!(f, "{path}: {reason}"),
+            NoModule::NoFile { mapping } => write!(f, "the memory is from no file: {mapping}"),
+            NoModule::NoModule { path, reason } => write!(f, "{path}: {reason}"),
         }
     }
 }
 
-impl std::error::Error for Homeless {}
+impl std::error::Error for NoModule {}
 
 /// The mappings of a process, live or recorded, and the modules behind them.
 ///
@@ -201,17 +201,17 @@ impl Process {
     }
 
     /// The module that an address belongs to, and the address in the module's own numbering.
-    pub fn module(&self, address: u64) -> Result<(Arc<Module>, u64), Homeless> {
+    pub fn module(&self, address: u64) -> Result<(Arc<Module>, u64), NoModule> {
         let own = (self.mappings.iter())
             .find(|mapping| mapping.contains(address))
-            .ok_or(Homeless::NotMapped)?;
-        let no_file = || Homeless::NoFile {
+            .ok_or(NoModule::NotMapped)?;
+        let no_file = || NoModule::NoFile {
             mapping: own.name.clone(),
         };
         let mapping =
             module_mapping(self.mappings.iter(), address, Mapping::region).ok_or_else(no_file)?;
         let file = mapping.file.ok_or_else(no_file)?;
-        let no_module = |reason: &str| Homeless::NoModule {
+        let no_module = |reason: &str| NoModule::NoModule {
             path: mapping.name.clone(),
             reason: reason.to_owned(),
         };
@@ -234,13 +234,13 @@ impl Process {
     }
 
     /// The instruction at an address.
-    pub fn code(&self, address: u64) -> Result<Code, Homeless> {
+    pub fn code(&self, address: u64) -> Result<Code, NoModule> {
         let (module, svma) = self.module(address)?;
         Ok(module.frames(svma))
     }
 
     /// The variable that covers an address, and the part of it that `size` bytes from there are.
-    pub fn data(&self, address: u64, size: u64) -> Result<Data, Homeless> {
+    pub fn data(&self, address: u64, size: u64) -> Result<Data, NoModule> {
         let (module, svma) = self.module(address)?;
         let object = module.object(svma);
         let field = match &object {

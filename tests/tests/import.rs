@@ -1,5 +1,8 @@
 //! Imported recordings of perf hold what `perf script` prints of them.
 
+#[path = "import/recordings.rs"]
+mod recordings;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -8,28 +11,9 @@ use std::{
 
 use cohtrace::{access::Access, event::Batch, session::SessionReader};
 use cohtrace_tests::{
-    live::{GRACE, skipped, skipped_core},
+    live::{GRACE, skipped_core},
     tool::{Ended, cohtrace, run},
 };
-
-/// Recordings of other people that may lie beside the repository.
-fn shared(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
-    let beside = [
-        root.join("../shared/perfdata"),
-        root.join("../../shared/perfdata"),
-    ];
-    let found = beside
-        .iter()
-        .map(|directory| directory.join(name))
-        .find(|path| path.is_file());
-    if found.is_none() {
-        skipped(format_args!(
-            "no shared/perfdata/{name} beside the repository"
-        ));
-    }
-    found
-}
 
 fn has_perf() -> bool {
     let found = Command::new("perf").arg("--version").output();
@@ -213,21 +197,11 @@ const MEASURED: Fields = Fields {
 };
 
 #[test]
-fn recordings_of_others_hold_what_perf_prints_of_them() {
-    for (name, fields, rows) in [
-        ("numatop-mem-loads.perf.data", MEASURED, 14),
-        ("numatop-mem-loads-2.perf.data", MEASURED, 16),
-        (
-            "quipper-weight-struct.perf.data",
-            Fields {
-                cpu: true,
-                ..MEASURED
-            },
-            14,
-        ),
-    ] {
-        let Some(file) = shared(name) else { return };
-        let (_directory, session, ended) = import(&file);
+fn recordings_of_loads_hold_what_perf_prints_of_them() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for loads in recordings::loads(directory.path()) {
+        let rows = loads.accesses;
+        let (_directory, session, ended) = import(&loads.file);
         let ended = ended.expect_code(0);
         assert!(
             ended.stderr.contains(&format!("({rows} accesses")),
@@ -237,47 +211,53 @@ fn recordings_of_others_hold_what_perf_prints_of_them() {
         assert_eq!(accesses(&session).len(), rows);
         let report = run(cohtrace(["report", "--json"]).arg(&session), GRACE).expect_code(0);
         assert!(report.stdout.contains("perf-data"), "{}", report.said());
+        let fields = Fields {
+            cpu: loads.has_cpus,
+            ..MEASURED
+        };
         if has_perf() {
-            assert_eq!(compare(&file, &session, fields), rows);
+            assert_eq!(compare(&loads.file, &session, fields), rows);
         }
     }
 }
 
 #[test]
 fn a_recording_whose_addresses_are_all_zero_has_no_line() {
-    let Some(file) = shared("hotspot-addr-zero.perf.data") else {
-        return;
-    };
-    let (_directory, session, ended) = import(&file);
-    ended.expect_code(0);
-    assert!(accesses(&session).is_empty());
-    let report = run(cohtrace(["report"]).arg(&session), GRACE).expect_code(0);
-    assert!(
-        report
-            .stdout
-            .contains("100.0 % of the samples have no data address"),
-        "{}",
-        report.said()
-    );
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for file in recordings::without_addresses(directory.path()) {
+        let (_directory, session, ended) = import(&file);
+        ended.expect_code(0);
+        assert!(accesses(&session).is_empty());
+        let report = run(cohtrace(["report"]).arg(&session), GRACE).expect_code(0);
+        assert!(
+            report
+                .stdout
+                .contains("100.0 % of the samples have no data address"),
+            "{}",
+            report.said()
+        );
+    }
 }
 
 #[test]
-fn a_compressed_pipe_holds_what_unpacking_it_by_hand_gives() {
-    let Some(file) = shared("linux-perf-data-compressed2-pipe.perf.data") else {
-        return;
-    };
-    let (_directory, session, ended) = import(&file);
-    let ended = ended.expect_code(0);
-    // Counted by the zstd tool and a script that knows nothing of this one.
-    assert!(
-        ended.stderr.contains("imported 547 samples (257 accesses"),
-        "{}",
-        ended.said()
-    );
-    let sum = accesses(&session)
-        .iter()
-        .fold(0u64, |sum, access| sum.wrapping_add(access.addr));
-    assert_eq!(sum, 0x74_0e29_87a3_8124);
+fn a_compressed_pipe_holds_what_was_put_into_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for piped in recordings::compressed_pipes(directory.path()) {
+        let (_directory, session, ended) = import(&piped.file);
+        let ended = ended.expect_code(0);
+        let (samples, found) = piped.counts;
+        assert!(
+            ended
+                .stderr
+                .contains(&format!("imported {samples} samples ({found} accesses")),
+            "{}",
+            ended.said()
+        );
+        let sum = accesses(&session)
+            .iter()
+            .fold(0u64, |sum, access| sum.wrapping_add(access.addr));
+        assert_eq!(sum, piped.sum);
+    }
 }
 
 /// Records page faults, whose addresses need no PMU; `None` where perf cannot.
@@ -457,20 +437,18 @@ fn what_cannot_be_imported_is_refused_and_leaves_no_session() {
 
 #[test]
 fn a_recording_that_was_cut_is_imported_as_far_as_it_goes_and_the_tool_says_so() {
-    let Some(file) = shared("numatop-mem-loads.perf.data") else {
-        return;
-    };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let cut = directory.path().join("cut.perf.data");
-    let bytes = fs::read(&file).expect("readable");
-    fs::write(&cut, &bytes[..16_600]).expect("room");
+    let whole = &recordings::loads(directory.path())[0];
+    let bytes = fs::read(&whole.file).expect("readable");
+    fs::write(&cut, &bytes[..bytes.len() - 200]).expect("room");
     let mut import = cohtrace(["import", "-q", "cut.perf.data"]);
     let ended = run(import.current_dir(directory.path()), GRACE).expect_code(0);
     assert!(ended.stderr.contains("not whole"), "{}", ended.said());
     // Under the name of the file, which is then taken.
     let session = directory.path().join("cut.perf.coh");
     let found = accesses(&session).len();
-    assert!(found > 0 && found < 14, "{found}");
+    assert!(found > 0 && found < whole.accesses, "{found}");
     run(import.current_dir(directory.path()), GRACE).expect_code(2);
     run(import.arg("--force"), GRACE).expect_code(0);
 }

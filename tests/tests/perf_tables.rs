@@ -1,5 +1,9 @@
 //! Exported sessions read in perf's own tools, which count what our c2c tables count.
 
+#[path = "import/recordings.rs"]
+#[expect(dead_code, reason = "the imports' tests take the others")]
+mod recordings;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -16,7 +20,7 @@ use cohtrace::{
     session::{Meta, SessionWriter, WriterOptions},
 };
 use cohtrace_tests::{
-    live::{GRACE, skipped, skipped_core},
+    live::{GRACE, skipped_core},
     tool::{Ended, cohtrace, run},
 };
 
@@ -312,22 +316,13 @@ fn perf_reads_a_session_without_a_pmu_in_all_its_tools_and_complains_of_nothing(
 }
 
 #[test]
-fn perf_counts_recordings_of_others_as_we_do_but_for_kernel_memory_and_missing_addresses() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let found = ["shared/perfdata", "../shared/perfdata"].map(|below| root.join(below));
-    let Some(recordings) = found.iter().find(|path| path.is_dir()) else {
-        skipped("no shared/perfdata beside the repository");
-        return;
-    };
+fn perf_counts_recordings_of_loads_as_we_do_but_for_kernel_memory_and_missing_addresses() {
     if !has_perf() {
         return;
     }
-    for name in [
-        "numatop-mem-loads",
-        "numatop-mem-loads-2",
-        "quipper-weight-struct",
-    ] {
-        let file = recordings.join(format!("{name}.perf.data"));
+    let directory = tempfile::tempdir().expect("a directory");
+    for recordings::Loads { file, .. } in recordings::loads(directory.path()) {
+        let name = file.display().to_string();
         let directory = tempfile::tempdir().expect("a directory");
         let session = directory.path().join("imported.coh");
         run(

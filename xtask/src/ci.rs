@@ -1,6 +1,7 @@
 //! Everything that must hold before a change is taken. A step that fails does not hide the next; a
 //! step that cannot be done here is named as such and never passes for done.
 
+mod supported_rust;
 mod test_run;
 
 use std::{
@@ -73,6 +74,7 @@ pub fn run(options: &Options) -> Result<()> {
     step("lints", &lints);
     step("BPF objects follow from their sources", &bpf_objects);
     step("documentation", &documentation);
+    step("the oldest supported Rust", &supported_rust::check);
     let is_built = step("release build", &release_build);
     step("LLVM plugin", &plugin);
     step("rights for the live tests", &live_tests);

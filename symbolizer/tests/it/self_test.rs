@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use symbolizer::{Bounds, Homeless, Language, Mapping, Module, NoDebugFiles, Process};
+use symbolizer::{Bounds, Language, Mapping, Module, NoDebugFiles, NoModule, Process};
 
 fn own_module() -> Module {
     let path = std::env::current_exe().unwrap();
@@ -228,6 +228,6 @@ fn a_process_by_its_mappings_names_code_and_data_at_run_time_addresses() {
 
     let boxed = Box::new(7u64);
     let heap = process.data(&raw const *boxed as u64, 8);
-    assert!(matches!(heap, Err(Homeless::NoFile { .. })), "{heap:?}");
-    assert_eq!(process.data(16, 8), Err(Homeless::NotMapped));
+    assert!(matches!(heap, Err(NoModule::NoFile { .. })), "{heap:?}");
+    assert_eq!(process.data(16, 8), Err(NoModule::NotMapped));
 }

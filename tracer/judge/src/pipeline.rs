@@ -14,7 +14,7 @@ use crate::{
     },
     event::{Allocation, Batch, Context, ContextKind, Due, Tally, WatchTally, Window},
     finding::{
-        Judged, JudgedPair, Judgement, Moved, Orders, Shown, Thresholds, judge_pairs, shown,
+        Judged, JudgedPair, Judgement, Moved, Orders, Thresholds, WindowVerdict, judge_pairs, shown,
     },
     heap::HeapIndex,
     space::AddressSpaces,
@@ -44,7 +44,7 @@ pub struct Pipeline {
     /// Of the access that is taken, by line.
     costs: Vec<Cost<u32>>,
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
-    shown: FxHashMap<LineKey, (Shown, u64)>,
+    shown: FxHashMap<LineKey, (WindowVerdict, u64)>,
     thresholds: Thresholds,
     retiring: Retiring,
 }

@@ -8,7 +8,7 @@
 //! Limits that are about samples have no part in this: not how many there are, nor how many are stores, nor how the
 //! threads' moments interleave. Time in an emulator is not the program's.
 
-use super::{Confidence, Model, Reason, Standing, Verdict, confirmation::Opinion};
+use super::{Confidence, Model, Reason, Significance, Verdict, confirmation::Opinion};
 use crate::{
     access::Cost,
     analysis::{Evidence, OrderCounts, Sharing},
@@ -37,13 +37,13 @@ pub(super) fn evidence(order: &OrderCounts, sampled: &Evidence) -> Evidence {
 /// Judges the line.
 pub(super) fn opinion(order: &OrderCounts, evidence: &Evidence, model: &Model) -> Opinion {
     let verdict = kind(order, model);
-    let standing = match objection(order, evidence, verdict, model) {
-        Some(reason) => Standing::Insignificant(reason),
-        None => Standing::Significant,
+    let significance = match objection(order, evidence, verdict, model) {
+        Some(reason) => Significance::Insignificant(reason),
+        None => Significance::Significant,
     };
     Opinion {
         verdict,
-        standing,
+        significance,
         confidence: Confidence::Confirmed,
         shared_cost: Cost(order.shared_transactions as f64),
         change: None,

@@ -1,6 +1,6 @@
 //! Shapes of sharing with known answers, every access of which is known, each with its negative twin.
 
-use super::{Confidence, Judgement, Reason, Standing, Thresholds, Verdict};
+use super::{Confidence, Judgement, Reason, Significance, Thresholds, Verdict};
 use crate::{
     access::{Access, Cost, Cpu, Measured, Op},
     analysis::{AnalysisOptions, Kinds, emulated_fixture::emulated},
@@ -109,8 +109,8 @@ impl Stream {
     fn check_reason(&self, reason: Reason) {
         let judgements = self.check(&[]);
         assert_eq!(
-            judgements[0].standing,
-            Standing::Insignificant(reason),
+            judgements[0].significance,
+            Significance::Insignificant(reason),
             "{judgements:#?}"
         );
     }

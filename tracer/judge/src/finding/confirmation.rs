@@ -15,7 +15,7 @@
 //! The last one is of threads that wait for each other: while one works the other one polls, so that samples meet one of
 //! them for long, and the windows see the word that they pass to and fro.
 
-use super::{Fact, Model, Reason, Standing, Verdict, WatchVerdict};
+use super::{Fact, Model, Reason, Significance, Verdict, WatchVerdict};
 use crate::{access::Cost, analysis::Evidence};
 
 /// How sure a verdict is.
@@ -42,7 +42,7 @@ impl Confidence {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Opinion {
     pub(super) verdict: Option<Verdict>,
-    pub(super) standing: Standing,
+    pub(super) significance: Significance,
     pub(super) confidence: Confidence,
     /// Cost that counts as sharing.
     pub(super) shared_cost: Cost<f64>,
@@ -54,14 +54,14 @@ impl Opinion {
     /// What samples alone say.
     pub(super) fn sampled(
         verdict: Option<Verdict>,
-        standing: Standing,
+        significance: Significance,
         evidence: &Evidence,
     ) -> Opinion {
         Opinion {
             verdict,
-            standing,
+            significance,
             confidence: Confidence::Sampled,
-            shared_cost: if standing.moves() {
+            shared_cost: if significance.moves() {
                 // Of which bytes is not known; that it moved is.
                 evidence.sharing.cost.max(evidence.sharing.taken_cost)
             } else {
@@ -72,7 +72,7 @@ impl Opinion {
     }
 
     /// The same after the line's windows were heard.
-    pub(super) fn hear(
+    pub(super) fn confirm_with_windows(
         self,
         watched: &WatchVerdict,
         evidence: &Evidence,
@@ -82,7 +82,7 @@ impl Opinion {
         let as_sampled = self.verdict.filter(|kind| watched.proves(*kind, limits));
         // Where samples claim nothing, windows contradict nothing.
         let changes = self.verdict.is_none()
-            || self.standing != Standing::Significant
+            || self.significance != Significance::Significant
             || (watched.certain && watched.shared_windows >= limits.changing_windows);
         let Some(proven) = as_sampled.or(watched.shown.verdict().filter(|_| changes)) else {
             return self.contradicted(watched);
@@ -95,9 +95,9 @@ impl Opinion {
                 .map(Fact::SampledAs),
             ..self
         };
-        match self.standing {
-            Standing::Significant => confirmed,
-            Standing::Insignificant(
+        match self.significance {
+            Significance::Significant => confirmed,
+            Significance::Insignificant(
                 Reason::NoStoreSeen
                 | Reason::TooFewStores
                 | Reason::TooFewSamples
@@ -110,12 +110,12 @@ impl Opinion {
                 let cost = (sharing.cost + sharing.unstored_cost).min(evidence.cost.estimate());
                 self.if_costly(cost.max(sharing.taken_cost), confirmed, model)
             }
-            Standing::Insignificant(Reason::NotInterleaved)
+            Significance::Insignificant(Reason::NotInterleaved)
                 if watched.shared_windows >= limits.certain_windows =>
             {
                 self.if_costly(evidence.sharing.together_cost, confirmed, model)
             }
-            Standing::Insignificant(_) => self,
+            Significance::Insignificant(_) => self,
         }
     }
 
@@ -124,7 +124,7 @@ impl Opinion {
         let share = model.share(cost);
         if share.is_some_and(|share| share >= model.thresholds.cost_share) {
             Opinion {
-                standing: Standing::Significant,
+                significance: Significance::Significant,
                 shared_cost: cost,
                 ..confirmed
             }
@@ -135,11 +135,11 @@ impl Opinion {
 
     fn contradicted(self, watched: &WatchVerdict) -> Opinion {
         let clears = watched.certain && watched.shown.is_no_sharing();
-        if !clears || self.standing != Standing::Significant {
+        if !clears || self.significance != Significance::Significant {
             return self;
         }
         Opinion {
-            standing: Standing::Insignificant(Reason::Contradicted),
+            significance: Significance::Insignificant(Reason::Contradicted),
             change: Some(Fact::ShownInstead(watched.shown)),
             ..self
         }
@@ -149,7 +149,7 @@ impl Opinion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Shown;
+    use crate::finding::WindowVerdict;
     use crate::{
         access::LineSize,
         analysis::{HandOffs, PmuCounts, Sharing},
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    fn windows(shown: Shown, certain: bool) -> WatchVerdict {
+    fn windows(shown: WindowVerdict, certain: bool) -> WatchVerdict {
         WatchVerdict {
             shown,
             certain,
@@ -194,11 +194,11 @@ mod tests {
         }
     }
 
-    fn hand_offs(shown: Shown) -> HandOffs {
+    fn hand_offs(shown: WindowVerdict) -> HandOffs {
         let (truly, falsely) = match shown {
-            Shown::FalseSharing => (4, 96),
-            Shown::TrueSharing => (100, 0),
-            Shown::MixedSharing => (40, 60),
+            WindowVerdict::FalseSharing => (4, 96),
+            WindowVerdict::TrueSharing => (100, 0),
+            WindowVerdict::MixedSharing => (40, 60),
             _ => (0, 0),
         };
         HandOffs {
@@ -210,7 +210,7 @@ mod tests {
 
     fn heard(
         verdict: Option<Verdict>,
-        standing: Standing,
+        significance: Significance,
         evidence: &Evidence,
         watched: &WatchVerdict,
     ) -> Opinion {
@@ -220,16 +220,17 @@ mod tests {
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
         };
-        Opinion::sampled(verdict, standing, evidence).hear(watched, evidence, &model)
+        Opinion::sampled(verdict, significance, evidence)
+            .confirm_with_windows(watched, evidence, &model)
     }
 
     #[test]
     fn windows_that_show_the_sampled_kind_confirm_it() {
         let found = heard(
             Some(Verdict::FalseSharing),
-            Standing::Significant,
+            Significance::Significant,
             &evidence(1e9, 0.0),
-            &windows(Shown::FalseSharing, false),
+            &windows(WindowVerdict::FalseSharing, false),
         );
         assert_eq!(found.confidence, Confidence::Confirmed);
         assert_eq!(found.verdict, Some(Verdict::FalseSharing));
@@ -240,9 +241,9 @@ mod tests {
     fn windows_that_show_another_kind_change_it_and_say_so() {
         let found = heard(
             Some(Verdict::MixedSharing),
-            Standing::Significant,
+            Significance::Significant,
             &evidence(1e9, 0.0),
-            &windows(Shown::TrueSharing, true),
+            &windows(WindowVerdict::TrueSharing, true),
         );
         assert_eq!(found.verdict, Some(Verdict::TrueSharing));
         assert_eq!(found.change, Some(Fact::SampledAs(Verdict::MixedSharing)));
@@ -253,12 +254,12 @@ mod tests {
         let after = |shared_windows, certain| {
             let watched = WatchVerdict {
                 shared_windows,
-                ..windows(Shown::TrueSharing, certain)
+                ..windows(WindowVerdict::TrueSharing, certain)
             };
             let sampled = Some(Verdict::MixedSharing);
             heard(
                 sampled,
-                Standing::Significant,
+                Significance::Significant,
                 &evidence(1e9, 0.0),
                 &watched,
             )
@@ -267,7 +268,7 @@ mod tests {
             let found = after(shared_windows, certain);
             assert_eq!(found.verdict, Some(Verdict::MixedSharing));
             assert_eq!(found.confidence, Confidence::Sampled);
-            assert_eq!(found.standing, Standing::Significant);
+            assert_eq!(found.significance, Significance::Significant);
         }
         assert_eq!(after(8, true).verdict, Some(Verdict::TrueSharing));
     }
@@ -277,12 +278,12 @@ mod tests {
         let mixed = |hand_offs| {
             let windows = WatchVerdict {
                 hand_offs,
-                ..windows(Shown::FalseSharing, true)
+                ..windows(WindowVerdict::FalseSharing, true)
             };
             let sampled = Some(Verdict::MixedSharing);
             heard(
                 sampled,
-                Standing::Significant,
+                Significance::Significant,
                 &evidence(1e9, 0.0),
                 &windows,
             )
@@ -308,98 +309,108 @@ mod tests {
         let apart = |sampled| {
             heard(
                 Some(sampled),
-                Standing::Significant,
+                Significance::Significant,
                 &evidence(1e9, 0.0),
-                &windows(Shown::Apart, true),
+                &windows(WindowVerdict::Apart, true),
             )
         };
         let found = apart(Verdict::TrueSharing);
         assert_eq!(found.confidence, Confidence::Confirmed);
         let other = apart(Verdict::FalseSharing);
         assert_eq!(other.confidence, Confidence::Sampled);
-        assert_eq!(other.standing, Standing::Significant);
+        assert_eq!(other.significance, Significance::Significant);
     }
 
     #[test]
     fn a_suspicion_is_dropped_only_when_windows_are_certain() {
-        for shown in [Shown::OneThread, Shown::NoStores, Shown::NotHandedOff] {
-            let hear = |certain| {
+        for shown in [
+            WindowVerdict::OneThread,
+            WindowVerdict::NoStores,
+            WindowVerdict::NotHandedOff,
+        ] {
+            let confirm_with_windows = |certain| {
                 heard(
                     Some(Verdict::FalseSharing),
-                    Standing::Significant,
+                    Significance::Significant,
                     &evidence(1e9, 0.0),
                     &windows(shown, certain),
                 )
             };
-            assert_eq!(hear(false).standing, Standing::Significant);
-            let found = hear(true);
             assert_eq!(
-                found.standing,
-                Standing::Insignificant(Reason::Contradicted)
+                confirm_with_windows(false).significance,
+                Significance::Significant
+            );
+            let found = confirm_with_windows(true);
+            assert_eq!(
+                found.significance,
+                Significance::Insignificant(Reason::Contradicted)
             );
             assert_eq!(found.change, Some(Fact::ShownInstead(shown)));
             assert_eq!(found.confidence, Confidence::Sampled);
         }
         let nothing = heard(
             Some(Verdict::FalseSharing),
-            Standing::Significant,
+            Significance::Significant,
             &evidence(1e9, 0.0),
-            &windows(Shown::Nothing, true),
+            &windows(WindowVerdict::Nothing, true),
         );
-        assert_eq!(nothing.standing, Standing::Significant);
+        assert_eq!(nothing.significance, Significance::Significant);
     }
 
     #[test]
     fn a_writer_that_only_windows_saw_makes_a_finding_of_what_it_costs() {
-        let unseen = Standing::Insignificant(Reason::NoStoreSeen);
-        let shown = windows(Shown::FalseSharing, false);
+        let unseen = Significance::Insignificant(Reason::NoStoreSeen);
+        let shown = windows(WindowVerdict::FalseSharing, false);
         let found = heard(None, unseen, &evidence(0.0, 8e8), &shown);
-        assert_eq!(found.standing, Standing::Significant);
+        assert_eq!(found.significance, Significance::Significant);
         assert_eq!(found.verdict, Some(Verdict::FalseSharing));
         assert!((found.shared_cost.0 - 8e8).abs() < 1.0);
         let cheap = heard(None, unseen, &evidence(0.0, 8e6), &shown);
-        assert_eq!(cheap.standing, unseen);
+        assert_eq!(cheap.significance, unseen);
     }
 
     #[test]
     fn threads_that_wait_for_each_other_in_turn_are_found_by_windows() {
-        let standing = Standing::Insignificant(Reason::NotInterleaved);
+        let significance = Significance::Insignificant(Reason::NotInterleaved);
         let mut evidence = evidence(0.0, 0.0);
         evidence.sharing.together_cost = Cost(7e8);
         let in_windows = |shared_windows| {
             let shown = WatchVerdict {
                 shared_windows,
-                ..windows(Shown::TrueSharing, false)
+                ..windows(WindowVerdict::TrueSharing, false)
             };
-            heard(None, standing, &evidence, &shown)
+            heard(None, significance, &evidence, &shown)
         };
         let found = in_windows(3);
-        assert_eq!(found.standing, Standing::Significant);
+        assert_eq!(found.significance, Significance::Significant);
         assert_eq!(found.verdict, Some(Verdict::TrueSharing));
         assert!((found.shared_cost.0 - 7e8).abs() < 1.0);
         // Two may have met the end of one phase and the start of another.
-        assert_eq!(in_windows(2).standing, standing);
-        let shown = windows(Shown::NotHandedOff, true);
-        assert_eq!(heard(None, standing, &evidence, &shown).standing, standing);
+        assert_eq!(in_windows(2).significance, significance);
+        let shown = windows(WindowVerdict::NotHandedOff, true);
+        assert_eq!(
+            heard(None, significance, &evidence, &shown).significance,
+            significance
+        );
     }
 
     #[test]
     fn what_samples_call_rare_is_what_windows_show() {
-        let standing = Standing::Insignificant(Reason::TooFewStores);
+        let significance = Significance::Insignificant(Reason::TooFewStores);
         let sampled = Some(Verdict::MixedSharing);
-        let shown = windows(Shown::TrueSharing, false);
-        let found = heard(sampled, standing, &evidence(1e9, 0.0), &shown);
+        let shown = windows(WindowVerdict::TrueSharing, false);
+        let found = heard(sampled, significance, &evidence(1e9, 0.0), &shown);
         assert_eq!(found.verdict, Some(Verdict::TrueSharing));
-        assert_eq!(found.standing, Standing::Significant);
+        assert_eq!(found.significance, Significance::Significant);
     }
 
     #[test]
     fn cheap_lines_stay_what_they_are() {
         for reason in [Reason::CostBelowThreshold, Reason::OneCpu] {
-            let standing = Standing::Insignificant(reason);
-            let shown = windows(Shown::TrueSharing, true);
-            let found = heard(None, standing, &evidence(1e9, 0.0), &shown);
-            assert_eq!(found.standing, standing);
+            let significance = Significance::Insignificant(reason);
+            let shown = windows(WindowVerdict::TrueSharing, true);
+            let found = heard(None, significance, &evidence(1e9, 0.0), &shown);
+            assert_eq!(found.significance, significance);
             assert_eq!(found.confidence, Confidence::Sampled);
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     access::{ByteSet, Cost, LineSize, Tid},
     analysis::{Evidence, SiteCounts},
-    finding::{Shown, Verdict},
+    finding::{Verdict, WindowVerdict},
 };
 
 /// Something worth saying about a judged line; the words are the report's.
@@ -35,7 +35,7 @@ pub enum Fact {
     /// Stores that a PMU sampled without a latency: what they waited is in no cost.
     UntimedStores(u64),
     /// Some accesses have no known size; they were taken for one byte, and for what is left of their aligned
-    /// word, with the same result unless the standing says otherwise.
+    /// word, with the same result unless the significance says otherwise.
     UnknownSizes,
     /// What was waited in windows of several threads in which no store was sampled; not part
     /// of the shared cost.
@@ -45,7 +45,7 @@ pub enum Fact {
     /// Samples alone would have said this; the windows show another kind.
     SampledAs(Verdict),
     /// Samples alone would have made it a finding; the windows show this.
-    ShownInstead(Shown),
+    ShownInstead(WindowVerdict),
 }
 
 /// All but what windows changed. `weak`: rests on harvested accesses.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 
 use super::{
-    Judgement, Standing, Thresholds, Verdict,
+    Judgement, Significance, Thresholds, Verdict,
     simulation::{Program, Random, Stream, add, load, program, store, worker},
     table_fixture::judge_all,
 };
@@ -36,10 +36,10 @@ fn any_program() -> impl Strategy<Value = (Program, u64)> {
     })
 }
 
-fn verdicts(judgements: &[Judgement]) -> Vec<(u64, Option<Verdict>, Standing)> {
+fn verdicts(judgements: &[Judgement]) -> Vec<(u64, Option<Verdict>, Significance)> {
     let mut verdicts: Vec<_> = judgements
         .iter()
-        .map(|j| (j.key.0.position(), j.verdict, j.standing))
+        .map(|j| (j.key.0.position(), j.verdict, j.significance))
         .collect();
     verdicts.sort_by_key(|v| v.0);
     verdicts
@@ -68,7 +68,7 @@ proptest! {
         let moved = changed(&stream, |a| a.addr += by);
         let expected: Vec<_> = verdicts(&stream.judge())
             .into_iter()
-            .map(|(at, verdict, standing)| (at + by, verdict, standing))
+            .map(|(at, verdict, significance)| (at + by, verdict, significance))
             .collect();
         prop_assert_eq!(expected, verdicts(&moved.judge()));
     }
@@ -188,7 +188,7 @@ proptest! {
                 prop_assert!(j.shared_cost <= j.cost);
                 prop_assert!((0.0..=1.0 + 1e-9).contains(&j.interleaving), "{j:?}");
                 prop_assert!(!j.is_finding() || j.threads.iter().any(|t| t.stores > 0));
-                prop_assert!(!j.standing.moves() || j.pmu.is_some());
+                prop_assert!(!j.significance.moves() || j.pmu.is_some());
             }
         }
     }

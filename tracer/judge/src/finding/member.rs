@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{
-    Candidate, Confidence, Judgement, Model, Standing, Verdict, WatchVerdict,
+    Candidate, Confidence, Judgement, Model, Significance, Verdict, WatchVerdict,
     confirmation::Opinion, threads,
 };
 use crate::{
@@ -40,7 +40,7 @@ pub struct Member {
     /// What was thought of it alone.
     pub verdict: Option<Verdict>,
     /// Whether it is a finding alone, and if not, why.
-    pub standing: Standing,
+    pub significance: Significance,
     /// How sure that is.
     pub confidence: Confidence,
     /// The kinds of its hand-offs, by the order of its accesses, or else by which thread touches which bytes.
@@ -104,7 +104,7 @@ impl Member {
         let evidence = &candidate.evidence;
         let Opinion {
             verdict,
-            standing,
+            significance,
             confidence,
             shared_cost,
             change: _,
@@ -125,7 +125,7 @@ impl Member {
             hand_offs: evidence.sharing.hand_offs,
             neighbours: line.neighbours(),
             verdict,
-            standing,
+            significance,
             confidence,
             kinds,
             watched: candidate
@@ -158,7 +158,7 @@ impl Member {
             hand_offs: 0.0,
             neighbours: line.neighbours(),
             verdict: None,
-            standing: Standing::Insignificant(super::Reason::TooFewSamples),
+            significance: Significance::Insignificant(super::Reason::TooFewSamples),
             confidence: Confidence::Sampled,
             kinds: None,
             watched: None,
@@ -184,7 +184,7 @@ impl Member {
             hand_offs: 0.0,
             neighbours: 0,
             verdict: judgement.verdict,
-            standing: judgement.standing,
+            significance: judgement.significance,
             confidence: judgement.confidence,
             kinds: judgement.kinds,
             watched: watched.map(|watched| Box::new(watched.verdict)),
@@ -201,7 +201,7 @@ impl Member {
         Judgement {
             key: self.key,
             verdict: self.verdict,
-            standing: self.standing,
+            significance: self.significance,
             confidence: self.confidence,
             watched: None,
             order: None,

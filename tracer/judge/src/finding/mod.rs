@@ -16,7 +16,7 @@ mod moved;
 mod ranking;
 mod read_then_write;
 mod same_code;
-mod standing;
+mod significance;
 mod subject;
 mod thresholds;
 mod watched;
@@ -56,10 +56,10 @@ pub use member::{Member, Touch};
 pub use moved::Moved;
 pub use ranking::{Judged, Ranking};
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
-pub use standing::{Reason, Standing};
+pub use significance::{Reason, Significance};
 pub use subject::{Subject, shared_cost, subjects};
 pub use thresholds::Thresholds;
-pub use watched::{Shown, WatchThresholds, WatchVerdict, shown};
+pub use watched::{WatchThresholds, WatchVerdict, WindowVerdict, shown};
 
 use crate::{
     access::{Cost, LineKey, LineSize, Pid, Tid},
@@ -163,7 +163,7 @@ pub struct Judgement {
     /// How it is shared; `None` when no conflict was seen within any window, or its kind could not be told.
     pub verdict: Option<Verdict>,
     /// Whether it is a finding.
-    pub standing: Standing,
+    pub significance: Significance,
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// What windows on it saw; `None` when there was none.
@@ -207,7 +207,7 @@ pub struct Judgement {
 impl Judgement {
     /// Whether it is a finding.
     pub fn is_finding(&self) -> bool {
-        self.standing == Standing::Significant
+        self.significance == Significance::Significant
     }
 }
 
@@ -272,14 +272,14 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
     // What holds only if an access of unknown size is small, or only if it is large, is no verdict.
     let verdict = certain.filter(|_| kind(evidence.widest_kinds) == certain);
     let undecided = certain.is_some() && verdict.is_none();
-    let standing = standing::standing(&evidence, verdict, undecided, model);
-    let sampled = Opinion::sampled(verdict, standing, &evidence);
+    let significance = significance::significance(&evidence, verdict, undecided, model);
+    let sampled = Opinion::sampled(verdict, significance, &evidence);
     let watched = watched.map(|line| (line, shown(line, &groups, &model.thresholds.watch)));
     let mut opinion = match &watched {
-        Some((_, verdict)) => sampled.hear(verdict, &evidence, model),
+        Some((_, verdict)) => sampled.confirm_with_windows(verdict, &evidence, model),
         None => sampled,
     };
-    if let Standing::Insignificant(reason) = &mut opinion.standing {
+    if let Significance::Insignificant(reason) = &mut opinion.significance {
         *reason = orders.moved.reason(key, *reason);
     }
     Candidate {
@@ -324,7 +324,7 @@ impl Candidate<'_> {
         let sites = self.sites;
         let Opinion {
             verdict,
-            standing,
+            significance,
             confidence,
             shared_cost,
             change,
@@ -337,7 +337,7 @@ impl Candidate<'_> {
         Judgement {
             key: self.key,
             verdict,
-            standing,
+            significance,
             confidence,
             watched: self.watched.map(|(line, verdict)| Watched {
                 verdict,

@@ -1,7 +1,7 @@
 //! Shapes of sharing with known answers, as a PMU samples them, each with its negative twin.
 
 use super::{
-    Fact, Judgement, Reason, Standing, Thresholds, Verdict,
+    Fact, Judgement, Reason, Significance, Thresholds, Verdict,
     pmu_simulation::{PEBS, Pmu, Thread, run, tally, thread},
     simulation::BASE,
 };
@@ -48,9 +48,14 @@ fn check_reason(threads: &[Thread], pmu: Pmu, reason: Reason) -> Judgement {
     check(threads, pmu, &[]);
     for seed in 0..SEEDS {
         let judgements = judged(threads, pmu, seed);
-        let standing = judgements.first().map(|j| j.standing);
-        let expected = Some(Standing::Insignificant(reason));
-        assert_eq!(standing, expected, "seed {seed}: {}", summary(&judgements));
+        let significance = judgements.first().map(|j| j.significance);
+        let expected = Some(Significance::Insignificant(reason));
+        assert_eq!(
+            significance,
+            expected,
+            "seed {seed}: {}",
+            summary(&judgements)
+        );
     }
     judged(threads, pmu, 0).remove(0)
 }
@@ -59,7 +64,14 @@ fn summary(judgements: &[Judgement]) -> String {
     let lines = judgements.iter().map(|j| {
         format!(
             "{} {:?} {:?} share {:.3?} samples {} interleaving {:.2} {:.2?} {:?}\n",
-            j.key, j.verdict, j.standing, j.shared_share, j.samples, j.interleaving, j.kinds, j.pmu,
+            j.key,
+            j.verdict,
+            j.significance,
+            j.shared_share,
+            j.samples,
+            j.interleaving,
+            j.kinds,
+            j.pmu,
         )
     });
     lines.collect()
@@ -136,7 +148,7 @@ fn a_writer_that_is_never_sampled_is_said_to_be_missing_and_not_that_the_line_is
         thread(&[(Store, 16)]),
     ];
     let line = check_reason(&threads, unseen, Reason::WriterNotSampled);
-    assert!(line.standing.moves());
+    assert!(line.significance.moves());
     assert_eq!(line.verdict, None);
     assert!(
         line.facts.contains(&Fact::WriterUnknown),
@@ -179,9 +191,9 @@ fn an_initialisation_that_was_sampled_is_not_the_writer_that_was_not() {
     };
     for seed in 0..SEEDS {
         let line = &seen(&threads, seed)[0];
-        let expected = Standing::Insignificant(Reason::WriterNotSampled);
+        let expected = Significance::Insignificant(Reason::WriterNotSampled);
         assert_eq!(
-            (line.standing, line.verdict),
+            (line.significance, line.verdict),
             (expected, None),
             "seed {seed}"
         );
@@ -202,7 +214,7 @@ fn a_line_that_all_read_is_nothing_however_hot() {
     };
     check(&[reads(0), reads(1), reads(2)], PEBS, &[]);
     for judgement in judged(&[reads(0), reads(1)], PEBS, 1) {
-        assert!(!judgement.standing.moves(), "{judgement:?}");
+        assert!(!judgement.significance.moves(), "{judgement:?}");
     }
 }
 
@@ -220,8 +232,8 @@ fn loads_that_memory_served_waited_for_no_other_cpu_whoever_stores_in_between() 
     };
     for seed in 0..SEEDS {
         let from_memory = served_by(0x1a_4908_1042, seed);
-        let expected = Standing::Insignificant(Reason::ServedApart);
-        assert_eq!(from_memory.standing, expected, "seed {seed}");
+        let expected = Significance::Insignificant(Reason::ServedApart);
+        assert_eq!(from_memory.significance, expected, "seed {seed}");
         // Of a line that was on its way nothing is said, and the order decides.
         let in_flight = served_by(0x118_6810_0242, seed);
         assert!(in_flight.is_finding(), "seed {seed}: {in_flight:?}");
@@ -298,7 +310,7 @@ fn words_of_unknown_size_are_false_sharing_and_halves_of_a_word_are_undecided() 
     let halves = [counter(0), counter(4)];
     let line = check_reason(&halves, unknown, Reason::SizesUnknown);
     assert_eq!(line.verdict, None);
-    assert!(line.standing.moves());
+    assert!(line.significance.moves());
 }
 
 #[test]

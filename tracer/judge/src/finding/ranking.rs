@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Judgement, Member, Model, Orders, Standing, Thresholds, judge, worth_listing};
+use super::{Judgement, Member, Model, Orders, Significance, Thresholds, judge, worth_listing};
 use crate::{
     access::{Cost, LineKey, LineSize, SpaceId},
     analysis::{Line, SiteCounts},
@@ -27,7 +27,7 @@ const KEPT: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct Judged {
     /// Findings, lines that move, then the costliest others, the costliest of each first; then those that reports
-    /// [leave out](Standing::is_left_out), and that windows are to look at again.
+    /// [leave out](Significance::is_left_out), and that windows are to look at again.
     pub judgements: Vec<Judgement>,
     /// Every line that took time or that several threads touched, in no particular order.
     pub members: Vec<Member>,
@@ -126,11 +126,11 @@ impl<'a> Ranking<'a> {
         }
         let evidence = &candidate.evidence;
         let rank = [candidate.opinion.shared_cost.0, evidence.sharing.weight];
-        if candidate.opinion.standing == Standing::Significant {
+        if candidate.opinion.significance == Significance::Significant {
             self.findings.push((rank, candidate.into_judgement(&model)));
-        } else if candidate.opinion.standing.moves() {
+        } else if candidate.opinion.significance.moves() {
             self.moving.push((rank, candidate.into_judgement(&model)));
-        } else if candidate.opinion.standing.is_left_out() {
+        } else if candidate.opinion.significance.is_left_out() {
             let judgement = candidate.into_judgement(&model);
             self.not_waited.push(judgement);
         } else if !line.several_threads() {

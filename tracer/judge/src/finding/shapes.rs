@@ -1,7 +1,7 @@
 //! Shapes of sharing with known answers, each sampled with 50 seeds, each with its negative twin.
 
 use super::{
-    Fact, Judgement, Reason, Standing, Verdict,
+    Fact, Judgement, Reason, Significance, Verdict,
     simulation::{BASE, Program, add, load, program, store, worker},
 };
 use crate::{
@@ -32,9 +32,14 @@ fn check_reason(program: &Program, reason: Reason) {
     for seed in 0..SEEDS {
         let judgements = program.sample(seed).judge();
         let line = judgements.iter().find(|j| j.key.0.position() == BASE);
-        let standing = line.map(|j| j.standing);
-        let expected = Some(Standing::Insignificant(reason));
-        assert_eq!(standing, expected, "seed {seed}: {}", summary(&judgements));
+        let significance = line.map(|j| j.significance);
+        let expected = Some(Significance::Insignificant(reason));
+        assert_eq!(
+            significance,
+            expected,
+            "seed {seed}: {}",
+            summary(&judgements)
+        );
     }
 }
 
@@ -42,7 +47,7 @@ fn summary(judgements: &[Judgement]) -> String {
     let lines = judgements.iter().map(|j| {
         format!(
             "{} {:?} {:?} share {:.3?} interleaving {:.2} {:.2?}\n",
-            j.key, j.verdict, j.standing, j.shared_share, j.interleaving, j.kinds
+            j.key, j.verdict, j.significance, j.shared_share, j.interleaving, j.kinds
         )
     });
     lines.collect()
@@ -299,7 +304,10 @@ fn sharing_below_a_hundredth_of_the_time_is_listed_and_no_finding() {
     tiny.duration_ms = 5000;
     check(&tiny, &[]);
     let judgements = tiny.sample(3).judge();
-    assert!(matches!(judgements[0].standing, Standing::Insignificant(_)));
+    assert!(matches!(
+        judgements[0].significance,
+        Significance::Insignificant(_)
+    ));
 }
 
 #[test]

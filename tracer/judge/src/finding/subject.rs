@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Confidence, Judgement, Member, Model, Reason, Standing, Verdict, WatchVerdict,
+    Confidence, Judgement, Member, Model, Reason, Significance, Verdict, WatchVerdict,
     meeting::{Pieces, kinds, meeting, pieces},
     same_code::by_code,
     watched::{Pooled, pooled},
@@ -39,7 +39,7 @@ pub struct Subject {
     /// How they are shared; `None` where no conflict was seen, or its kind could not be told.
     pub verdict: Option<Verdict>,
     /// Whether it is a finding.
-    pub standing: Standing,
+    pub significance: Significance,
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// What was waited for the lines that several threads use.
@@ -61,7 +61,7 @@ pub struct Subject {
 impl Subject {
     /// Whether it is a finding.
     pub fn is_finding(&self) -> bool {
-        self.standing == Standing::Significant
+        self.significance == Significance::Significant
     }
 
     /// Whether it is one line, judged by itself.
@@ -80,7 +80,7 @@ impl Subject {
         }
         Judgement {
             verdict: self.verdict,
-            standing: self.standing,
+            significance: self.significance,
             confidence: self.confidence,
             cost: self.cost,
             shared_cost: self.shared_cost.rounded(),
@@ -134,10 +134,10 @@ pub fn subjects(
         .map(|(owned, members)| judge(members, owned, model))
         .collect();
     subjects.sort_by(|a, b| {
-        let rank = |s: &Subject| (!s.is_finding(), !s.standing.moves());
-        let cost = |s: &Subject| match s.standing {
-            Standing::Significant => s.shared_cost,
-            Standing::Insignificant(_) => s.cost.estimate(),
+        let rank = |s: &Subject| (!s.is_finding(), !s.significance.moves());
+        let cost = |s: &Subject| match s.significance {
+            Significance::Significant => s.shared_cost,
+            Significance::Insignificant(_) => s.cost.estimate(),
         };
         rank(a)
             .cmp(&rank(b))
@@ -160,17 +160,17 @@ fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subje
     let shared_cost: Cost<f64> = several().map(shared).sum();
     let mut opinion = Opinion {
         verdict: None,
-        standing: Standing::Significant,
+        significance: Significance::Significant,
         confidence: Confidence::Sampled,
     };
     let kinds = kinds(several(), shared, unit);
     opinion.verdict = kinds.map(|kinds| Verdict::of(kinds, model.thresholds.mixed_share));
     if let Some(reason) = objection(&members, opinion, shared_cost, model) {
-        opinion.standing = Standing::Insignificant(reason);
+        opinion.significance = Significance::Insignificant(reason);
     }
     let watched = pooled(several(), &model.thresholds.watch);
     if let Some(watched) = &watched {
-        opinion = opinion.hear(watched, lines, model);
+        opinion = opinion.confirm_with_windows(watched, lines, model);
     }
     let order = several().filter_map(|member| member.order);
     let order = order.reduce(|all, one| all.plus(&one));
@@ -179,7 +179,7 @@ fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subje
     }
     Subject {
         verdict: opinion.verdict,
-        standing: opinion.standing,
+        significance: opinion.significance,
         confidence: opinion.confidence,
         cost: several().map(|member| member.cost).sum(),
         shared_cost,
@@ -204,7 +204,7 @@ fn alone(mut members: Vec<Member>, owned: Option<Owned>) -> Subject {
     let line = &members[0];
     Subject {
         verdict: line.verdict,
-        standing: line.standing,
+        significance: line.significance,
         confidence: line.confidence,
         cost: line.cost,
         shared_cost: line.shared_cost,
@@ -228,13 +228,13 @@ fn alone(mut members: Vec<Member>, owned: Option<Owned>) -> Subject {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Opinion {
     verdict: Option<Verdict>,
-    standing: Standing,
+    significance: Significance,
     confidence: Confidence,
 }
 
 impl Opinion {
     /// The same after the windows on the lines were heard; see [`confirmation`](super::confirmation).
-    fn hear(self, watched: &Pooled, lines: usize, model: &Model) -> Opinion {
+    fn confirm_with_windows(self, watched: &Pooled, lines: usize, model: &Model) -> Opinion {
         let limits = &model.thresholds.watch;
         let WatchVerdict {
             shown,
@@ -263,9 +263,9 @@ impl Opinion {
                 ..self
             };
         }
-        if certain && shown.is_no_sharing() && self.standing == Standing::Significant {
+        if certain && shown.is_no_sharing() && self.significance == Significance::Significant {
             return Opinion {
-                standing: Standing::Insignificant(Reason::Contradicted),
+                significance: Significance::Insignificant(Reason::Contradicted),
                 ..self
             };
         }
@@ -281,12 +281,12 @@ fn objection(
     model: &Model,
 ) -> Option<Reason> {
     let several = || members.iter().filter(|m| m.several_threads);
-    if several().any(|member| member.standing == Standing::Significant) {
+    if several().any(|member| member.significance == Significance::Significant) {
         return None;
     }
-    let worst = several().next().map(|member| member.standing);
+    let worst = several().next().map(|member| member.significance);
     let reason_of_worst = match worst {
-        Some(Standing::Insignificant(reason)) => reason,
+        Some(Significance::Insignificant(reason)) => reason,
         _ => Reason::TooFewSamples,
     };
     let limits = model.thresholds;

@@ -101,7 +101,7 @@ fn check(
             "seed {seed}: {} subjects, {:?} {:?} {:?} on {} lines, {} of {} ns",
             subjects.len(),
             worst.verdict,
-            worst.standing,
+            worst.significance,
             worst.kinds,
             worst.lines,
             worst.shared_cost.0,
@@ -164,7 +164,7 @@ fn a_ring_whose_slots_both_threads_use_is_truly_shared_and_no_line_of_it_is_seen
     let findings = alone[0]
         .members
         .iter()
-        .filter(|m| m.standing == super::Standing::Significant);
+        .filter(|m| m.significance == super::Significance::Significant);
     assert_eq!(findings.count(), 0);
     // Each thread has a half of it.
     check(Some(8), None, |thread, _, random| {

@@ -7,7 +7,7 @@ use crate::{
 
 /// What the complete orders of a line say. The first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Shown {
+pub enum WindowVerdict {
     /// Too few accesses, or hand-offs whose kind no window shows, to say anything.
     Nothing,
     /// One thread only.
@@ -28,12 +28,12 @@ pub enum Shown {
     MixedSharing,
 }
 
-impl Shown {
-    fn sharing(verdict: Verdict) -> Shown {
+impl WindowVerdict {
+    fn sharing(verdict: Verdict) -> WindowVerdict {
         match verdict {
-            Verdict::FalseSharing => Shown::FalseSharing,
-            Verdict::TrueSharing => Shown::TrueSharing,
-            Verdict::MixedSharing => Shown::MixedSharing,
+            Verdict::FalseSharing => WindowVerdict::FalseSharing,
+            Verdict::TrueSharing => WindowVerdict::TrueSharing,
+            Verdict::MixedSharing => WindowVerdict::MixedSharing,
         }
     }
 
@@ -41,21 +41,21 @@ impl Shown {
     pub(super) fn is_no_sharing(self) -> bool {
         matches!(
             self,
-            Shown::OneThread | Shown::NoStores | Shown::NotHandedOff
+            WindowVerdict::OneThread | WindowVerdict::NoStores | WindowVerdict::NotHandedOff
         )
     }
 
     /// The kind of sharing, if it is sharing.
     pub fn verdict(self) -> Option<Verdict> {
         match self {
-            Shown::FalseSharing => Some(Verdict::FalseSharing),
-            Shown::TrueSharing => Some(Verdict::TrueSharing),
-            Shown::MixedSharing => Some(Verdict::MixedSharing),
-            Shown::Nothing
-            | Shown::OneThread
-            | Shown::NoStores
-            | Shown::NotHandedOff
-            | Shown::Apart => None,
+            WindowVerdict::FalseSharing => Some(Verdict::FalseSharing),
+            WindowVerdict::TrueSharing => Some(Verdict::TrueSharing),
+            WindowVerdict::MixedSharing => Some(Verdict::MixedSharing),
+            WindowVerdict::Nothing
+            | WindowVerdict::OneThread
+            | WindowVerdict::NoStores
+            | WindowVerdict::NotHandedOff
+            | WindowVerdict::Apart => None,
         }
     }
 }
@@ -122,7 +122,7 @@ impl Default for WatchThresholds {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WatchVerdict {
     /// What.
-    pub shown: Shown,
+    pub shown: WindowVerdict,
     /// More windows on the same words will not change it; see [`shown`].
     pub certain: bool,
     /// Windows with accesses of several threads.
@@ -178,7 +178,7 @@ pub fn shown(line: &WatchedLine, groups: &[Group], limits: &WatchThresholds) -> 
         Some(Verdict::of(kinds, limits.mixed_share))
     };
     let verdict = WatchVerdict {
-        shown: Shown::Nothing,
+        shown: WindowVerdict::Nothing,
         certain: false,
         shared_windows: counts.shared_windows,
         accesses: counts.accesses,
@@ -259,7 +259,11 @@ impl WatchVerdict {
         let (least, most) = (judge(self), judge(self.most()));
         let is_same = least.0 == most.0;
         WatchVerdict {
-            shown: if is_same { least.0 } else { Shown::Nothing },
+            shown: if is_same {
+                least.0
+            } else {
+                WindowVerdict::Nothing
+            },
             certain: is_same && least.1 && most.1,
             ..self
         }
@@ -291,7 +295,7 @@ impl WatchVerdict {
 
     fn is_certain(&self, busy_windows: u64, limits: &WatchThresholds) -> bool {
         self.accesses >= limits.certain_accesses
-            && self.shown != Shown::Nothing
+            && self.shown != WindowVerdict::Nothing
             && if self.shown.verdict().is_some() {
                 self.shared_windows >= limits.certain_windows && self.is_clear_cut(limits)
             } else {
@@ -306,7 +310,7 @@ impl WatchVerdict {
         if self.widest.is_some() && !self.most().proves(kind, limits) {
             return false;
         }
-        if self.shown == Shown::Apart {
+        if self.shown == WindowVerdict::Apart {
             return self.by_bytes == Some(kind) && self.second_thread >= limits.thread_accesses;
         }
         if kind != Verdict::MixedSharing {
@@ -324,29 +328,31 @@ impl WatchVerdict {
             && least as f64 >= limits.proven_share * self.hand_offs.decided() as f64
     }
 
-    fn kind(&self, mostly_alone: bool, limits: &WatchThresholds) -> Shown {
+    fn kind(&self, mostly_alone: bool, limits: &WatchThresholds) -> WindowVerdict {
         if self.accesses < limits.accesses {
-            return Shown::Nothing;
+            return WindowVerdict::Nothing;
         }
         if self.threads < 2 {
-            return Shown::OneThread;
+            return WindowVerdict::OneThread;
         }
         if self.stores == 0 {
-            return Shown::NoStores;
+            return WindowVerdict::NoStores;
         }
         let hand_offs = self.hand_offs.total();
         let least = limits.hand_off_share * self.accesses as f64;
         let rare = hand_offs < limits.hand_offs || (hand_offs as f64) < least;
         if rare || self.second_thread < limits.thread_accesses {
             return if mostly_alone && self.by_bytes.is_some() {
-                Shown::Apart
+                WindowVerdict::Apart
             } else {
-                Shown::NotHandedOff
+                WindowVerdict::NotHandedOff
             };
         }
-        self.hand_offs.kinds().map_or(Shown::Nothing, |kinds| {
-            Shown::sharing(Verdict::of(kinds, limits.mixed_share))
-        })
+        self.hand_offs
+            .kinds()
+            .map_or(WindowVerdict::Nothing, |kinds| {
+                WindowVerdict::sharing(Verdict::of(kinds, limits.mixed_share))
+            })
     }
 
     fn is_clear_cut(&self, limits: &WatchThresholds) -> bool {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{PairThresholds, Shown, WatchThresholds, hint, shown};
+use super::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown};
 use crate::{
     access::{ByteSet, Op},
     analysis::{
@@ -88,7 +88,7 @@ proptest! {
                 prop_assert_eq!(line.counts().hand_offs, 0);
                 let thresholds = WatchThresholds { hand_offs: 0, accesses: 0, ..WatchThresholds::default() };
                 let shown = shown(line, &line.groups(), &thresholds).shown;
-                prop_assert!(shown <= Shown::NotHandedOff, "{shown:?}");
+                prop_assert!(shown <= WindowVerdict::NotHandedOff, "{shown:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Lines of known programs, seen through watch windows, and what they must show.
 
-use super::{Shown, Verdict, WatchThresholds, WatchVerdict, shown};
+use super::{Verdict, WatchThresholds, WatchVerdict, WindowVerdict, shown};
 use crate::{
     access::Pid,
     analysis::watched_fixture::{Act, BASE, Watch, load, repeated, rmw, store},
@@ -22,7 +22,7 @@ fn windows(acts: &[Act]) -> Watch {
     Watch::new().windows(5, WORDS, &repeated(25, acts))
 }
 
-fn check(acts: &[Act], expected: Shown) -> WatchVerdict {
+fn check(acts: &[Act], expected: WindowVerdict) -> WatchVerdict {
     let verdict = judged(&windows(acts));
     assert_eq!(verdict.shown, expected, "{verdict:?}");
     verdict
@@ -30,45 +30,51 @@ fn check(acts: &[Act], expected: Shown) -> WatchVerdict {
 
 #[test]
 fn counters_side_by_side_are_falsely_shared() {
-    let verdict = check(&[rmw(1, 0), rmw(2, 8)], Shown::FalseSharing);
+    let verdict = check(&[rmw(1, 0), rmw(2, 8)], WindowVerdict::FalseSharing);
     assert_eq!(verdict.hand_offs.truly, 0);
     // 50 accesses a window, all but the first a hand-off, the last one's copy still held.
     assert_eq!(verdict.hand_offs.falsely, 5 * 48);
     assert_eq!(verdict.hand_offs.undecided, 5);
     let load_and_store = [load(1, 0), load(2, 8), store(1, 0), store(2, 8)];
-    check(&load_and_store, Shown::FalseSharing);
+    check(&load_and_store, WindowVerdict::FalseSharing);
     check(
         &[rmw(1, 0), rmw(2, 8), rmw(3, 16), rmw(4, 24)],
-        Shown::FalseSharing,
+        WindowVerdict::FalseSharing,
     );
 }
 
 #[test]
 fn one_counter_for_all_is_truly_shared() {
-    let verdict = check(&[rmw(1, 0), rmw(2, 0)], Shown::TrueSharing);
+    let verdict = check(&[rmw(1, 0), rmw(2, 0)], WindowVerdict::TrueSharing);
     assert_eq!(verdict.hand_offs.truly, 5 * 49);
     assert_eq!(verdict.hand_offs.falsely, 0);
     check(
         &[load(1, 0), load(2, 0), store(1, 0), store(2, 0)],
-        Shown::TrueSharing,
+        WindowVerdict::TrueSharing,
     );
-    check(&[store(1, 0), store(2, 0)], Shown::TrueSharing);
+    check(&[store(1, 0), store(2, 0)], WindowVerdict::TrueSharing);
 }
 
 #[test]
 fn a_lock_with_its_data_is_true_and_a_statistic_of_others_beside_it_makes_it_mixed() {
     let critical = |tid| [rmw(tid, 0), load(tid, 8), store(tid, 8), store(tid, 0)];
     let both = [critical(1), critical(2)].concat();
-    check(&both, Shown::TrueSharing);
+    check(&both, WindowVerdict::TrueSharing);
     let statistic = |tid| [critical(tid).to_vec(), vec![rmw(3, 16)]].concat();
-    check(&[statistic(1), statistic(2)].concat(), Shown::MixedSharing);
+    check(
+        &[statistic(1), statistic(2)].concat(),
+        WindowVerdict::MixedSharing,
+    );
 }
 
 #[test]
 fn a_configuration_beside_a_counter_is_false_and_one_that_changes_is_true() {
-    check(&[store(1, 0), load(2, 8)], Shown::FalseSharing);
-    check(&[store(1, 0), load(2, 8), load(3, 8)], Shown::FalseSharing);
-    check(&[store(1, 8), load(2, 8)], Shown::TrueSharing);
+    check(&[store(1, 0), load(2, 8)], WindowVerdict::FalseSharing);
+    check(
+        &[store(1, 0), load(2, 8), load(3, 8)],
+        WindowVerdict::FalseSharing,
+    );
+    check(&[store(1, 8), load(2, 8)], WindowVerdict::TrueSharing);
 }
 
 #[test]
@@ -83,14 +89,14 @@ fn two_locks_with_a_pair_of_threads_each_are_mixed() {
         rmw(4, 8),
         rmw(3, 8),
     ];
-    check(&acts, Shown::MixedSharing);
+    check(&acts, WindowVerdict::MixedSharing);
 }
 
 #[test]
 fn a_reporter_that_rarely_reads_the_counters_does_not_make_them_true() {
     let mut acts = repeated(20, &[rmw(1, 0), rmw(2, 8)]);
     acts.extend([load(3, 0), load(3, 8)]);
-    check(&acts, Shown::FalseSharing);
+    check(&acts, WindowVerdict::FalseSharing);
 }
 
 #[test]
@@ -102,18 +108,27 @@ fn phases_are_never_handed_off_within_a_window() {
         }
     }
     let verdict = judged(&watch);
-    assert_eq!(verdict.shown, Shown::Apart);
+    assert_eq!(verdict.shown, WindowVerdict::Apart);
     assert_eq!(verdict.shown.verdict(), None);
     assert_eq!((verdict.hand_offs.total(), verdict.threads), (0, 3));
 }
 
 #[test]
 fn one_thread_or_loads_alone_or_one_cpu_show_no_sharing() {
-    check(&[rmw(1, 0), load(1, 8)], Shown::OneThread);
-    check(&[load(1, 0), load(2, 8), load(3, 0)], Shown::NoStores);
-    check(&[rmw(1, 0).on(0), rmw(2, 0).on(0)], Shown::NotHandedOff);
+    check(&[rmw(1, 0), load(1, 8)], WindowVerdict::OneThread);
+    check(
+        &[load(1, 0), load(2, 8), load(3, 0)],
+        WindowVerdict::NoStores,
+    );
+    check(
+        &[rmw(1, 0).on(0), rmw(2, 0).on(0)],
+        WindowVerdict::NotHandedOff,
+    );
     // A thread that moves is still one.
-    check(&[rmw(1, 0).on(0), rmw(1, 0).on(3)], Shown::OneThread);
+    check(
+        &[rmw(1, 0).on(0), rmw(1, 0).on(3)],
+        WindowVerdict::OneThread,
+    );
 }
 
 #[test]
@@ -121,22 +136,22 @@ fn a_visit_or_a_rare_store_is_no_sharing() {
     let mut visit = repeated(200, &[rmw(1, 0)]);
     visit.extend(repeated(1, &[rmw(2, 0)]));
     let verdict = judged(&Watch::new().windows(5, WORDS, &visit));
-    assert_eq!(verdict.shown, Shown::NotHandedOff);
+    assert_eq!(verdict.shown, WindowVerdict::NotHandedOff);
     // Stored once in 500 reads by two others.
     let mut written_once = repeated(250, &[load(1, 0), load(2, 0)]);
     written_once.push(store(3, 0));
     written_once.extend(repeated(250, &[load(1, 0), load(2, 0)]));
     let verdict = judged(&Watch::new().windows(5, WORDS, &written_once));
-    assert_eq!(verdict.shown, Shown::NotHandedOff);
+    assert_eq!(verdict.shown, WindowVerdict::NotHandedOff);
     assert_eq!(verdict.hand_offs.total(), 10);
 }
 
 #[test]
 fn few_accesses_show_nothing() {
     let watch = Watch::new().windows(1, WORDS, &repeated(7, &[rmw(1, 0), rmw(2, 8)]));
-    assert_eq!(judged(&watch).shown, Shown::Nothing);
+    assert_eq!(judged(&watch).shown, WindowVerdict::Nothing);
     let nobody = Watch::new().windows(20, WORDS, &[]);
-    assert_eq!(judged(&nobody).shown, Shown::Nothing);
+    assert_eq!(judged(&nobody).shown, WindowVerdict::Nothing);
     assert!(!judged(&nobody).certain);
 }
 
@@ -158,7 +173,7 @@ fn sharing_near_a_limit_stays_uncertain_and_becomes_certain_with_more() {
     acts.extend([rmw(1, 0), load(2, 0)]);
     let window = repeated(20, &acts);
     let after = |windows| judged(&Watch::new().windows(windows, WORDS, &window));
-    assert_eq!(after(3).shown, Shown::MixedSharing);
+    assert_eq!(after(3).shown, WindowVerdict::MixedSharing);
     assert!(!after(3).certain);
     assert!(after(20).certain);
 }
@@ -178,7 +193,7 @@ fn missing_hits_forbid_certainty_and_not_the_verdict() {
     };
     assert!(with_missing(2).certain);
     assert!(!with_missing(20).certain);
-    assert_eq!(with_missing(20).shown, Shown::FalseSharing);
+    assert_eq!(with_missing(20).shown, WindowVerdict::FalseSharing);
 }
 
 #[test]
@@ -205,7 +220,7 @@ fn in_halves(watch: &mut Watch, acts: &[Act]) {
 #[test]
 fn an_access_somewhere_in_the_word_that_another_stores_a_part_of_shows_nothing() {
     let acts = [store(1, 0).of(4), load(2, 0).somewhere(4)];
-    let verdict = check(&acts, Shown::Nothing);
+    let verdict = check(&acts, WindowVerdict::Nothing);
     assert!(!verdict.certain);
     for kind in [
         Verdict::FalseSharing,
@@ -218,38 +233,56 @@ fn an_access_somewhere_in_the_word_that_another_stores_a_part_of_shows_nothing()
         );
     }
     // Its bytes were told: false, and true in the twin.
-    check(&[store(1, 0).of(4), load(2, 4).of(4)], Shown::FalseSharing);
-    check(&[store(1, 0).of(4), load(2, 0).of(4)], Shown::TrueSharing);
+    check(
+        &[store(1, 0).of(4), load(2, 4).of(4)],
+        WindowVerdict::FalseSharing,
+    );
+    check(
+        &[store(1, 0).of(4), load(2, 0).of(4)],
+        WindowVerdict::TrueSharing,
+    );
     // A store somewhere is no proof either.
-    check(&[rmw(1, 0).somewhere(4), load(2, 4).of(4)], Shown::Nothing);
+    check(
+        &[rmw(1, 0).somewhere(4), load(2, 4).of(4)],
+        WindowVerdict::Nothing,
+    );
 }
 
 #[test]
 fn where_an_access_is_somewhere_but_either_way_the_same_it_is_shown() {
     // In another word than the store's.
-    let verdict = check(&[store(1, 0), load(2, 8).somewhere(4)], Shown::FalseSharing);
+    let verdict = check(
+        &[store(1, 0), load(2, 8).somewhere(4)],
+        WindowVerdict::FalseSharing,
+    );
     assert!(verdict.proves(Verdict::FalseSharing, &WatchThresholds::default()));
     // Beside a use that is certain.
     let verdict = check(
         &[store(1, 0), load(2, 0), load(2, 0).somewhere(4)],
-        Shown::TrueSharing,
+        WindowVerdict::TrueSharing,
     );
     assert!(verdict.certain);
     // Rare ones change little: false with a bit of truth in it, or without.
     let mut acts = repeated(30, &[rmw(1, 8), rmw(2, 16)]);
     acts.push(load(3, 8).somewhere(1));
-    check(&acts, Shown::FalseSharing);
+    check(&acts, WindowVerdict::FalseSharing);
     // One thread is one thread, whatever it touches.
-    check(&[store(1, 0), load(1, 0).somewhere(4)], Shown::OneThread);
+    check(
+        &[store(1, 0), load(1, 0).somewhere(4)],
+        WindowVerdict::OneThread,
+    );
 }
 
 #[test]
 fn narrower_windows_take_the_place_of_those_that_could_not_tell() {
-    for (offset, expected) in [(4, Shown::FalseSharing), (0, Shown::TrueSharing)] {
+    for (offset, expected) in [
+        (4, WindowVerdict::FalseSharing),
+        (0, WindowVerdict::TrueSharing),
+    ] {
         let unclear = repeated(25, &[store(1, 0).of(4), load(2, 0).somewhere(4)]);
         let clear = repeated(25, &[store(1, 0).of(4), load(2, offset).of(4)]);
         let mut watch = Watch::new().windows(3, WORDS, &unclear);
-        assert_eq!(judged(&watch).shown, Shown::Nothing);
+        assert_eq!(judged(&watch).shown, WindowVerdict::Nothing);
         for _ in 0..10 {
             in_halves(&mut watch, &clear);
         }
@@ -265,6 +298,6 @@ fn narrower_windows_take_the_place_of_those_that_could_not_tell() {
         for _ in 0..10 {
             in_halves(&mut watch, &unclear);
         }
-        assert_eq!(judged(&watch).shown, Shown::Nothing);
+        assert_eq!(judged(&watch).shown, WindowVerdict::Nothing);
     }
 }

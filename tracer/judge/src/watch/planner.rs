@@ -16,7 +16,7 @@ use crate::{
     access::{ByteSet, Cost, LineKey, LineSize, Pid},
     analysis::{Site, SiteCounts, WatchedLine, WatchedLines},
     event::WatchedWord,
-    finding::{Confidence, Judgement, Reason, Standing},
+    finding::{Confidence, Judgement, Reason, Significance},
     space::AddressSpaces,
 };
 
@@ -174,8 +174,8 @@ fn disagrees(judgement: &Judgement) -> bool {
 /// Where the windows so far met one thread alone, or too few of many, or nobody who stores, more of the same window
 /// shows more of the same: many short ones have a better chance to meet the others.
 fn enough_hits(judgement: &Judgement) -> u64 {
-    let no_store_seen = judgement.standing == Standing::Insignificant(Reason::NoStoreSeen);
-    if disagrees(judgement) || no_store_seen || judgement.standing.is_left_out() {
+    let no_store_seen = judgement.significance == Significance::Insignificant(Reason::NoStoreSeen);
+    if disagrees(judgement) || no_store_seen || judgement.significance.is_left_out() {
         return SHORT_HITS;
     }
     let counts = judgement.watched.as_ref().map(|watched| &watched.counts);
@@ -235,10 +235,10 @@ fn is_packed(sites: &[SiteCounts]) -> bool {
 fn weight(judgement: &Judgement, view: &View<'_>) -> Option<f64> {
     let share = judgement.shared_share.unwrap_or(0.0);
     let alike = judgement.alike_share.unwrap_or(0.0);
-    match judgement.standing {
+    match judgement.significance {
         // Nothing costs less than a thousandth as much as another and is found.
-        Standing::Significant => Some(share.max(1e-3)),
-        Standing::Insignificant(reason) => match reason {
+        Significance::Significant => Some(share.max(1e-3)),
+        Significance::Insignificant(reason) => match reason {
             // A writer that no sample caught, or what only seems to be waited for: the more it takes, the more it would
             // be missing elsewhere. Most often it is beside a finding, which comes first.
             Reason::NoStoreSeen | Reason::WaitUndecided => {
@@ -295,13 +295,13 @@ fn request(judgement: &Judgement, view: &View<'_>, slots: usize) -> Option<Reque
         .filter(|word| touched(word) && unsampled(&ranked, word))
         .collect();
     ranked.extend(more);
-    if let Standing::Insignificant(
+    if let Significance::Insignificant(
         Reason::NoStoreSeen
         | Reason::WaitUndecided
         | Reason::NotWaitedFor
         | Reason::WriterNotSampled
         | Reason::FromOtherCaches,
-    ) = judgement.standing
+    ) = judgement.significance
     {
         let more: Vec<u8> = words
             .clone()

@@ -18,8 +18,8 @@ use crate::{
     analysis::{HandOffs, PmuCounts, Uses},
     event::Tally,
     finding::{
-        self, Confidence, Judged, JudgedPair, Judgement, Member, Model, Standing, Subject, Verdict,
-        Watched,
+        self, Confidence, Judged, JudgedPair, Judgement, Member, Model, Significance, Subject,
+        Verdict, Watched,
     },
     hint::{self, Scene, Sharing},
     names::Names,
@@ -39,9 +39,9 @@ pub fn build(
     let mut insignificant = Vec::new();
     let mut weak: Vec<String> = Vec::new();
     for listed in listed(judged, &subjects, tally, facts) {
-        let (list, letter) = match listed.judgement.standing {
-            Standing::Significant => (&mut findings, 'F'),
-            Standing::Insignificant(_) => (&mut insignificant, 'I'),
+        let (list, letter) = match listed.judgement.significance {
+            Significance::Significant => (&mut findings, 'F'),
+            Significance::Insignificant(_) => (&mut insignificant, 'I'),
         };
         let id = format!("{letter}{}", list.len() + 1);
         if listed.judgement.weak && listed.judgement.is_finding() {
@@ -125,11 +125,11 @@ pub(super) fn listed<'a>(
     let mut room = run.thresholds.insignificant_listed;
     let mut out = Vec::new();
     for subject in subjects {
-        if subject.standing.is_left_out() {
+        if subject.significance.is_left_out() {
             continue;
         }
         let worst = known.get(&subject.members[0].key).copied();
-        if !subject.is_finding() && !subject.standing.moves() {
+        if !subject.is_finding() && !subject.significance.moves() {
             let is_known = |member: &Member| known.contains_key(&member.key);
             if room == 0 || !subject.shared_lines().any(is_known) {
                 continue;
@@ -232,7 +232,7 @@ impl Evidence {
         ask: impl FnOnce(&Scene<'_>) -> R,
     ) -> Option<R> {
         let sharing = sharing(judgement.verdict)?;
-        if judgement.standing != Standing::Significant {
+        if judgement.significance != Significance::Significant {
             return None;
         }
         let objects = self.subject.printable_objects();
@@ -254,7 +254,7 @@ impl Evidence {
 /// Of a line that costs nothing, or only has neighbours, no word needs advice.
 fn needs_words(judgement: &Judgement) -> bool {
     let sharing = sharing(judgement.verdict).unwrap_or(Sharing::False);
-    sharing != Sharing::False && judgement.standing == Standing::Significant
+    sharing != Sharing::False && judgement.significance == Significance::Significant
 }
 
 /// Processes seen on the line.
@@ -321,14 +321,14 @@ pub(super) fn finding(
         windows: judgement.watched.as_ref().map_or(0, |watched| {
             watched.counts.windows + watched.counts.superseded_windows
         }),
-        insignificant_because: match judgement.standing {
-            Standing::Significant => None,
-            Standing::Insignificant(reason) => {
+        insignificant_because: match judgement.significance {
+            Significance::Significant => None,
+            Significance::Insignificant(reason) => {
                 let share = run.thresholds.cost_share;
                 Some(facts::reason(reason, share, run.cost_unit))
             }
         },
-        moves: judgement.standing.moves(),
+        moves: judgement.significance.moves(),
         line: Line {
             key: judgement.key.to_string(),
             address: names

@@ -5,7 +5,7 @@ use crate::number::{count, grouped, percent};
 use crate::{
     access::{ByteSet, Cost, CostUnit},
     analysis::HandOffs,
-    finding::{Confidence, Fact, Judgement, Reason, Shown, Verdict},
+    finding::{Confidence, Fact, Judgement, Reason, Verdict, WindowVerdict},
 };
 
 /// Sentences for one judged line and its rows. `whole` is the sum of all costs.
@@ -177,7 +177,7 @@ fn watched(judgement: &Judgement) -> Option<String> {
             count(counts.superseded_windows, "window", "windows")
         ));
     }
-    if watched.verdict.shown == Shown::Apart {
+    if watched.verdict.shown == WindowVerdict::Apart {
         text.push_str(
             " Most windows met one thread alone: the traps slow each of them down while it has the line to \
              itself, as under a lock. Which threads store which bytes is proven; that they meet is what the \
@@ -198,16 +198,16 @@ fn kind_words(verdict: Verdict) -> &'static str {
     }
 }
 
-fn shown_words(shown: Shown) -> &'static str {
+fn shown_words(shown: WindowVerdict) -> &'static str {
     match shown {
-        Shown::OneThread => "a single thread at work on it",
-        Shown::NoStores => "that nobody stores there",
-        Shown::NotHandedOff => "that it hardly ever goes from one CPU to another",
-        Shown::Apart
-        | Shown::Nothing
-        | Shown::FalseSharing
-        | Shown::TrueSharing
-        | Shown::MixedSharing => "something else",
+        WindowVerdict::OneThread => "a single thread at work on it",
+        WindowVerdict::NoStores => "that nobody stores there",
+        WindowVerdict::NotHandedOff => "that it hardly ever goes from one CPU to another",
+        WindowVerdict::Apart
+        | WindowVerdict::Nothing
+        | WindowVerdict::FalseSharing
+        | WindowVerdict::TrueSharing
+        | WindowVerdict::MixedSharing => "something else",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     access::{ByteSet, Cost, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{CpuSet, Kinds, Site, SiteCounts, Totals, Uses},
     event::{Tally, WatchTally},
-    finding::{Confidence, Fact, Judgement, Standing, ThreadCounts, Thresholds, Verdict},
+    finding::{Confidence, Fact, Judgement, Significance, ThreadCounts, Thresholds, Verdict},
     names::{
         AccessedBy, CodeName, Coverage, FieldName, Language, Names, ObjectKind, ObjectName, Owned,
         Owner, ThreadName, TypeTree, Untyped, WordUse,
@@ -237,7 +237,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
             addr: LINE,
         }),
         verdict: Some(verdict),
-        standing: Standing::Significant,
+        significance: Significance::Significant,
         cost,
         shared_cost: Cost(cost.0 / 10 * 9),
         alike_share: None,

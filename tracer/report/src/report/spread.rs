@@ -13,7 +13,7 @@ use super::{
 use crate::{
     access::{Cost, CostUnit, LineKey, LineSize, Op, SpaceId, Tid},
     analysis::{PmuCounts, Site, SiteCounts, Uses, groups},
-    finding::{Confidence, Member, Standing, Subject},
+    finding::{Confidence, Member, Significance, Subject},
     names::Names,
 };
 
@@ -275,7 +275,9 @@ fn handed_off(subject: &Subject, unit: CostUnit) -> Option<String> {
         (format!("Watch windows saw threads meet on {lines}"), "CPU")
     };
     let mut text = format!("{saw}{}", super::facts::handed_off(&hand_offs, to));
-    if subject.standing == Standing::Significant && subject.confidence == Confidence::Sampled {
+    if subject.significance == Significance::Significant
+        && subject.confidence == Confidence::Sampled
+    {
         text.push_str(" That is too little to confirm the verdict.");
     }
     Some(text)

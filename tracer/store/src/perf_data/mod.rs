@@ -19,6 +19,8 @@ mod events;
 mod features;
 mod header;
 mod order;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod recording;
 mod records;
 mod side_band;
 mod sizes;

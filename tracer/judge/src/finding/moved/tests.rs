@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    super::{Judgement, Orders, Ranking, Reason, Standing, Thresholds, Verdict, judge_table},
+    super::{Judgement, Orders, Ranking, Reason, Significance, Thresholds, Verdict, judge_table},
     *,
 };
 use crate::{
@@ -123,8 +123,8 @@ fn a_line_that_windows_saw_no_store_on_gives_its_cost_to_the_contended_one() {
     let after = run.judged(&read_only(20).lines);
     let bound = of(&before, BASE);
     assert_eq!(bound.cost, Cost(200 * MS));
-    let undecided = Standing::Insignificant(Reason::WaitUndecided);
-    assert_eq!(bound.standing, undecided);
+    let undecided = Significance::Insignificant(Reason::WaitUndecided);
+    assert_eq!(bound.significance, undecided);
     assert_eq!(
         run.moved(&WatchedLines::default()).undecided_cost(),
         Cost(200 * MS)
@@ -132,8 +132,8 @@ fn a_line_that_windows_saw_no_store_on_gives_its_cost_to_the_contended_one() {
     let bound = of(&after, BASE);
     assert_eq!(bound.cost, Cost(0));
     assert_eq!(
-        bound.standing,
-        Standing::Insignificant(Reason::NotWaitedFor)
+        bound.significance,
+        Significance::Insignificant(Reason::NotWaitedFor)
     );
     let (counter, gained) = (of(&before, COUNTER), of(&after, COUNTER));
     assert_eq!(gained.verdict, Some(Verdict::TrueSharing));
@@ -199,9 +199,9 @@ fn a_line_that_windows_do_not_tell_of_yet_is_undecided_only_as_far_as_another_ma
  {
     let reason = |accesses: &[Access], watch: &Watch| {
         let judged = Run::new(accesses).judged(&watch.lines);
-        let standing = of(&judged, BASE).standing;
-        let Standing::Insignificant(reason) = standing else {
-            panic!("{standing:?}");
+        let significance = of(&judged, BASE).significance;
+        let Significance::Insignificant(reason) = significance else {
+            panic!("{significance:?}");
         };
         reason
     };

@@ -15,7 +15,7 @@ fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
         pmu: None,
         key,
         verdict: Some(Verdict::FalseSharing),
-        standing: Standing::Significant,
+        significance: Significance::Significant,
         confidence: Confidence::Sampled,
         watched: None,
         order: None,
@@ -110,7 +110,7 @@ fn threads_one_after_the_other_are_watched_where_that_takes_time() {
     let (watched, spaces) = (WatchedLines::default(), one_process());
     for (share, is_watched) in [(0.3, true), (0.009, false)] {
         let mut judgement = judged(private(LINE), 0.0, two_counters());
-        judgement.standing = Standing::Insignificant(Reason::NotInterleaved);
+        judgement.significance = Significance::Insignificant(Reason::NotInterleaved);
         judgement.together_share = Some(share);
         let judgements = [judgement];
         let view = view(&judgements, &watched, &spaces);
@@ -134,7 +134,7 @@ fn what_windows_cannot_decide_is_not_watched() {
         (Reason::SizesUnknown, true),
     ] {
         let mut judgement = judged(private(LINE), 0.1, two_counters());
-        judgement.standing = Standing::Insignificant(reason);
+        judgement.significance = Significance::Insignificant(reason);
         let judgements = [judgement];
         let view = view(&judgements, &watched, &spaces);
         let found = Planner::default().next(&view, 4, 0);
@@ -145,7 +145,7 @@ fn what_windows_cannot_decide_is_not_watched() {
 #[test]
 fn where_no_writer_was_sampled_every_word_is_looked_at_in_turn() {
     let mut judgement = judged(private(LINE), 0.1, vec![site(1, 0, 8, Op::Load, 10)]);
-    judgement.standing = Standing::Insignificant(Reason::NoStoreSeen);
+    judgement.significance = Significance::Insignificant(Reason::NoStoreSeen);
     let judgements = [judgement];
     let (mut watched, spaces) = (WatchedLines::default(), one_process());
     let mut seen = Vec::new();

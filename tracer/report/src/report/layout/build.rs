@@ -129,8 +129,9 @@ pub fn build(
     let subjects = subjects_of(judged, names, tally, run);
     let all = listed(judged, &subjects, tally, run);
     let of = |insignificant| {
-        let standing = move |listed: &&Listed<'_>| listed.judgement.is_finding() != insignificant;
-        all.iter().filter(standing)
+        let significance =
+            move |listed: &&Listed<'_>| listed.judgement.is_finding() != insignificant;
+        all.iter().filter(significance)
     };
     let wanted = of(id.insignificant).nth(id.number - 1);
     let wanted = wanted.ok_or_else(|| NoLayout::NoFinding {

@@ -7,7 +7,7 @@ use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
-    finding::{Fact, Reason, Standing, Thresholds, Verdict, table_fixture::judge_all},
+    finding::{Fact, Reason, Significance, Thresholds, Verdict, table_fixture::judge_all},
     names::ObjectKind,
     report::{
         build,
@@ -104,7 +104,7 @@ proptest! {
     fn any_judgement_and_any_name_make_a_report_that_fits(
         touches in proptest::collection::vec((any::<u8>(), any::<u8>(), 0..4usize, 0..6u32, 0..4u64, any::<u32>(), any::<bool>()), 0..40),
         names in proptest::collection::vec(any_name(), 6),
-        (verdict, standing, wide, start) in (0..4usize, 0..3usize, any::<bool>(), any::<u64>()),
+        (verdict, significance, wide, start) in (0..4usize, 0..3usize, any::<bool>(), any::<u64>()),
         (true_weight, hand_offs) in (any::<f64>(), any::<f64>()),
     ) {
         let sites = touches.iter().map(|&(offset, size, op, tid, ip, count, locked)| {
@@ -116,7 +116,7 @@ proptest! {
         let verdicts = [Verdict::FalseSharing, Verdict::TrueSharing, Verdict::MixedSharing];
         let mut judged = judgement(verdicts[verdict % 3], true_weight, sites.collect());
         judged.verdict = verdicts.get(verdict).copied();
-        judged.standing = [Standing::Significant, Standing::Insignificant(Reason::OneCpu), Standing::Significant][standing];
+        judged.significance = [Significance::Significant, Significance::Insignificant(Reason::OneCpu), Significance::Significant][significance];
         judged.facts.push(Fact::HandOffs { seen: hand_offs, expected: -hand_offs });
         judged.facts.push(Fact::Separable(true_weight));
         let mut fake = FakeNames::default();

@@ -7,7 +7,7 @@ use crate::{
     access::{ByteSet, Cost, CostUnit, LineKey, Op, Place},
     analysis::{PmuCounts, SiteCounts, Totals},
     event::Tally,
-    finding::{Fact, Judgement, Reason, Standing, Verdict},
+    finding::{Fact, Judgement, Reason, Significance, Verdict},
     names::Language,
     report::{
         RunFacts, build,
@@ -127,7 +127,7 @@ fn without_writer() -> Judgement {
         ..PmuCounts::default()
     };
     Judgement {
-        standing: Standing::Insignificant(Reason::WriterNotSampled),
+        significance: Significance::Insignificant(Reason::WriterNotSampled),
         ..judged(
             None,
             vec![loads(0, 4001, seen), loads(8, 4002, seen)],

@@ -6,7 +6,7 @@ use super::{check, one_atomic, plain, two_counters};
 use crate::{
     access::{Cost, Cpu, LineKey, Op, Place, SpaceId},
     event::{Tally, Unresolved},
-    finding::{Judged, Judgement, Reason, Standing},
+    finding::{Judged, Judgement, Reason, Significance},
     report::{
         Caveat, RunFacts, build,
         fixture::{FakeNames, LINE, facts, report, site, tally},
@@ -21,7 +21,7 @@ fn suspect(address: u64, reason: Reason) -> (Judgement, FakeNames) {
         space: SpaceId(0),
         addr: address,
     });
-    judgement.standing = Standing::Insignificant(reason);
+    judgement.significance = Significance::Insignificant(reason);
     (judgement.cost, judgement.shared_cost) = (Cost(60_000_000), Cost(40_000_000));
     if reason != Reason::CostBelowThreshold {
         judgement.verdict = None;

@@ -6,8 +6,8 @@ use crate::{
     analysis::{HandOffs, Instruction, Left, Pair, PairSide, WatchedCounts},
     event::{Breadth, WatchTally},
     finding::{
-        Confidence, Fact, Hint, JudgedPair, Judgement, NoHint, Reason, Shown, Standing, Verdict,
-        WatchVerdict, Watched,
+        Confidence, Fact, Hint, JudgedPair, Judgement, NoHint, Reason, Significance, Verdict,
+        WatchVerdict, Watched, WindowVerdict,
     },
     names::Language,
     report::{
@@ -24,7 +24,7 @@ fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn watched(shown: Shown) -> Watched {
+fn watched(shown: WindowVerdict) -> Watched {
     let hand_offs = HandOffs {
         truly: 3,
         falsely: 300,
@@ -78,7 +78,7 @@ fn watching() -> RunFacts {
 fn confirmed() -> (Judgement, FakeNames) {
     let (mut judgement, names) = two_counters();
     judgement.confidence = Confidence::Confirmed;
-    judgement.watched = Some(watched(Shown::FalseSharing));
+    judgement.watched = Some(watched(WindowVerdict::FalseSharing));
     (judgement, names)
 }
 
@@ -120,9 +120,11 @@ fn a_sampled_finding_makes_no_such_claim() {
 #[test]
 fn a_suspicion_that_windows_dropped_is_listed_with_the_reason() {
     let (mut judgement, names) = two_counters();
-    judgement.standing = Standing::Insignificant(Reason::Contradicted);
-    judgement.watched = Some(watched(Shown::OneThread));
-    judgement.facts.push(Fact::ShownInstead(Shown::OneThread));
+    judgement.significance = Significance::Insignificant(Reason::Contradicted);
+    judgement.watched = Some(watched(WindowVerdict::OneThread));
+    judgement
+        .facts
+        .push(Fact::ShownInstead(WindowVerdict::OneThread));
     let report = made(&[judgement], &[], &names);
     assert!(report.findings.is_empty());
     let dropped = &report.insignificant[0];

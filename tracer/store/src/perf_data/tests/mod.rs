@@ -5,13 +5,14 @@ mod layouts;
 mod side_band;
 mod sizes;
 mod streams;
-mod writer;
 
 use std::io::Cursor;
 
-use super::{Description, PerfData, PerfDataError};
+use super::{
+    Description, PerfData, PerfDataError,
+    recording::{Recording, TestEvent, TestSample},
+};
 use crate::event::{Batch, Context};
-use writer::{Recording, TestEvent, TestSample};
 
 /// All that a recording gives.
 #[derive(Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::{
 
 /// Finding or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Significance {
     /// A finding.
     Significant,
     /// Not a finding; listed so that nobody has to wonder.
@@ -53,12 +53,12 @@ pub enum Reason {
     HardlyHandedOff,
 }
 
-impl Standing {
+impl Significance {
     /// Its loads are not known to have waited for it: the run as a whole is told of them, the line is not listed.
     pub fn is_left_out(self) -> bool {
         matches!(
             self,
-            Standing::Insignificant(Reason::NotWaitedFor | Reason::WaitUndecided)
+            Significance::Insignificant(Reason::NotWaitedFor | Reason::WaitUndecided)
         )
     }
 
@@ -66,24 +66,24 @@ impl Standing {
     pub fn moves(self) -> bool {
         matches!(
             self,
-            Standing::Insignificant(
+            Significance::Insignificant(
                 Reason::WriterNotSampled | Reason::FromOtherCaches | Reason::SizesUnknown
             )
         )
     }
 }
 
-/// The standing of a line that several threads touched, or whose loads another CPU's cache served. `undecided` when
+/// The significance of a line that several threads touched, or whose loads another CPU's cache served. `undecided` when
 /// it is shared but unknown sizes hide how.
-pub(super) fn standing(
+pub(super) fn significance(
     evidence: &Evidence,
     verdict: Option<Verdict>,
     undecided: bool,
     model: &Model,
-) -> Standing {
+) -> Significance {
     match objection(evidence, verdict, undecided, model) {
-        Some(reason) => Standing::Insignificant(reason),
-        None => Standing::Significant,
+        Some(reason) => Significance::Insignificant(reason),
+        None => Significance::Significant,
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    fn judged(verdict: Option<Verdict>, change: impl FnOnce(&mut Evidence)) -> Standing {
+    fn judged(verdict: Option<Verdict>, change: impl FnOnce(&mut Evidence)) -> Significance {
         let mut evidence = shared();
         change(&mut evidence);
         let model = Model {
@@ -217,12 +217,12 @@ mod tests {
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
         };
-        standing(&evidence, verdict, false, &model)
+        significance(&evidence, verdict, false, &model)
     }
 
     fn check(reason: Reason, change: impl FnOnce(&mut Evidence)) {
         let found = judged(Some(Verdict::FalseSharing), change);
-        assert_eq!(found, Standing::Insignificant(reason));
+        assert_eq!(found, Significance::Insignificant(reason));
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
             e.sharing.minority = 20.0;
         };
         let found = judged(Some(Verdict::FalseSharing), at_the_limits);
-        assert_eq!(found, Standing::Significant);
+        assert_eq!(found, Significance::Significant);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         };
         assert_eq!(
             judged(Some(Verdict::FalseSharing), few),
-            Standing::Significant
+            Significance::Significant
         );
         check(Reason::TooFewStores, |e| {
             few(e);
@@ -295,7 +295,7 @@ mod tests {
             sparse(e);
             modified(e);
         });
-        assert_eq!(found, Standing::Significant);
+        assert_eq!(found, Significance::Significant);
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
                 unseen(e);
                 change(e);
             });
-            let Standing::Insignificant(reason) = found else {
+            let Significance::Insignificant(reason) = found else {
                 panic!("without a store it is no finding");
             };
             assert_eq!(found.moves(), reason == Reason::WriterNotSampled);
@@ -335,8 +335,8 @@ mod tests {
                 e.pmu_stores.sampled = stores;
             })
         };
-        assert_eq!(untimed(40), Standing::Significant);
-        let few = Standing::Insignificant(Reason::CostBelowThreshold);
+        assert_eq!(untimed(40), Significance::Significant);
+        let few = Significance::Insignificant(Reason::CostBelowThreshold);
         assert_eq!(untimed(39), few);
         let by_one = judged(Some(Verdict::FalseSharing), |e| {
             e.sharing.cost = Cost(0.0);
@@ -355,11 +355,11 @@ mod tests {
         });
         assert_eq!(
             judged(None, |_| {}),
-            Standing::Insignificant(Reason::NotInterleaved)
+            Significance::Insignificant(Reason::NotInterleaved)
         );
         assert_eq!(
             judged(None, |e| e.samples = 10),
-            Standing::Insignificant(Reason::TooFewSamples)
+            Significance::Insignificant(Reason::TooFewSamples)
         );
     }
 }

@@ -1,17 +1,26 @@
-//! Makes small recordings, field by field as include/uapi/linux/perf_event.h has them.
+//! Makes small recordings for tests, field by field as include/uapi/linux/perf_event.h has them.
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::unwrap_used,
+    reason = "names are those of the format, and what a test cannot write ends it"
+)]
 
 use std::io::Write as _;
 
-use crate::perf_format::{fields::ByteOrder, sample_type as field};
+use crate::perf_format::sample_type as field;
+
+pub use crate::perf_format::fields::ByteOrder;
 
 /// Bytes in one byte order.
-pub(super) struct Words {
-    pub(super) bytes: Vec<u8>,
+pub struct Words {
+    pub bytes: Vec<u8>,
     order: ByteOrder,
 }
 
 impl Words {
-    pub(super) fn new(order: ByteOrder) -> Words {
+    pub fn new(order: ByteOrder) -> Words {
         Words {
             bytes: Vec::new(),
             order,
@@ -26,32 +35,32 @@ impl Words {
         self
     }
 
-    pub(super) fn u16(&mut self, value: u16) -> &mut Words {
+    pub fn u16(&mut self, value: u16) -> &mut Words {
         self.put(u64::from(value), 2)
     }
 
-    pub(super) fn u32(&mut self, value: u32) -> &mut Words {
+    pub fn u32(&mut self, value: u32) -> &mut Words {
         self.put(u64::from(value), 4)
     }
 
-    pub(super) fn u64(&mut self, value: u64) -> &mut Words {
+    pub fn u64(&mut self, value: u64) -> &mut Words {
         self.put(value, 8)
     }
 
-    pub(super) fn all(&mut self, values: &[u64]) -> &mut Words {
+    pub fn all(&mut self, values: &[u64]) -> &mut Words {
         for value in values {
             self.u64(*value);
         }
         self
     }
 
-    pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Words {
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Words {
         self.bytes.extend(bytes);
         self
     }
 
     /// Padded with NULs to whole words, with one at least.
-    pub(super) fn name(&mut self, name: &str) -> &mut Words {
+    pub fn name(&mut self, name: &str) -> &mut Words {
         self.raw(name.as_bytes());
         self.bytes.push(0);
         while !self.bytes.len().is_multiple_of(8) {
@@ -69,20 +78,20 @@ impl Words {
 
 /// An event's attributes and ids.
 #[derive(Clone)]
-pub(super) struct TestEvent {
+pub struct TestEvent {
     /// `type`: 4 is raw, of the processor's own numbering.
-    pub(super) kind: u32,
-    pub(super) sample_type: u64,
-    pub(super) read_format: u64,
-    pub(super) branches: u64,
-    pub(super) user_registers: u64,
-    pub(super) interrupt_registers: u64,
-    pub(super) sample_id_all: bool,
-    pub(super) ids: Vec<u64>,
+    pub kind: u32,
+    pub sample_type: u64,
+    pub read_format: u64,
+    pub branches: u64,
+    pub user_registers: u64,
+    pub interrupt_registers: u64,
+    pub sample_id_all: bool,
+    pub ids: Vec<u64>,
 }
 
 impl TestEvent {
-    pub(super) fn new(sample_type: u64) -> TestEvent {
+    pub fn new(sample_type: u64) -> TestEvent {
         TestEvent {
             kind: 4,
             sample_type,
@@ -95,7 +104,7 @@ impl TestEvent {
         }
     }
 
-    pub(super) fn id(self, id: u64) -> TestEvent {
+    pub fn id(self, id: u64) -> TestEvent {
         TestEvent {
             ids: vec![id],
             ..self
@@ -124,23 +133,23 @@ impl TestEvent {
 
 /// What a sample says; each value goes where its event records it.
 #[derive(Clone)]
-pub(super) struct TestSample {
-    pub(super) misc: u16,
-    pub(super) id: u64,
-    pub(super) ip: u64,
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    pub(super) time: u64,
-    pub(super) addr: u64,
-    pub(super) cpu: u32,
-    pub(super) weight: u64,
-    pub(super) data_src: u64,
-    pub(super) phys_addr: u64,
+pub struct TestSample {
+    pub misc: u16,
+    pub id: u64,
+    pub ip: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub time: u64,
+    pub addr: u64,
+    pub cpu: u32,
+    pub weight: u64,
+    pub data_src: u64,
+    pub phys_addr: u64,
 }
 
 impl TestSample {
     /// A load of user code, `n` apart from others in all that matters.
-    pub(super) fn load(n: u64) -> TestSample {
+    pub fn load(n: u64) -> TestSample {
         TestSample {
             misc: 2 | 1 << 14,
             id: 0,
@@ -158,7 +167,7 @@ impl TestSample {
 }
 
 /// A recording in the making.
-pub(super) struct Recording {
+pub struct Recording {
     order: ByteOrder,
     events: Vec<TestEvent>,
     records: Vec<u8>,
@@ -166,7 +175,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn new(order: ByteOrder, events: Vec<TestEvent>) -> Recording {
+    pub fn new(order: ByteOrder, events: Vec<TestEvent>) -> Recording {
         Recording {
             order,
             events,
@@ -175,7 +184,7 @@ impl Recording {
         }
     }
 
-    pub(super) fn words(&self) -> Words {
+    pub fn words(&self) -> Words {
         Words::new(self.order)
     }
 
@@ -189,23 +198,23 @@ impl Recording {
         words.bytes
     }
 
-    pub(super) fn record(&mut self, kind: u32, misc: u16, body: &[u8]) -> &mut Recording {
+    pub fn record(&mut self, kind: u32, misc: u16, body: &[u8]) -> &mut Recording {
         let record = self.framed(kind, misc, body);
         self.records.extend(record);
         self
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) -> &mut Recording {
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Recording {
         self.records.extend(bytes);
         self
     }
 
-    pub(super) fn end_round(&mut self) -> &mut Recording {
+    pub fn end_round(&mut self) -> &mut Recording {
         self.record(68, 0, &[])
     }
 
     /// A sample of the event of that index.
-    pub(super) fn sample(&mut self, event: usize, values: &TestSample) -> &mut Recording {
+    pub fn sample(&mut self, event: usize, values: &TestSample) -> &mut Recording {
         let TestEvent {
             sample_type,
             read_format,
@@ -308,7 +317,7 @@ impl Recording {
     }
 
     /// Another record of the event of that index, with the trailer that its event asks for.
-    pub(super) fn about(
+    pub fn about(
         &mut self,
         event: usize,
         (kind, misc): (u32, u16),
@@ -345,20 +354,20 @@ impl Recording {
         self.record(kind, misc, &body)
     }
 
-    pub(super) fn feature(&mut self, number: u32, bytes: Vec<u8>) -> &mut Recording {
+    pub fn feature(&mut self, number: u32, bytes: Vec<u8>) -> &mut Recording {
         self.features.push((number, bytes));
         self.features.sort_by_key(|(number, _)| *number);
         self
     }
 
-    pub(super) fn text_feature(&mut self, number: u32, text: &str) -> &mut Recording {
+    pub fn text_feature(&mut self, number: u32, text: &str) -> &mut Recording {
         let mut words = self.words();
         words.counted(text);
         self.feature(number, words.bytes)
     }
 
     /// Puts all records so far into compressed ones, cut so that records lie across them.
-    pub(super) fn compressed(&mut self, kind: u32) -> &mut Recording {
+    pub fn compressed(&mut self, kind: u32) -> &mut Recording {
         let plain = std::mem::take(&mut self.records);
         let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
         for piece in plain.chunks(101) {
@@ -381,7 +390,7 @@ impl Recording {
     }
 
     /// As `perf record` writes it to a file.
-    pub(super) fn file(&self) -> Vec<u8> {
+    pub fn file(&self) -> Vec<u8> {
         let attrs_at = 104;
         let ids_at = attrs_at + self.events.len() as u64 * 128;
         let id_count: usize = self.events.iter().map(|event| event.ids.len()).sum();
@@ -429,7 +438,7 @@ impl Recording {
     }
 
     /// As `perf record -o -` writes it.
-    pub(super) fn pipe(&self) -> Vec<u8> {
+    pub fn pipe(&self) -> Vec<u8> {
         let mut words = self.words();
         words.raw(match self.order {
             ByteOrder::Little => b"PERFILE2",
