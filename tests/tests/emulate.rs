@@ -100,8 +100,7 @@ fn executions(recorded: &Recorded, addr: u64) -> BTreeMap<(u32, &'static str, bo
             Op::PrefetchOwn => "prefetchw",
             Op::Prefetch | Op::Unknown => "other",
         };
-        *counts.entry((access.cpu.0, op, access.locked)).or_default() +=
-            1 + u64::from(access.measured.repeats);
+        *counts.entry((access.cpu.0, op, access.locked)).or_default() += access.executions();
     }
     counts
 }
@@ -156,15 +155,13 @@ fn check_counts(threads: u32, flags: &[&str]) {
     assert_eq!(all_locked, u64::from(threads) * ROUNDS);
     assert_eq!(executions(&recorded, locked).len(), threads as usize);
     let tally = &recorded.tally;
-    assert_eq!((tally.produced, tally.lost_total()), (tally.samples, 0));
+    assert_eq!((tally.produced, tally.lost_total()), (tally.executions, 0));
     let all = recorded
         .accesses
         .iter()
         .filter(|access| access.op.touches());
-    let all: u64 = all
-        .map(|access| 1 + u64::from(access.measured.repeats))
-        .sum();
-    assert_eq!(all, tally.samples);
+    let all: u64 = all.map(Access::executions).sum();
+    assert_eq!((all, tally.samples), (tally.executions, 0));
     assert!(
         recorded
             .accesses
@@ -246,7 +243,7 @@ fn what_was_recorded_is_counted_in_executions_and_not_in_samples() {
     tool.arg(&session).arg("--").arg(program);
     let ended = run(&mut tool, GRACE).expect_code(0);
     let recorded = read(&session);
-    let (executions, rows) = (recorded.tally.samples, recorded.accesses.len());
+    let (executions, rows) = (recorded.tally.executions, recorded.accesses.len());
     let said =
         format!("recorded {executions} executions ({rows} rows, 0 executions lost); now run");
     assert!(ended.stderr.contains(&said), "{said}\n{}", ended.said());

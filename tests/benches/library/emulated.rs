@@ -58,7 +58,7 @@ pub fn batches(rows: u64) -> Vec<Batch> {
 fn batch(number: u64, random: &mut Random) -> Batch {
     let rows = (0..BATCH_ROWS).map(|row| access(number * BATCH_ROWS + row, random));
     let accesses: Vec<Access> = rows.collect();
-    let executions = (accesses.iter()).map(|access| 1 + u64::from(access.measured.repeats));
+    let executions = (accesses.iter()).map(cohtrace::access::Access::executions);
     let executions = executions.sum();
     Batch {
         tally: Tally {

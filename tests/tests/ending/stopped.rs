@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM at any moment.
+//! Ctrl-C and SIGTERM at any moment; of the whole machine, naming what was seen may take its time, and a second one ends that.
 
 use std::{
     process::Command,
@@ -49,12 +49,13 @@ fn at_any_moment_ctrl_c_and_sigterm_end_every_command_that_observes_within_a_sec
         }
         let signal = [libc::SIGINT, libc::SIGTERM][stop / commands.len() % 2];
         let moment = moments.next_below(1500);
-        let (took, ended) = stopped(&mut command, moment, signal);
         let limit = if arguments.contains(&"--heap") {
             PROBES_OUT
         } else {
             SOON
         };
+        let again = arguments.contains(&"-a");
+        let (took, ended) = stopped(&mut command, moment, signal, again);
         if took > limit {
             late.push(format!("{arguments:?} after {moment:?}: {took:?}"));
         }
@@ -76,16 +77,25 @@ fn at_any_moment_ctrl_c_and_sigterm_end_every_command_that_observes_within_a_sec
     assert!(reports > STOPS, "{reports} reports");
 }
 
-/// Runs a command until a moment, and sends it a signal: how long it took to end, and what it printed if it ended in order.
+/// Runs a command until a moment, and sends it a signal, and another a while later if it may take that long: how long it took to
+/// end after the last one, and what it printed if it ended in order.
 fn stopped(
     command: &mut Command,
     moment: Duration,
     signal: libc::c_int,
+    again: bool,
 ) -> (Duration, Option<String>) {
-    let tool = Running::start(command).expect("cohtrace starts");
+    let mut tool = Running::start(command).expect("cohtrace starts");
     thread::sleep(moment);
     tool.signal(signal);
-    let asked = Instant::now();
+    let mut asked = Instant::now();
+    while again && asked.elapsed() < SOON && tool.is_running() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    if again && tool.is_running() {
+        tool.signal(signal);
+        asked = Instant::now();
+    }
     let ended = tool.wait(GRACE).expect("it ends");
     let in_order = ended.status.code().is_some();
     if in_order {

@@ -185,6 +185,14 @@ impl Access {
         instead: 0,
         measured: Measured::NOTHING,
     };
+
+    /// Executions that it stands for: of an emulated access also its repeats, of any other itself.
+    pub fn executions(&self) -> u64 {
+        match self.basis {
+            Basis::Emulated => 1 + u64::from(self.measured.repeats),
+            _ => 1,
+        }
+    }
 }
 
 /// Where the CPU stood while it waited for an access.

@@ -253,27 +253,25 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds the counts of a later stretch.
+    /// Adds the counts of a later stretch. Sums stay at the most that there is: a file may claim any number.
     pub fn add(&mut self, other: &Tally) {
-        self.produced += other.produced;
-        self.samples += other.samples;
-        self.executions += other.executions;
-        self.kernel_samples += other.kernel_samples;
-        self.filtered += other.filtered;
-        for (cpu, n) in &other.lost {
-            *self.lost.entry(*cpu).or_default() += n;
+        for (sum, n) in [
+            (&mut self.produced, other.produced),
+            (&mut self.samples, other.samples),
+            (&mut self.executions, other.executions),
+            (&mut self.kernel_samples, other.kernel_samples),
+            (&mut self.filtered, other.filtered),
+            (&mut self.lost_context, other.lost_context),
+            (&mut self.messages, other.messages),
+            (&mut self.attributed, other.attributed),
+            (&mut self.operands_unknown, other.operands_unknown),
+        ] {
+            *sum = sum.saturating_add(n);
         }
-        for (cpu, ns) in &other.blind_ns {
-            *self.blind_ns.entry(*cpu).or_default() += ns;
-        }
-        self.lost_context += other.lost_context;
         self.cost += other.cost;
-        self.messages = self.messages.saturating_add(other.messages);
-        self.attributed += other.attributed;
-        for (reason, n) in &other.unresolved {
-            *self.unresolved.entry(*reason).or_default() += n;
-        }
-        self.operands_unknown += other.operands_unknown;
+        add_each(&mut self.lost, &other.lost);
+        add_each(&mut self.blind_ns, &other.blind_ns);
+        add_each(&mut self.unresolved, &other.unresolved);
         self.heap.add(&other.heap);
     }
 
@@ -293,7 +291,15 @@ impl Tally {
 
     /// Samples lost on all CPUs.
     pub fn lost_total(&self) -> u64 {
-        self.lost.values().sum()
+        self.lost.values().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+}
+
+/// Adds counts, each to the one of its key.
+fn add_each<K: Ord + Copy>(sums: &mut BTreeMap<K, u64>, counts: &BTreeMap<K, u64>) {
+    for (key, n) in counts {
+        let sum = sums.entry(*key).or_default();
+        *sum = sum.saturating_add(*n);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
         conflict::conflicts,
         order::Order,
         pmu::{MeasuredLine, Taken},
-        site::{Record, SiteKey, executions},
+        site::{Record, SiteKey},
         small_map::SmallMap,
         stints::{Bytes, Stints},
     },
@@ -118,7 +118,7 @@ impl Line {
             self.window = slice;
         }
         self.last_slice = self.last_slice.max(slice);
-        let executions = executions(access);
+        let executions = access.executions();
         self.accesses = self.accesses.saturating_add(executions);
         self.cost += piece.cost;
         let measured = (access.basis == Basis::Sampled).then(|| {

@@ -64,7 +64,7 @@ pub use simulated::{
     SimulatedTotals,
 };
 pub use simulation::{MOST_PROCESSORS, Simulated, Simulation};
-pub use site::{Site, SiteCounts, WaitTimes, executions};
+pub use site::{Site, SiteCounts, WaitTimes};
 pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
 pub use table::{LineTable, Totals};
 pub use transfers::{Transfer, Transfers};

@@ -120,7 +120,7 @@ impl Simulation {
             self.executed.sampled += 1;
             return;
         }
-        let executions = 1 + u64::from(access.measured.repeats);
+        let executions = access.executions();
         let Some(intent) = Intent::of(access.op) else {
             self.executed.ignored += if self.counting { executions } else { 0 };
             return;

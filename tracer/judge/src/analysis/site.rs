@@ -152,14 +152,6 @@ impl SiteCounts {
     }
 }
 
-/// What a row of the stream stands for: one access, or the executions of an emulated one.
-pub fn executions(access: &Access) -> u64 {
-    match access.basis {
-        Basis::Emulated => 1 + u64::from(access.measured.repeats),
-        _ => 1,
-    }
-}
-
 /// Size and [`Site::within`] of an access whose part on a line has so many bytes.
 pub(super) fn extent(access: &Access, size: u8) -> (u8, u8) {
     match access.within {
@@ -266,7 +258,7 @@ impl Record {
     /// Counts one access; `cost` is the part of its cost that belongs to this line.
     pub(super) fn count(&mut self, access: &Access, cost: Cost) {
         if access.basis == Basis::Emulated {
-            self.emulated = self.emulated.saturating_add(executions(access));
+            self.emulated = self.emulated.saturating_add(access.executions());
             self.cost += cost;
             self.cpus.insert(access.cpu);
             return;

@@ -9,7 +9,7 @@ use crate::{
         cut::{cut, slice_of},
         line::{Line, MAX_WINDOW_SLICES, Piece, Slice},
         pmu::is_store_sample,
-        site::{SiteKey, executions},
+        site::SiteKey,
     },
 };
 
@@ -47,7 +47,7 @@ impl Totals {
 
     /// Counts an access; all but its touches.
     pub(crate) fn count(&mut self, access: &Access, costs: &[Cost<u32>]) {
-        self.accesses = self.accesses.saturating_add(executions(access));
+        self.accesses = self.accesses.saturating_add(access.executions());
         self.count_pmu(access);
         let cost: Cost = if costs.is_empty() {
             access.cost.into()
@@ -134,7 +134,7 @@ impl LineTable {
         space: SpaceId,
         slice: Slice,
     ) {
-        self.totals.touches = self.totals.touches.saturating_add(executions(access));
+        self.totals.touches = self.totals.touches.saturating_add(access.executions());
         let line = (self.lines.entry(key)).or_insert_with(|| Box::new(Line::new(slice)));
         let before = line.site_count();
         let site = SiteKey::new(access, space, piece.offset, piece.size);

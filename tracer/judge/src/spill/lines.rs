@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     access::{Access, Cost, LineKey, LineSize, Place, SpaceId},
-    analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals, executions},
+    analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals},
 };
 
 /// A run that was sorted, the memory that its accesses had, and the file if there is one by now.
@@ -86,7 +86,7 @@ impl SortedLines {
         });
         let parts = (self.filling.len() - before) as u64;
         self.totals.touches =
-            (self.totals.touches).saturating_add(parts.saturating_mul(executions(access)));
+            (self.totals.touches).saturating_add(parts.saturating_mul(access.executions()));
         // An access of the largest size has a thousand parts: the buffer may exceed the run by as many.
         if self.filling.len() >= self.run_len {
             self.hand_over();

@@ -86,10 +86,14 @@ pub struct HeapTally {
 impl HeapTally {
     /// Adds the counts of a later stretch.
     pub fn add(&mut self, other: &HeapTally) {
-        self.allocations += other.allocations;
-        self.frees += other.frees;
-        self.lost += other.lost;
-        self.off_ns += other.off_ns;
-        self.cost_ns += other.cost_ns;
+        for (sum, n) in [
+            (&mut self.allocations, other.allocations),
+            (&mut self.frees, other.frees),
+            (&mut self.lost, other.lost),
+            (&mut self.off_ns, other.off_ns),
+            (&mut self.cost_ns, other.cost_ns),
+        ] {
+            *sum = sum.saturating_add(n);
+        }
     }
 }

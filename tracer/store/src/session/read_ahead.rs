@@ -8,7 +8,7 @@ use std::{
         Arc,
         mpsc::{Receiver, sync_channel},
     },
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use super::{
@@ -29,8 +29,9 @@ type Decoded = Result<Numbered, SessionError>;
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     directory: Arc<Directory>,
-    /// One for each thread; they end when these are dropped.
-    threads: Vec<Receiver<Decoded>>,
+    /// What each thread has decoded; it ends when this is dropped.
+    decoded: Vec<Receiver<Decoded>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl ReadAhead {
@@ -38,7 +39,7 @@ impl ReadAhead {
     pub(super) fn start(directory: &Arc<Directory>, segments: u32) -> ReadAhead {
         let cpus = thread::available_parallelism().map_or(1, Into::into);
         let wanted = cpus.min(MOST_THREADS).min(segments as usize);
-        let mut threads = Vec::new();
+        let (mut all_decoded, mut threads) = (Vec::new(), Vec::new());
         for first in 0..wanted {
             let (sender, receiver) = sync_channel(0);
             let directory = directory.clone();
@@ -55,24 +56,37 @@ impl ReadAhead {
             let thread = thread::Builder::new()
                 .name("decode".to_owned())
                 .spawn(decode);
-            if thread.is_err() {
+            let Ok(thread) = thread else {
                 // All or none, so that each has its turn.
-                threads.clear();
+                all_decoded.clear();
                 break;
-            }
-            threads.push(receiver);
+            };
+            all_decoded.push(receiver);
+            threads.push(thread);
         }
         ReadAhead {
             directory: directory.clone(),
+            decoded: all_decoded,
             threads,
         }
     }
 
     /// The segment of that number; to be asked for one after the other from 0.
     pub(super) fn take(&self, number: u32) -> Decoded {
-        let turn = (number as usize).checked_rem(self.threads.len());
-        let decoded = turn.and_then(|turn| self.threads[turn].recv().ok());
+        let turn = (number as usize).checked_rem(self.decoded.len());
+        let decoded = turn.and_then(|turn| self.decoded[turn].recv().ok());
         decoded.unwrap_or_else(|| read_segment(&self.directory, number))
+    }
+}
+
+/// Nothing reads on that nobody waits for.
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.decoded.clear();
+        for thread in self.threads.drain(..) {
+            // A panic there was told when it happened.
+            let _ = thread.join();
+        }
     }
 }
 

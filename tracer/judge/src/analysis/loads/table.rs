@@ -150,7 +150,7 @@ impl LoadTable {
         if access.op != Op::Load {
             return None;
         }
-        let executions = executions(access);
+        let executions = access.executions();
         let at = instruction.ip as usize % RECENT;
         let recent = self.recent[at];
         if let Some(known) = self.loads.get_mut(recent as usize)
@@ -240,10 +240,6 @@ impl LoadTable {
     }
 }
 
-fn executions(access: &Access) -> u64 {
-    1 + u64::from(access.measured.repeats)
-}
-
 /// The access, as far as it touches some bytes of a line: their offset and number.
 fn step(
     access: &Access,
@@ -260,7 +256,7 @@ fn step(
         locked: access.locked,
         offset,
         size,
-        executions: executions(access),
+        executions: access.executions(),
         counts: true,
     }
 }

@@ -108,7 +108,7 @@ impl OrderedLines {
     ) {
         costs.clear();
         self.totals.rows += 1;
-        let executions = 1 + u64::from(access.measured.repeats);
+        let executions = access.executions();
         self.totals.executions = self.totals.executions.saturating_add(executions);
         self.processors.insert(access.cpu);
         let line_size = self.line_size;

@@ -61,6 +61,26 @@ fn everything(order: ByteOrder) -> Recording {
     recording
 }
 
+/// Found by the fuzzer: in a release build the sum became a small number, without a word.
+#[test]
+fn losses_that_no_counter_holds_are_as_many_as_one_holds() {
+    let mut recording = Recording::new(ByteOrder::Little, vec![TestEvent::new(COMMON).id(1)]);
+    let of_event = |n| TestSample {
+        id: 1,
+        ..TestSample::load(n)
+    };
+    recording.sample(0, &of_event(1)).end_round();
+    for n in [2, 3] {
+        let body = recording.words().all(&[1, u64::MAX]).bytes.clone();
+        recording.about(0, (2, 0), &body, &of_event(n));
+    }
+    recording.sample(0, &of_event(4)).end_round();
+    let read = read(&recording.file()).unwrap();
+    assert_eq!(read.all.tally.lost_total(), u64::MAX);
+    assert_eq!(read.all.tally.produced, u64::MAX);
+    assert_eq!(read.all.accesses.len(), 2);
+}
+
 /// With `UPDATE_EXPECT=1`, writes them.
 #[test]
 fn what_the_fuzzer_begins_with_is_what_is_made_here() {
