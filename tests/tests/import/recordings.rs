@@ -19,6 +19,10 @@ const LOCKED: u64 = 2 << 24;
 /// `PERF_RECORD_COMPRESSED2`.
 const COMPRESSED2: u32 = 83;
 
+/// `HEADER_NRCPUS` and `HEADER_NUMA_TOPOLOGY` of perf's header.h.
+const NRCPUS: u32 = 7;
+const NUMA_TOPOLOGY: u32 = 14;
+
 /// A recording of `perf mem record`.
 pub struct Loads {
     /// The file.
@@ -100,6 +104,14 @@ pub fn compressed_pipes(directory: &Path) -> Vec<Piped> {
 fn samples(sample_type: u64, count: usize, address: impl Fn(u64) -> u64) -> Recording {
     let event = TestEvent::new(sample_type).id(77);
     let mut recording = Recording::new(ByteOrder::Little, vec![event]);
+    // `perf c2c` wants the processors and the nodes of the machine.
+    let mut processors = recording.words();
+    processors.u32(4).u32(4);
+    let mut nodes = recording.words();
+    nodes.u32(1).u32(0).all(&[1 << 20, 1 << 19]).counted("0-3");
+    recording
+        .feature(NRCPUS, processors.bytes)
+        .feature(NUMA_TOPOLOGY, nodes.bytes);
     for n in 0..count as u64 {
         let load = TestSample::load(n);
         let lock = if n == 2 { LOCKED } else { 0 };

@@ -69,7 +69,7 @@ impl Words {
         self
     }
 
-    fn counted(&mut self, text: &str) -> &mut Words {
+    pub fn counted(&mut self, text: &str) -> &mut Words {
         self.u32(text.len() as u32 + 1)
             .raw(text.as_bytes())
             .raw(&[0])
