@@ -86,31 +86,31 @@ pub(super) fn decode(
         row.kernel = kernel;
     }
     // Most sources leave most of these empty; parts of older versions lack some. A zero is damage that says no more than null.
-    for (row, value) in (accesses.iter_mut()).zip(source.present_u64s("data_source")?) {
+    for (row, value) in (accesses.iter_mut()).zip(source.present::<i64>("data_source")?) {
         row.measured.source = value.and_then(DataSource::new);
     }
-    for (row, value) in accesses.iter_mut().zip(source.present_u32s("latency")?) {
+    for (row, value) in accesses.iter_mut().zip(source.present::<i32>("latency")?) {
         row.measured.latency_cycles = value.and_then(NonZeroU32::new);
     }
-    for (row, value) in (accesses.iter_mut()).zip(source.present_u64s("phys_addr")?) {
+    for (row, value) in (accesses.iter_mut()).zip(source.present::<i64>("phys_addr")?) {
         row.measured.phys_addr = value.and_then(NonZeroU64::new);
     }
-    for (row, value) in accesses.iter_mut().zip(source.present_u32s("repeats")?) {
+    for (row, value) in accesses.iter_mut().zip(source.present::<i32>("repeats")?) {
         row.measured.repeats = value.unwrap_or(0);
     }
     let byte = |name, n, value: Option<u32>| {
         let value = value.unwrap_or(0);
         u8::try_from(value).map_err(|_| Damage::value(name, n, value))
     };
-    let present = source.present_u32s("within")?;
+    let present = source.present::<i32>("within")?;
     for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
         row.within = byte("within", n, value)?;
     }
-    let present = source.present_u32s("instead")?;
+    let present = source.present::<i32>("instead")?;
     for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
         row.instead = byte("instead", n, value)?;
     }
-    let present = source.present_u32s("wait")?;
+    let present = source.present::<i32>("wait")?;
     for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
         let wait = byte("wait", n, value)?;
         let known = Wait::ALL.get(usize::from(wait));
