@@ -19,7 +19,7 @@ use super::{
     error::Damage,
     origin::Origin,
     part_writer::Value,
-    schema::{MAX_SEGMENT_TEXT_BYTES, SEGMENT_KEY, Table},
+    schema::{MAX_SEGMENT_TEXT_BYTES, Placed, Run, SEGMENT_KEY, Table},
     seal,
 };
 
@@ -176,6 +176,28 @@ impl ColumnSource<'_> {
             least = *batch;
         }
         Ok(batches)
+    }
+
+    /// Rows that `read` gives, numbered one after the other.
+    pub(super) fn numbered<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Vec<T>, Damage>,
+    ) -> Result<Run<T>, Damage> {
+        let first = self.first_seq()?;
+        let batches = self.batches()?;
+        Ok((first, read(self)?, batches))
+    }
+
+    /// Rows that `read` gives, numbered together with those of other tables.
+    pub(super) fn placed<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Vec<T>, Damage>,
+    ) -> Result<Vec<Placed<T>>, Damage> {
+        let places = self.u64s("seq")?.into_iter().zip(self.u64s("batch")?);
+        Ok(places
+            .zip(read(self)?)
+            .map(|((seq, batch), row)| Placed { seq, batch, row })
+            .collect())
     }
 
     /// U8, U16 and U32 columns, ranges not checked.

@@ -17,7 +17,7 @@ use parquet::{
 };
 
 use super::{
-    access_columns::Values,
+    access_table::Values,
     origin::Origin,
     schema::{Coding, Column, SEGMENT_KEY, Table},
     seal,
