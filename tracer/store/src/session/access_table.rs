@@ -1,152 +1,174 @@
-//! Accesses as columns and back.
+//! Accesses as columns, as they wait to be written, and back.
+//!
+//! A batch is read block by block, so that its rows come from memory once and not once for each column; and a column
+//! that says the same in all rows, as most columns of an emulated program do, takes no memory at all.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use super::{cell::Cell, error::Damage, part_writer::Value, schema::AccessColumns};
+use crate::access::{Access, Basis};
 
-use parquet::errors::ParquetError;
+pub(super) use super::schema::decode_accesses as decode;
 
-use super::{
-    access_columns::AccessColumns, error::Damage, part_reader::ColumnSource,
-    part_writer::ColumnSink,
-};
-use crate::{
-    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid, Wait},
-    data_source::DataSource,
-};
+/// Rows that stay in the first cache while all their columns are read.
+const BLOCK: usize = 256;
 
-/// Gives all columns. `first` is the number of the first access.
-pub(super) fn encode(
-    accesses: &AccessColumns,
-    first: u64,
-    sink: &mut ColumnSink<'_>,
-) -> Result<(), ParquetError> {
-    sink.u64s("seq", (first..).take(accesses.len()))?;
-    sink.values("batch", &accesses.batch)?;
-    sink.values("time_ns", &accesses.time_ns)?;
-    sink.values("cpu", &accesses.cpu)?;
-    sink.values("pid", &accesses.pid)?;
-    sink.values("tid", &accesses.tid)?;
-    sink.values("ip", &accesses.ip)?;
-    sink.values("addr", &accesses.addr)?;
-    sink.values("size", &accesses.size)?;
-    sink.values("op", &accesses.op)?;
-    sink.values("basis", &accesses.basis)?;
-    sink.values("locked", &accesses.locked)?;
-    sink.values("kernel", &accesses.kernel)?;
-    sink.values("cost_ns", &accesses.cost_ns)?;
-    sink.positive("data_source", &accesses.data_source)?;
-    sink.positive("latency", &accesses.latency)?;
-    sink.positive("phys_addr", &accesses.phys_addr)?;
-    sink.positive("repeats", &accesses.repeats)?;
-    sink.positive("within", &accesses.within)?;
-    sink.positive("wait", &accesses.wait)?;
-    sink.positive("instead", &accesses.instead)
+/// One column.
+#[derive(Debug, Default)]
+pub(super) struct Values<V> {
+    rows: usize,
+    first: V,
+    /// Empty as long as all are like the first.
+    all: Vec<V>,
 }
 
-/// Reads all columns: the number of the first access, the accesses, and the batch number of each.
-pub(super) fn decode(
-    source: &mut ColumnSource<'_>,
-) -> Result<(u64, Vec<Access>, Vec<u64>), Damage> {
-    let first = source.first_seq()?;
-    let batches = source.u64s("batch")?;
-    // A few columns at a time: one by one, every pass over the rows would come from memory, and all together would
-    // take as much memory again.
-    let times = source.u64s("time_ns")?.into_iter();
-    let threads = source.u32s("pid")?.into_iter().zip(source.u32s("tid")?);
-    let addresses = source.u64s("ip")?.into_iter().zip(source.u64s("addr")?);
-    let mut accesses: Vec<Access> = (times.zip(source.u32s("cpu")?))
-        .zip(threads)
-        .zip(addresses)
-        .map(|(((time_ns, cpu), (pid, tid)), (ip, addr))| Access {
-            time_ns,
-            addr,
-            ip,
-            pid: Pid(pid),
-            tid: Tid(tid),
-            cpu: Cpu(cpu),
-            size: 0,
-            op: Op::Load,
-            basis: Basis::Stalled,
-            locked: false,
-            kernel: false,
-            ..Access::BLANK
-        })
-        .collect();
-    let kinds = source.u32s("op")?.into_iter().zip(source.u32s("basis")?);
-    let flags = source.bools("locked")?.into_iter();
-    let flags = flags.zip(source.bools("kernel")?);
-    let sizes = source.u32s("size")?.into_iter();
-    let columns = sizes.zip(source.u32s("cost_ns")?).zip(kinds).zip(flags);
-    for (n, (row, columns)) in accesses.iter_mut().zip(columns).enumerate() {
-        let (((size, cost), (op, basis)), (locked, kernel)) = columns;
-        row.size = u16::try_from(size).map_err(|_| Damage::value("size", n, size))?;
-        row.op = op_of(op).ok_or_else(|| Damage::value("op", n, op))?;
-        row.basis = basis_of(basis).ok_or_else(|| Damage::value("basis", n, basis))?;
-        row.cost = Cost(cost);
-        row.locked = locked;
-        row.kernel = kernel;
+impl<V: Value> Values<V> {
+    /// The value of all rows, if they have one.
+    pub(super) fn same(&self) -> Option<V> {
+        (self.all.is_empty() && self.rows > 0).then_some(self.first)
     }
-    // Most sources leave most of these empty; parts of older versions lack some. A zero is damage that says no more than null.
-    for (row, value) in (accesses.iter_mut()).zip(source.present_u64s("data_source")?) {
-        row.measured.source = value.and_then(DataSource::new);
+
+    /// A value for each row, where they are not all the same.
+    pub(super) fn all(&self) -> &[V] {
+        &self.all
     }
-    for (row, value) in accesses.iter_mut().zip(source.present_u32s("latency")?) {
-        row.measured.latency_cycles = value.and_then(NonZeroU32::new);
+
+    pub(super) fn extend<R, C: Cell<V::Plain>>(&mut self, rows: &[R], field: impl Fn(&R) -> C) {
+        let value = |row: &R| V::of(field(row).store());
+        let Some(first) = rows.first() else { return };
+        if self.rows == 0 {
+            self.first = value(first);
+        }
+        if self.all.is_empty() && !rows.iter().all(|row| value(row) == self.first) {
+            self.all.resize(self.rows, self.first);
+            self.all.extend(rows.iter().map(value));
+        } else if !self.all.is_empty() {
+            self.all.extend(rows.iter().map(value));
+        }
+        self.rows += rows.len();
     }
-    for (row, value) in (accesses.iter_mut()).zip(source.present_u64s("phys_addr")?) {
-        row.measured.phys_addr = value.and_then(NonZeroU64::new);
+
+    pub(super) fn clear(&mut self) {
+        self.rows = 0;
+        self.all.clear();
     }
-    for (row, value) in accesses.iter_mut().zip(source.present_u32s("repeats")?) {
-        row.measured.repeats = value.unwrap_or(0);
-    }
-    let byte = |name, n, value: Option<u32>| {
-        let value = value.unwrap_or(0);
-        u8::try_from(value).map_err(|_| Damage::value(name, n, value))
+}
+
+/// The table of accesses, [`AccessColumns`], and `decode_accesses`. Each column has after `=` the field of an access; where
+/// it may be null, 0 is. Columns in the same braces are read together: one by one, every pass over the rows would come
+/// from memory, and all together would take as much memory again.
+macro_rules! access_columns {
+    (@values Bool) => { Values<bool> };
+    (@values U64) => { Values<i64> };
+    (@values $narrow:ident) => { Values<i32> };
+    (@give $sink:ident, $name:expr, $values:expr,) => { $sink.values($name, $values) };
+    (@give $sink:ident, $name:expr, $values:expr, null) => { $sink.positive($name, $values) };
+    // Most sources leave most of these empty; parts of older versions lack some.
+    (@read $source:ident, $name:expr, U64 null) => {
+        $source.present::<i64>($name)?.into_iter().map(Option::unwrap_or_default)
     };
-    let present = source.present_u32s("within")?;
-    for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
-        row.within = byte("within", n, value)?;
-    }
-    let present = source.present_u32s("instead")?;
-    for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
-        row.instead = byte("instead", n, value)?;
-    }
-    let present = source.present_u32s("wait")?;
-    for (n, (row, value)) in accesses.iter_mut().zip(present).enumerate() {
-        let wait = byte("wait", n, value)?;
-        let known = Wait::ALL.get(usize::from(wait));
-        row.wait = *known.ok_or_else(|| Damage::value("wait", n, u32::from(wait)))?;
-    }
-    Ok((first, accesses, batches))
+    (@read $source:ident, $name:expr, $narrow:ident null) => {
+        $source.present::<i32>($name)?.into_iter().map(Option::unwrap_or_default)
+    };
+    (@read $source:ident, $name:expr, $kind:ident) => { of_kind!($source, $kind, $name)? };
+    (@zip $values:expr) => { $values.into_iter() };
+    (@zip $values:expr, $($others:expr),+) => { $values.into_iter().zip(access_columns!(@zip $($others),+)) };
+    (@each $column:ident) => { $column };
+    (@each $column:ident, $($others:ident),+) => { ($column, access_columns!(@each $($others),+)) };
+    (
+        $(#[doc = $about:literal])*
+        $table:ident: $name:literal, $most:expr, $added:expr;
+        $({$(
+            $(#[doc = $doc:literal])*
+            $column:ident: $kind:ident $coding:ident $($null:ident)? = $field:ident $(. $part:tt)*,
+        )+})+
+    ) => {
+        table! {
+            $(#[doc = $about])*
+            $table: $name, $most, $added;
+            $($($(#[doc = $doc])* $column: $kind $coding $($null)?,)+)+
+        }
+
+        /// Accesses that wait to be written. Integers are as Parquet has them, of the same bits.
+        #[derive(Debug, Default)]
+        pub(super) struct AccessColumns {
+            pub(super) batch: Values<i64>,
+            $($(pub(super) $column: access_columns!(@values $kind),)+)+
+            pub(super) newest_ns: Option<u64>,
+        }
+
+        impl AccessColumns {
+            /// Adds few accesses of a batch.
+            pub(super) fn extend_block(&mut self, rows: &[Access], batch: u64) {
+                self.batch.extend(rows, |_| batch);
+                $($(self.$column.extend(rows, |row| row.$field $(. $part)*);)+)+
+                self.newest_ns = self.newest_ns.max(rows.iter().map(|row| row.time_ns).max());
+            }
+
+            /// Empties them and keeps their memory.
+            pub(super) fn clear(&mut self) {
+                self.batch.clear();
+                $($(self.$column.clear();)+)+
+                self.newest_ns = None;
+            }
+
+            /// Gives all columns. `first` is the number of the first access.
+            pub(super) fn encode(&self, first: u64, sink: &mut ColumnSink<'_>) -> Result<(), ParquetError> {
+                sink.u64s("seq", (first..).take(self.len()))?;
+                sink.values("batch", &self.batch)?;
+                $($(access_columns!(@give sink, stringify!($column), &self.$column, $($null)?)?;)+)+
+                Ok(())
+            }
+        }
+
+        pub(super) fn decode_accesses(source: &mut ColumnSource<'_>) -> Result<Run<Access>, Damage> {
+            let first = source.first_seq()?;
+            let batches = source.u64s("batch")?;
+            let mut rows = Vec::with_capacity(source.rows());
+            $(
+                let values = access_columns!(@zip $(
+                    access_columns!(@read source, stringify!($column), $kind $($null)?)
+                ),+);
+                fill(&mut rows, values, |n, row, access_columns!(@each $($column),+)| {
+                    $(row.$field $(. $part)* = load(stringify!($column), n, $column)?;)+
+                    Ok(())
+                })?;
+            )+
+            Ok((first, rows, batches))
+        }
+    };
 }
 
-pub(super) fn op_code(op: Op) -> u32 {
-    match op {
-        Op::Load => 0,
-        Op::Store => 1,
-        Op::Rmw => 2,
-        Op::Prefetch => 3,
-        Op::Unknown => 4,
-        Op::PrefetchOwn => 5,
+pub(super) use access_columns;
+
+/// Sets in each row what belongs to it; the first time, makes the rows.
+pub(super) fn fill<V>(
+    rows: &mut Vec<Access>,
+    values: impl Iterator<Item = V>,
+    set: impl Fn(usize, &mut Access, V) -> Result<(), Damage>,
+) -> Result<(), Damage> {
+    let made = rows.len();
+    for (n, value) in values.enumerate() {
+        if n >= made {
+            rows.push(Access::BLANK);
+        }
+        set(n, &mut rows[n], value)?;
     }
+    Ok(())
 }
 
-fn op_of(code: u32) -> Option<Op> {
-    Op::ALL.into_iter().find(|op| op_code(*op) == code)
-}
-
-pub(super) fn basis_code(basis: Basis) -> u32 {
-    match basis {
-        Basis::Stalled => 0,
-        Basis::Decoded => 1,
-        Basis::Harvested => 2,
-        Basis::Trapped => 3,
-        Basis::Sampled => 4,
-        Basis::Emulated => 5,
+impl AccessColumns {
+    /// Adds accesses of a batch.
+    pub(super) fn extend(&mut self, accesses: &[Access], batch: u64) {
+        for rows in accesses.chunks(BLOCK) {
+            self.extend_block(rows, batch);
+        }
     }
-}
 
-fn basis_of(code: u32) -> Option<Basis> {
-    Basis::ALL
-        .into_iter()
-        .find(|basis| basis_code(*basis) == code)
+    pub(super) fn len(&self) -> usize {
+        self.batch.rows
+    }
+
+    /// Whether all are of an emulated program.
+    pub(super) fn all_emulated(&self) -> bool {
+        self.len() == 0 || self.basis.same() == Some(i32::of(Basis::Emulated.store()))
+    }
 }

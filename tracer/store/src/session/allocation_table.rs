@@ -4,11 +4,14 @@ use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
 use parquet::errors::ParquetError;
 
-use super::{error::Damage, part_reader::ColumnSource, part_writer::ColumnSink};
-use crate::{
-    access::{Pid, Tid},
-    event::{Allocation, AllocationKind, HeapPart},
+use super::{
+    error::Damage,
+    part_writer::ColumnSink,
+    schema::{Placed, encode_allocations},
 };
+use crate::event::{Allocation, AllocationKind, HeapPart};
+
+pub(super) use super::schema::decode_allocations as decode;
 
 const ALLOCATED: u32 = 0;
 const FREED: u32 = 1;
@@ -35,104 +38,89 @@ pub(super) fn text_bytes(event: &Allocation) -> usize {
     }
 }
 
-/// Gives all columns. `first` is the number of the first row; `batches` has one batch number per row.
-pub(super) fn encode(
-    events: &[Allocation],
-    first: u64,
-    batches: &[u64],
-    sink: &mut ColumnSink<'_>,
-) -> Result<(), ParquetError> {
-    let mut stacks = Vec::with_capacity(events.len());
-    for event in events {
-        stacks.push(match &event.kind {
-            AllocationKind::Allocated { size: 0, .. }
-            | AllocationKind::Mapped { size: 0, .. }
-            | AllocationKind::Unmapped { size: 0, .. } => {
-                // No reader would take it.
-                return Err(ParquetError::General("an allocation of 0 bytes".to_owned()));
-            }
+/// A row of `allocations`.
+#[derive(Debug)]
+pub(super) struct AllocationRow<'a> {
+    pub event: &'a Allocation,
+    pub stack: Option<String>,
+}
+
+impl AllocationRow<'_> {
+    pub(super) fn of(event: &Allocation) -> AllocationRow<'_> {
+        let stack = match &event.kind {
             AllocationKind::Allocated { stack, .. } | AllocationKind::Mapped { stack, .. } => {
                 Some(text(stack))
             }
             _ => None,
-        });
+        };
+        AllocationRow { event, stack }
     }
-    let rows = || events.iter();
-    sink.u64s("seq", (first..).take(events.len()))?;
-    sink.u64s("batch", batches.iter().copied())?;
-    sink.u64s("time_ns", rows().map(|row| row.time_ns))?;
-    sink.u32s("kind", rows().map(|row| code(&row.kind)))?;
-    sink.u32s("pid", rows().map(|row| row.pid.0))?;
-    sink.u32s("tid", rows().map(|row| row.tid.0))?;
-    let addr = |row: &Allocation| match row.kind {
-        AllocationKind::Allocated { addr, .. }
-        | AllocationKind::Freed { addr }
-        | AllocationKind::Mapped { addr, .. }
-        | AllocationKind::Unmapped { addr, .. } => Some(addr),
-        AllocationKind::Unseen(_) | AllocationKind::Seen(_) => None,
-    };
-    sink.optional_u64s("addr", rows().map(addr))?;
-    let size = |row: &Allocation| match row.kind {
-        AllocationKind::Allocated { size, .. }
-        | AllocationKind::Mapped { size, .. }
-        | AllocationKind::Unmapped { size, .. } => Some(size),
-        _ => None,
-    };
-    sink.optional_u64s("size", rows().map(size))?;
-    sink.optional_texts("stack", stacks.iter().map(Option::as_deref))
 }
 
-/// Reads all columns: the number of the first event, the events, and the batch number of each.
-pub(super) fn decode(
-    source: &mut ColumnSource<'_>,
-) -> Result<(u64, Vec<Allocation>, Vec<u64>), Damage> {
-    let first = source.first_seq()?;
-    let batches = source.batches()?;
-    let times = source.u64s("time_ns")?;
-    let kinds = source.u32s("kind")?;
-    let pids = source.u32s("pid")?;
-    let tids = source.u32s("tid")?;
-    let addrs = source.optional_u64s("addr")?;
-    let sizes = source.optional_u64s("size")?;
-    let texts = source.optional_texts("stack")?;
-    let mut stacks = Stacks::default();
-    let mut events = Vec::with_capacity(times.len());
-    let columns = times.into_iter().zip(kinds).zip(pids).zip(tids);
-    let columns = columns.zip(addrs).zip(sizes).zip(texts).enumerate();
-    for (row, ((((((time_ns, kind), pid), tid), addr), size), stack)) in columns {
-        let kind = match (kind, addr, size, stack) {
-            (ALLOCATED | MAPPED, Some(addr), Some(size), Some(text)) if size > 0 => {
-                let stack = stacks.get(text);
-                let stack = stack.ok_or(Damage::Meta("a call stack is no list of addresses"))?;
-                if kind == MAPPED {
-                    AllocationKind::Mapped { addr, size, stack }
-                } else {
-                    AllocationKind::Allocated { addr, size, stack }
-                }
-            }
-            (UNMAPPED, Some(addr), Some(size), None) if size > 0 => {
-                AllocationKind::Unmapped { addr, size }
-            }
-            (FREED, Some(addr), None, None) => AllocationKind::Freed { addr },
-            (_, None, None, None) => match sight(kind) {
-                Some(sight) => sight,
-                None => return Err(Damage::value("kind", row, kind)),
-            },
-            _ => return Err(Damage::value("kind", row, kind)),
-        };
-        events.push(Allocation {
-            time_ns,
-            pid: Pid(pid),
-            tid: Tid(tid),
-            kind,
-        });
+/// The columns `kind`, `addr` and `size` of an event.
+pub(super) fn cells(event: &Allocation) -> (u32, Option<u64>, Option<u64>) {
+    match event.kind {
+        AllocationKind::Allocated { addr, size, .. } => (ALLOCATED, Some(addr), Some(size)),
+        AllocationKind::Freed { addr } => (FREED, Some(addr), None),
+        AllocationKind::Mapped { addr, size, .. } => (MAPPED, Some(addr), Some(size)),
+        AllocationKind::Unmapped { addr, size } => (UNMAPPED, Some(addr), Some(size)),
+        AllocationKind::Unseen(HeapPart::All) => (UNSEEN, None, None),
+        AllocationKind::Seen(HeapPart::All) => (SEEN, None, None),
+        AllocationKind::Unseen(HeapPart::Allocations) => (ALLOCATIONS_UNSEEN, None, None),
+        AllocationKind::Seen(HeapPart::Allocations) => (ALLOCATIONS_SEEN, None, None),
+        AllocationKind::Unseen(HeapPart::Mappings) => (MAPPINGS_UNSEEN, None, None),
+        AllocationKind::Seen(HeapPart::Mappings) => (MAPPINGS_SEEN, None, None),
     }
-    Ok((first, events, batches))
+}
+
+/// Gives all columns.
+pub(super) fn encode(
+    rows: &[Placed<AllocationRow<'_>>],
+    sink: &mut ColumnSink<'_>,
+) -> Result<(), ParquetError> {
+    if (rows.iter()).any(|placed| cells(placed.row.event).2 == Some(0)) {
+        // No reader would take it.
+        return Err(ParquetError::General("an allocation of 0 bytes".to_owned()));
+    }
+    encode_allocations(rows, sink)
+}
+
+/// What happened, by the columns of a row.
+pub(super) fn kind(
+    row: usize,
+    kind: u32,
+    addr: Option<u64>,
+    size: Option<u64>,
+    stack: Option<String>,
+    stacks: &mut Stacks,
+) -> Result<AllocationKind, Damage> {
+    Ok(match (kind, addr, size, stack) {
+        (ALLOCATED | MAPPED, Some(addr), Some(size), Some(text)) if size > 0 => {
+            let stack = stacks.get(text);
+            let stack = stack.ok_or(Damage::Meta("a call stack is no list of addresses"))?;
+            if kind == MAPPED {
+                AllocationKind::Mapped { addr, size, stack }
+            } else {
+                AllocationKind::Allocated { addr, size, stack }
+            }
+        }
+        (UNMAPPED, Some(addr), Some(size), None) if size > 0 => {
+            AllocationKind::Unmapped { addr, size }
+        }
+        (FREED, Some(addr), None, None) => AllocationKind::Freed { addr },
+        (UNSEEN, None, None, None) => AllocationKind::Unseen(HeapPart::All),
+        (SEEN, None, None, None) => AllocationKind::Seen(HeapPart::All),
+        (ALLOCATIONS_UNSEEN, None, None, None) => AllocationKind::Unseen(HeapPart::Allocations),
+        (ALLOCATIONS_SEEN, None, None, None) => AllocationKind::Seen(HeapPart::Allocations),
+        (MAPPINGS_UNSEEN, None, None, None) => AllocationKind::Unseen(HeapPart::Mappings),
+        (MAPPINGS_SEEN, None, None, None) => AllocationKind::Seen(HeapPart::Mappings),
+        _ => return Err(Damage::value("kind", row, kind)),
+    })
 }
 
 /// Each distinct stack once.
 #[derive(Default)]
-struct Stacks(HashMap<String, Arc<[u64]>>);
+pub(super) struct Stacks(HashMap<String, Arc<[u64]>>);
 
 impl Stacks {
     fn get(&mut self, text: String) -> Option<Arc<[u64]>> {
@@ -165,37 +153,10 @@ fn addresses(text: &str) -> Option<Vec<u64>> {
         .collect()
 }
 
-fn code(kind: &AllocationKind) -> u32 {
-    match kind {
-        AllocationKind::Allocated { .. } => ALLOCATED,
-        AllocationKind::Freed { .. } => FREED,
-        AllocationKind::Mapped { .. } => MAPPED,
-        AllocationKind::Unmapped { .. } => UNMAPPED,
-        AllocationKind::Unseen(HeapPart::All) => UNSEEN,
-        AllocationKind::Seen(HeapPart::All) => SEEN,
-        AllocationKind::Unseen(HeapPart::Allocations) => ALLOCATIONS_UNSEEN,
-        AllocationKind::Seen(HeapPart::Allocations) => ALLOCATIONS_SEEN,
-        AllocationKind::Unseen(HeapPart::Mappings) => MAPPINGS_UNSEEN,
-        AllocationKind::Seen(HeapPart::Mappings) => MAPPINGS_SEEN,
-    }
-}
-
-/// What says that events are missing, or no longer.
-fn sight(code: u32) -> Option<AllocationKind> {
-    Some(match code {
-        UNSEEN => AllocationKind::Unseen(HeapPart::All),
-        SEEN => AllocationKind::Seen(HeapPart::All),
-        ALLOCATIONS_UNSEEN => AllocationKind::Unseen(HeapPart::Allocations),
-        ALLOCATIONS_SEEN => AllocationKind::Seen(HeapPart::Allocations),
-        MAPPINGS_UNSEEN => AllocationKind::Unseen(HeapPart::Mappings),
-        MAPPINGS_SEEN => AllocationKind::Seen(HeapPart::Mappings),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::{Pid, Tid};
 
     proptest::proptest! {
         #[test]

@@ -15,10 +15,11 @@
 //!     accesses/part-00000.parquet  ┘
 //! ```
 
-mod access_columns;
 mod access_table;
 mod allocation_table;
+mod cell;
 mod claims;
+mod columns;
 mod context_tables;
 mod directory;
 mod error;

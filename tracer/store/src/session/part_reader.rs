@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use parquet::{
-    column::reader::ColumnReader,
-    data_type::ByteArray,
+    column::reader::ColumnReaderImpl,
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
     file::{
         metadata::ParquetMetaData,
         reader::{FileReader, RowGroupReader, SerializedFileReader},
@@ -18,7 +18,8 @@ use super::{
     claims,
     error::Damage,
     origin::Origin,
-    schema::{MAX_SEGMENT_TEXT_BYTES, SEGMENT_KEY, Table},
+    part_writer::Value,
+    schema::{MAX_SEGMENT_TEXT_BYTES, Placed, Run, SEGMENT_KEY, Table},
     seal,
 };
 
@@ -177,85 +178,77 @@ impl ColumnSource<'_> {
         Ok(batches)
     }
 
+    /// Rows that `read` gives, numbered one after the other.
+    pub(super) fn numbered<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Vec<T>, Damage>,
+    ) -> Result<Run<T>, Damage> {
+        let first = self.first_seq()?;
+        let batches = self.batches()?;
+        Ok((first, read(self)?, batches))
+    }
+
+    /// Rows that `read` gives, numbered together with those of other tables.
+    pub(super) fn placed<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Vec<T>, Damage>,
+    ) -> Result<Vec<Placed<T>>, Damage> {
+        let places = self.u64s("seq")?.into_iter().zip(self.u64s("batch")?);
+        Ok(places
+            .zip(read(self)?)
+            .map(|((seq, batch), row)| Placed { seq, batch, row })
+            .collect())
+    }
+
     /// U8, U16 and U32 columns, ranges not checked.
     pub(super) fn u32s(&mut self, name: &'static str) -> Result<Vec<u32>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::Int32ColumnReader(mut reader)) => {
-                let mut values = Vec::with_capacity(self.rows);
-                reader.read_records(self.rows, None, None, &mut values)?;
-                self.whole(name, values.len())?;
-                Ok(values.into_iter().map(|value: i32| value as u32).collect())
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
+        let values = self.values::<Int32Type>(name)?;
+        Ok(values.into_iter().map(i32::plain).collect())
     }
 
     pub(super) fn u64s(&mut self, name: &'static str) -> Result<Vec<u64>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::Int64ColumnReader(mut reader)) => {
-                let mut values = Vec::with_capacity(self.rows);
-                reader.read_records(self.rows, None, None, &mut values)?;
-                self.whole(name, values.len())?;
-                Ok(values.into_iter().map(|value: i64| value as u64).collect())
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
+        let values = self.values::<Int64Type>(name)?;
+        Ok(values.into_iter().map(i64::plain).collect())
     }
 
     pub(super) fn bools(&mut self, name: &'static str) -> Result<Vec<bool>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::BoolColumnReader(mut reader)) => {
-                let mut values = Vec::with_capacity(self.rows);
-                reader.read_records(self.rows, None, None, &mut values)?;
-                self.whole(name, values.len())?;
-                Ok(values)
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
+        self.values::<BoolType>(name)
     }
 
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::ByteArrayColumnReader(mut reader)) => {
-                let mut values = Vec::with_capacity(self.rows);
-                reader.read_records(self.rows, None, None, &mut values)?;
-                self.whole(name, values.len())?;
-                self.owned_texts(&values)
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
-    }
-
-    /// As [`ColumnSource::present_u32s`], with a value or null for each row.
-    pub(super) fn optional_u32s(&mut self, name: &'static str) -> Result<Vec<Option<u32>>, Damage> {
-        let present = self.present_u32s(name)?;
-        Ok(self.for_each_row(present))
+        let values = self.values::<ByteArrayType>(name)?;
+        self.owned_texts(&values)
     }
 
     /// A value or null for each row; nothing when all are null.
-    pub(super) fn present_u32s(&mut self, name: &'static str) -> Result<Vec<Option<u32>>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::Int32ColumnReader(mut reader)) => {
-                let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
-                reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
-                self.spread(
-                    name,
-                    &levels,
-                    values.into_iter().map(|value: i32| value as u32),
-                )
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
+    pub(super) fn present<V: Value>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Vec<Option<V::Plain>>, Damage> {
+        let (levels, values) = self.nullable::<V::Type>(name)?;
+        Self::spread(name, &levels, values.into_iter().map(V::plain))
     }
 
-    /// As [`ColumnSource::present_u64s`], with a value or null for each row.
+    /// As [`ColumnSource::present`], with a value or null for each row.
+    pub(super) fn optional_u32s(&mut self, name: &'static str) -> Result<Vec<Option<u32>>, Damage> {
+        let present = self.present::<i32>(name)?;
+        Ok(self.for_each_row(present))
+    }
+
+    /// As [`ColumnSource::present`], with a value or null for each row.
     pub(super) fn optional_u64s(&mut self, name: &'static str) -> Result<Vec<Option<u64>>, Damage> {
-        let present = self.present_u64s(name)?;
+        let present = self.present::<i64>(name)?;
+        Ok(self.for_each_row(present))
+    }
+
+    /// A value or null for each row.
+    pub(super) fn optional_texts(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Vec<Option<String>>, Damage> {
+        let (levels, values) = self.nullable::<ByteArrayType>(name)?;
+        let values = self.owned_texts(&values)?;
+        let present = Self::spread(name, &levels, values.into_iter())?;
         Ok(self.for_each_row(present))
     }
 
@@ -267,55 +260,44 @@ impl ColumnSource<'_> {
         }
     }
 
-    /// A value or null for each row; nothing when all are null.
-    pub(super) fn present_u64s(&mut self, name: &'static str) -> Result<Vec<Option<u64>>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::Int64ColumnReader(mut reader)) => {
-                let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
-                reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
-                self.spread(
-                    name,
-                    &levels,
-                    values.into_iter().map(|value: i64| value as u64),
-                )
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
+    /// A column without nulls.
+    fn values<T: DataType>(&self, name: &'static str) -> Result<Vec<T::T>, Damage> {
+        let Some(mut reader) = self.reader::<T>(name)? else {
+            return Ok(Vec::new());
+        };
+        let mut values = Vec::with_capacity(self.rows);
+        reader.read_records(self.rows, None, None, &mut values)?;
+        self.whole(name, values.len())?;
+        Ok(values)
     }
 
-    pub(super) fn optional_texts(
-        &mut self,
+    /// For each row 1 or, if it is null, 0; and the values of the others. Nothing of a column that an older part lacks.
+    fn nullable<T: DataType>(&self, name: &'static str) -> Result<(Vec<i16>, Vec<T::T>), Damage> {
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        if let Some(mut reader) = self.reader::<T>(name)? {
+            levels.reserve(self.rows);
+            reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
+            self.whole(name, levels.len())?;
+        }
+        Ok((levels, values))
+    }
+
+    fn reader<T: DataType>(
+        &self,
         name: &'static str,
-    ) -> Result<Vec<Option<String>>, Damage> {
-        match self.reader(name)? {
-            None => Ok(Vec::new()),
-            Some(ColumnReader::ByteArrayColumnReader(mut reader)) => {
-                let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(self.rows));
-                reader.read_records(self.rows, Some(&mut levels), None, &mut values)?;
-                let values = self.owned_texts(&values)?;
-                let present = self.spread(name, &levels, values.into_iter())?;
-                Ok(self.for_each_row(present))
-            }
-            Some(_) => Err(self.other_type(name)),
-        }
-    }
-
-    fn reader(&self, name: &'static str) -> Result<Option<ColumnReader>, Damage> {
+    ) -> Result<Option<ColumnReaderImpl<T>>, Damage> {
         let Some(group) = &self.group else {
             return Ok(None);
         };
-        let index = self
-            .table
-            .columns
-            .iter()
-            .position(|column| column.name == name)
-            .ok_or_else(|| self.other_type(name))?;
+        let mut columns = self.table.columns.iter();
+        let index = columns.position(|column| column.name == name);
+        let index = index.ok_or_else(|| self.other_type(name))?;
         // An older part may lack the last columns, all of whose values would be null.
         if index >= group.num_columns() {
             return Ok(None);
         }
-        Ok(Some(group.get_column_reader(index)?))
+        let reader = T::get_column_reader(group.get_column_reader(index)?);
+        reader.map(Some).ok_or_else(|| self.other_type(name))
     }
 
     fn other_type(&self, name: &'static str) -> Damage {
@@ -339,12 +321,10 @@ impl ColumnSource<'_> {
 
     /// Puts the present values to their rows; nothing when there are none.
     fn spread<V>(
-        &self,
         column: &'static str,
         levels: &[i16],
         mut values: impl ExactSizeIterator<Item = V>,
     ) -> Result<Vec<Option<V>>, Damage> {
-        self.whole(column, levels.len())?;
         let present = levels.iter().filter(|level| **level == 1).count();
         if present != values.len() {
             return Err(Damage::Rows {

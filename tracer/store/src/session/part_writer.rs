@@ -17,7 +17,7 @@ use parquet::{
 };
 
 use super::{
-    access_columns::Values,
+    access_table::Values,
     origin::Origin,
     schema::{Coding, Column, SEGMENT_KEY, Table},
     seal,
@@ -119,18 +119,36 @@ fn properties(
 pub(super) trait Value: Copy + PartialEq + Default {
     /// Parquet's name for it.
     type Type: DataType<T = Self>;
+
+    /// What it is to us: integers of the same bits have no sign.
+    type Plain: Copy + Default;
+
+    fn of(plain: Self::Plain) -> Self;
+
+    fn plain(self) -> Self::Plain;
 }
 
-impl Value for bool {
-    type Type = BoolType;
+macro_rules! values {
+    ($($value:ty as $plain:ty: $name:ty, $of:expr, $to:expr;)+) => {$(
+        impl Value for $value {
+            type Type = $name;
+            type Plain = $plain;
+
+            fn of(plain: $plain) -> $value {
+                $of(plain)
+            }
+
+            fn plain(self) -> $plain {
+                $to(self)
+            }
+        }
+    )+};
 }
 
-impl Value for i32 {
-    type Type = Int32Type;
-}
-
-impl Value for i64 {
-    type Type = Int64Type;
+values! {
+    bool as bool: BoolType, bool::from, bool::from;
+    i32 as u32: Int32Type, u32::cast_signed, i32::cast_unsigned;
+    i64 as u64: Int64Type, u64::cast_signed, i64::cast_unsigned;
 }
 
 impl ColumnSink<'_> {
@@ -172,8 +190,7 @@ impl ColumnSink<'_> {
         name: &str,
         values: impl Iterator<Item = u32>,
     ) -> Result<(), ParquetError> {
-        let values: Vec<i32> = values.map(|value| value as i32).collect();
-        self.put::<Int32Type>(name, &values, None)
+        self.put_all::<Int32Type>(name, values.map(i32::of))
     }
 
     pub(super) fn u64s(
@@ -181,8 +198,7 @@ impl ColumnSink<'_> {
         name: &str,
         values: impl Iterator<Item = u64>,
     ) -> Result<(), ParquetError> {
-        let values: Vec<i64> = values.map(|value| value as i64).collect();
-        self.put::<Int64Type>(name, &values, None)
+        self.put_all::<Int64Type>(name, values.map(i64::of))
     }
 
     pub(super) fn bools(
@@ -190,8 +206,7 @@ impl ColumnSink<'_> {
         name: &str,
         values: impl Iterator<Item = bool>,
     ) -> Result<(), ParquetError> {
-        let values: Vec<bool> = values.collect();
-        self.put::<BoolType>(name, &values, None)
+        self.put_all::<BoolType>(name, values)
     }
 
     pub(super) fn texts<'v>(
@@ -199,8 +214,7 @@ impl ColumnSink<'_> {
         name: &str,
         values: impl Iterator<Item = &'v str>,
     ) -> Result<(), ParquetError> {
-        let values: Vec<ByteArray> = values.map(ByteArray::from).collect();
-        self.put::<ByteArrayType>(name, &values, None)
+        self.put_all::<ByteArrayType>(name, values.map(ByteArray::from))
     }
 
     pub(super) fn optional_u32s(
@@ -208,7 +222,7 @@ impl ColumnSink<'_> {
         name: &str,
         values: impl Iterator<Item = Option<u32>>,
     ) -> Result<(), ParquetError> {
-        self.put_optional::<Int32Type>(name, values.map(|value| value.map(|value| value as i32)))
+        self.put_optional::<Int32Type>(name, values.map(|value| value.map(i32::of)))
     }
 
     pub(super) fn optional_u64s(
@@ -216,7 +230,7 @@ impl ColumnSink<'_> {
         name: &str,
         values: impl Iterator<Item = Option<u64>>,
     ) -> Result<(), ParquetError> {
-        self.put_optional::<Int64Type>(name, values.map(|value| value.map(|value| value as i64)))
+        self.put_optional::<Int64Type>(name, values.map(|value| value.map(i64::of)))
     }
 
     pub(super) fn optional_texts<'v>(
@@ -225,6 +239,15 @@ impl ColumnSink<'_> {
         values: impl Iterator<Item = Option<&'v str>>,
     ) -> Result<(), ParquetError> {
         self.put_optional::<ByteArrayType>(name, values.map(|value| value.map(ByteArray::from)))
+    }
+
+    fn put_all<T: DataType>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = T::T>,
+    ) -> Result<(), ParquetError> {
+        let values: Vec<T::T> = values.collect();
+        self.put::<T>(name, &values, None)
     }
 
     fn put_optional<T: DataType>(

@@ -4,25 +4,23 @@ use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    access_columns::AccessColumns,
-    access_table, allocation_table,
-    context_tables::{self, Placed, Row, text_bytes},
+    access_table,
+    allocation_table::{self, AllocationRow},
+    context_tables::{Row, text_bytes},
     error::Damage,
     origin::Origin,
-    part_reader::read_part,
+    part_reader::{ColumnSource, read_part},
     part_writer::{ColumnSink, write_part, write_part_coded},
     schema::{
-        ACCESSES, ALLOCATIONS, Column, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_TEXT_BYTES, MEMORY,
-        TASKS, Table, WINDOWS, emulated_coding,
+        ACCESSES, ALLOCATIONS, AccessColumns, Column, LOCAL_STORAGE, MAPPINGS,
+        MAX_SEGMENT_TEXT_BYTES, MEMORY, Placed, TASKS, Table, WINDOWS, emulated_coding,
+        encode_blocks, encode_mappings, encode_memory, encode_tasks,
     },
     segment::{Position, Segment},
     tally_record::TallyRecord,
     window_table,
 };
-use crate::{
-    access::Access,
-    event::{Allocation, Context, Window},
-};
+use crate::access::Access;
 
 /// A segment's parts; `None` for a table without rows.
 pub(super) struct Parts {
@@ -83,47 +81,31 @@ impl Segment<AccessColumns> {
             // The writer cuts segments below this, so it is a single name; no reader would take it.
             return Err(ParquetError::General(format!("a name has {names} bytes")));
         }
-        let context_batches = self.batch_of_each_row(|bound| bound.context_end);
-        let window_batches = self.batch_of_each_row(|bound| bound.windows_end);
-        let allocation_batches = self.batch_of_each_row(|bound| bound.allocations_end);
         let mut mappings = Vec::new();
         let mut tasks = Vec::new();
         let mut blocks = Vec::new();
         let mut memory = Vec::new();
-        for ((context, seq), batch) in self
-            .context
-            .iter()
-            .zip(first.context..)
-            .zip(context_batches)
-        {
-            let time_ns = context.time_ns;
-            match Row::of(&context.kind) {
-                Row::Mapping(row) => mappings.push(Placed {
-                    seq,
-                    batch,
-                    time_ns,
-                    row,
-                }),
-                Row::Task(row) => tasks.push(Placed {
-                    seq,
-                    batch,
-                    time_ns,
-                    row,
-                }),
-                Row::Block(row) => blocks.push(Placed {
-                    seq,
-                    batch,
-                    time_ns,
-                    row,
-                }),
-                Row::Memory(row) => memory.push(Placed {
-                    seq,
-                    batch,
-                    time_ns,
-                    row,
-                }),
+        let context = self.context.iter();
+        let context = self.placed(context, first.context, |bound| bound.context_end);
+        for Placed { seq, batch, row } in context {
+            match Row::of(row) {
+                Row::Mapping(row) => mappings.push(Placed { seq, batch, row }),
+                Row::Task(row) => tasks.push(Placed { seq, batch, row }),
+                Row::Block(row) => blocks.push(Placed { seq, batch, row }),
+                Row::Memory(row) => memory.push(Placed { seq, batch, row }),
             }
         }
+        let windows = self.windows.iter();
+        let windows = self.placed(windows, first.window, |bound| bound.windows_end);
+        let events = self.allocations.iter().map(AllocationRow::of);
+        // Their texts take memory until they are written, so that is here.
+        let allocations = part_of_rows(
+            &ALLOCATIONS,
+            &self.placed(events, first.allocation, |bound| bound.allocations_end),
+            number,
+            origin,
+            allocation_table::encode,
+        )?;
         let whole = Whole {
             accesses: self.accesses.len() as u64,
             mappings: mappings.len() as u64,
@@ -149,49 +131,31 @@ impl Segment<AccessColumns> {
                 self.accesses.len(),
                 origin,
                 facts(number, Some(whole))?,
-                |sink| access_table::encode(&self.accesses, first.access, sink),
+                |sink| self.accesses.encode(first.access, sink),
             )?,
-            mappings: part_of_rows(&MAPPINGS, mappings.len(), number, origin, |sink| {
-                context_tables::encode_mappings(&mappings, sink)
-            })?,
-            tasks: part_of_rows(&TASKS, tasks.len(), number, origin, |sink| {
-                context_tables::encode_tasks(&tasks, sink)
-            })?,
-            local_storage: part_of_rows(&LOCAL_STORAGE, blocks.len(), number, origin, |sink| {
-                context_tables::encode_blocks(&blocks, sink)
-            })?,
-            memory: part_of_rows(&MEMORY, memory.len(), number, origin, |sink| {
-                context_tables::encode_memory(&memory, sink)
-            })?,
-            windows: part_of_rows(&WINDOWS, self.windows.len(), number, origin, |sink| {
-                window_table::encode(&self.windows, first.window, &window_batches, sink)
-            })?,
-            allocations: part_of_rows(
-                &ALLOCATIONS,
-                self.allocations.len(),
-                number,
-                origin,
-                |sink| {
-                    let first = first.allocation;
-                    allocation_table::encode(&self.allocations, first, &allocation_batches, sink)
-                },
-            )?,
+            mappings: part_of_rows(&MAPPINGS, &mappings, number, origin, encode_mappings)?,
+            tasks: part_of_rows(&TASKS, &tasks, number, origin, encode_tasks)?,
+            local_storage: part_of_rows(&LOCAL_STORAGE, &blocks, number, origin, encode_blocks)?,
+            memory: part_of_rows(&MEMORY, &memory, number, origin, encode_memory)?,
+            windows: part_of_rows(&WINDOWS, &windows, number, origin, window_table::encode)?,
+            allocations,
         })
     }
 }
 
 /// A part that is only there if it has rows.
-fn part_of_rows(
+fn part_of_rows<R>(
     table: &'static Table,
-    rows: usize,
+    rows: &[Placed<R>],
     number: u32,
     origin: &Origin,
-    fill: impl FnOnce(&mut ColumnSink<'_>) -> Result<(), ParquetError>,
+    encode: impl FnOnce(&[Placed<R>], &mut ColumnSink<'_>) -> Result<(), ParquetError>,
 ) -> Result<Option<Vec<u8>>, ParquetError> {
-    if rows == 0 {
+    if rows.is_empty() {
         return Ok(None);
     }
-    write_part(table, rows, origin, facts(number, None)?, fill).map(Some)
+    let facts = facts(number, None)?;
+    write_part(table, rows.len(), origin, facts, |sink| encode(rows, sink)).map(Some)
 }
 
 fn facts(segment: u32, whole: Option<Whole>) -> Result<String, ParquetError> {
@@ -206,24 +170,6 @@ pub(super) struct DecodedAccesses {
     pub accesses: Vec<Access>,
     pub batches: Vec<u64>,
     pub whole: Whole,
-}
-
-/// The windows of a segment.
-#[derive(Default)]
-pub(super) struct DecodedWindows {
-    /// Number of the first one.
-    pub first: u64,
-    pub windows: Vec<Window>,
-    pub batches: Vec<u64>,
-}
-
-/// The events of heaps of a segment.
-#[derive(Default)]
-pub(super) struct DecodedAllocations {
-    /// Number of the first one.
-    pub first: u64,
-    pub allocations: Vec<Allocation>,
-    pub batches: Vec<u64>,
 }
 
 /// What a part is to belong to.
@@ -253,91 +199,18 @@ pub(super) fn decode_accesses(part: Vec<u8>, of: Of<'_>) -> Result<DecodedAccess
     })
 }
 
-/// Decodes `mappings` of a segment, which must have `rows` of them.
-pub(super) fn decode_mappings(
+/// Decodes the part of a table in a segment, which must have `rows` rows.
+pub(super) fn decode_rows<T>(
+    table: &'static Table,
     part: Vec<u8>,
     of: Of<'_>,
     rows: u64,
-) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&MAPPINGS, part, of.origin, |facts, source| {
+    decode: fn(&mut ColumnSource<'_>) -> Result<T, Damage>,
+) -> Result<T, Damage> {
+    read_part(table, part, of.origin, |facts, source| {
         check_facts(facts, of.segment)?;
-        check_count("mappings", source.rows(), rows)?;
-        context_tables::decode_mappings(source)
-    })
-}
-
-/// Decodes `tasks` of a segment, which must have `rows` of them.
-pub(super) fn decode_tasks(
-    part: Vec<u8>,
-    of: Of<'_>,
-    rows: u64,
-) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&TASKS, part, of.origin, |facts, source| {
-        check_facts(facts, of.segment)?;
-        check_count("tasks", source.rows(), rows)?;
-        context_tables::decode_tasks(source)
-    })
-}
-
-/// Decodes `local_storage` of a segment, which must have `rows` of them.
-pub(super) fn decode_local_storage(
-    part: Vec<u8>,
-    of: Of<'_>,
-    rows: u64,
-) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&LOCAL_STORAGE, part, of.origin, |facts, source| {
-        check_facts(facts, of.segment)?;
-        check_count("local_storage", source.rows(), rows)?;
-        context_tables::decode_blocks(source)
-    })
-}
-
-/// Decodes `memory` of a segment, which must have `rows` of them.
-pub(super) fn decode_memory(
-    part: Vec<u8>,
-    of: Of<'_>,
-    rows: u64,
-) -> Result<Vec<Placed<Context>>, Damage> {
-    read_part(&MEMORY, part, of.origin, |facts, source| {
-        check_facts(facts, of.segment)?;
-        check_count("memory", source.rows(), rows)?;
-        context_tables::decode_memory(source)
-    })
-}
-
-/// Decodes `windows` of a segment, which must have `rows` of them.
-pub(super) fn decode_windows(
-    part: Vec<u8>,
-    of: Of<'_>,
-    rows: u64,
-) -> Result<DecodedWindows, Damage> {
-    read_part(&WINDOWS, part, of.origin, |facts, source| {
-        check_facts(facts, of.segment)?;
-        check_count("windows", source.rows(), rows)?;
-        let (first, windows, batches) = window_table::decode(source)?;
-        Ok(DecodedWindows {
-            first,
-            windows,
-            batches,
-        })
-    })
-}
-
-/// Decodes `allocations` of a segment, which must have `rows` of them.
-pub(super) fn decode_allocations(
-    part: Vec<u8>,
-    of: Of<'_>,
-    rows: u64,
-) -> Result<DecodedAllocations, Damage> {
-    read_part(&ALLOCATIONS, part, of.origin, |facts, source| {
-        check_facts(facts, of.segment)?;
-        check_count("allocations", source.rows(), rows)?;
-        let (first, allocations, batches) = allocation_table::decode(source)?;
-        Ok(DecodedAllocations {
-            first,
-            allocations,
-            batches,
-        })
+        check_count(table.name, source.rows(), rows)?;
+        decode(source)
     })
 }
 

@@ -12,11 +12,15 @@ use std::{
 };
 
 use super::{
+    allocation_table,
+    context_tables::{decode_blocks, decode_mappings, decode_memory, decode_tasks},
     directory::Directory,
     error::{Damage, SessionError},
-    parts::{self, DecodedAllocations, DecodedWindows, Of},
+    part_reader::ColumnSource,
+    parts::{self, Of},
     schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MEMORY, TASKS, Table, WINDOWS},
     segment::{self, Numbered},
+    window_table,
 };
 
 /// Threads at most: beyond it, whoever takes the segments is slower than they are.
@@ -92,64 +96,42 @@ impl Drop for ReadAhead {
 
 /// Reads and decodes the parts of a segment; whether it is the one that follows another is not looked at.
 fn read_segment(directory: &Directory, number: u32) -> Decoded {
-    let damaged = |table: &Table, damage: Damage| {
-        SessionError::corrupt(&directory.part_path(table, number), damage)
-    };
+    let damaged =
+        |damage: Damage| SessionError::corrupt(&directory.part_path(&ACCESSES, number), damage);
     let of = Of {
         origin: &directory.origin,
         segment: number,
     };
     let accesses = directory.read_part(&ACCESSES, number)?;
-    let decoded =
-        parts::decode_accesses(accesses, of).map_err(|damage| damaged(&ACCESSES, damage))?;
-    let whole = &decoded.whole;
-    let (mut mappings, mut tasks) = (Vec::new(), Vec::new());
-    if wants_part(directory, &MAPPINGS, number, whole.mappings)? {
-        let part = directory.read_part(&MAPPINGS, number)?;
-        mappings = parts::decode_mappings(part, of, whole.mappings)
-            .map_err(|damage| damaged(&MAPPINGS, damage))?;
-    }
-    if wants_part(directory, &TASKS, number, whole.tasks)? {
-        let part = directory.read_part(&TASKS, number)?;
-        tasks =
-            parts::decode_tasks(part, of, whole.tasks).map_err(|damage| damaged(&TASKS, damage))?;
-    }
-    if wants_part(directory, &LOCAL_STORAGE, number, whole.local_storage)? {
-        let part = directory.read_part(&LOCAL_STORAGE, number)?;
-        let blocks = parts::decode_local_storage(part, of, whole.local_storage);
-        tasks.extend(blocks.map_err(|damage| damaged(&LOCAL_STORAGE, damage))?);
-    }
-    if wants_part(directory, &MEMORY, number, whole.memory)? {
-        let part = directory.read_part(&MEMORY, number)?;
-        let memory = parts::decode_memory(part, of, whole.memory);
-        tasks.extend(memory.map_err(|damage| damaged(&MEMORY, damage))?);
-    }
-    let mut windows = DecodedWindows::default();
-    if wants_part(directory, &WINDOWS, number, whole.windows)? {
-        let part = directory.read_part(&WINDOWS, number)?;
-        windows = parts::decode_windows(part, of, whole.windows)
-            .map_err(|damage| damaged(&WINDOWS, damage))?;
-    }
-    let mut allocations = DecodedAllocations::default();
-    if wants_part(directory, &ALLOCATIONS, number, whole.allocations)? {
-        let part = directory.read_part(&ALLOCATIONS, number)?;
-        allocations = parts::decode_allocations(part, of, whole.allocations)
-            .map_err(|damage| damaged(&ALLOCATIONS, damage))?;
-    }
-    segment::assemble(decoded, mappings, tasks, windows, allocations)
-        .map_err(|damage| damaged(&ACCESSES, damage))
+    let decoded = parts::decode_accesses(accesses, of).map_err(damaged)?;
+    let at = (directory, of);
+    let counts = &decoded.whole;
+    let mut context = read_rows(at, &MAPPINGS, counts.mappings, decode_mappings)?;
+    context.extend(read_rows(at, &TASKS, counts.tasks, decode_tasks)?);
+    let blocks = counts.local_storage;
+    context.extend(read_rows(at, &LOCAL_STORAGE, blocks, decode_blocks)?);
+    context.extend(read_rows(at, &MEMORY, counts.memory, decode_memory)?);
+    let windows = read_rows(at, &WINDOWS, counts.windows, window_table::decode)?;
+    let (events, decode) = (counts.allocations, allocation_table::decode);
+    let allocations = read_rows(at, &ALLOCATIONS, events, decode)?;
+    segment::assemble(decoded, context, windows, allocations).map_err(damaged)
 }
 
-/// Whether a part other than `accesses` is to be read: exactly when it has rows.
-fn wants_part(
-    directory: &Directory,
-    table: &Table,
-    number: u32,
+/// Reads and decodes a part other than `accesses`, which is there exactly when it has rows.
+fn read_rows<T: Default>(
+    (directory, of): (&Directory, Of<'_>),
+    table: &'static Table,
     rows: u64,
-) -> Result<bool, SessionError> {
-    if rows == 0 && directory.has_part(table, number) {
-        let path = directory.part_path(table, number);
-        return Err(SessionError::corrupt(&path, Damage::UnexpectedPart));
+    decode: fn(&mut ColumnSource<'_>) -> Result<T, Damage>,
+) -> Result<T, SessionError> {
+    let path = || directory.part_path(table, of.segment);
+    if rows > 0 {
+        let part = directory.read_part(table, of.segment)?;
+        parts::decode_rows(table, part, of, rows, decode)
+            .map_err(|damage| SessionError::corrupt(&path(), damage))
+    } else if directory.has_part(table, of.segment) {
+        Err(SessionError::corrupt(&path(), Damage::UnexpectedPart))
+    } else {
+        Ok(T::default())
     }
-    Ok(rows > 0)
 }

@@ -9,11 +9,9 @@
 //! ```
 
 use super::{
-    access_columns::AccessColumns,
-    context_tables::Placed,
     error::Damage,
-    parts::{DecodedAccesses, DecodedAllocations, DecodedWindows},
-    schema::{ACCESSES, ALLOCATIONS, Table, WINDOWS},
+    parts::DecodedAccesses,
+    schema::{ACCESSES, ALLOCATIONS, AccessColumns, Placed, Run, Table, WINDOWS},
     tally_record::TallyRecord,
     window_table,
 };
@@ -87,13 +85,21 @@ impl<Accesses> Segment<Accesses> {
         })
     }
 
-    /// For the rows that `end` counts, the number of the batch of each.
-    pub(super) fn batch_of_each_row(&self, end: impl Fn(&Bound) -> usize) -> Vec<u64> {
+    /// Rows of a table with their places: the numbers from `first` on, and the batches that end where `end` says.
+    pub(super) fn placed<R>(
+        &self,
+        rows: impl Iterator<Item = R>,
+        first: u64,
+        end: impl Fn(&Bound) -> usize,
+    ) -> Vec<Placed<R>> {
         let mut batches = Vec::new();
         for bound in &self.bounds {
             batches.resize(end(bound), bound.batch);
         }
-        batches
+        let places = rows.zip(batches).zip(first..);
+        places
+            .map(|((row, batch), seq)| Placed { seq, batch, row })
+            .collect()
     }
 }
 
@@ -114,7 +120,7 @@ impl Segment<AccessColumns> {
         let windows = self.windows.iter().map(|window| window.end_ns);
         let allocations = self.allocations.iter().map(|event| event.time_ns);
         let others = context.chain(windows).chain(allocations).max();
-        others.max(self.accesses.newest_ns())
+        others.max(self.accesses.newest_ns)
     }
 }
 
@@ -208,13 +214,10 @@ impl Numbered {
 /// Puts a segment together again and checks that its rows belong together.
 pub(super) fn assemble(
     decoded: DecodedAccesses,
-    mappings: Vec<Placed<Context>>,
-    tasks: Vec<Placed<Context>>,
-    windows: DecodedWindows,
-    allocations: DecodedAllocations,
+    mut placed: Vec<Placed<Context>>,
+    (first_window, windows, window_batches): Run<Window>,
+    (first_allocation, allocations, allocation_batches): Run<Allocation>,
 ) -> Result<Numbered, Damage> {
-    let mut placed = mappings;
-    placed.extend(tasks);
     placed.sort_by_key(|placed| placed.seq);
     let first_context = placed.first().map_or(0, |placed| placed.seq);
     for (row, (placed, expected)) in placed.iter().zip(first_context..).enumerate() {
@@ -226,22 +229,22 @@ pub(super) fn assemble(
     let batches = [
         &decoded.batches[..],
         &context_batches,
-        &windows.batches,
-        &allocations.batches,
+        &window_batches,
+        &allocation_batches,
     ];
     let mut segment = Segment {
         bounds: bounds(batches)?,
         accesses: decoded.accesses,
         context: placed.into_iter().map(|placed| placed.row).collect(),
-        windows: windows.windows,
-        allocations: allocations.allocations,
+        windows,
+        allocations,
         tally: Tally::try_from(&decoded.whole.tally)?,
     };
     let first = Position {
         access: decoded.first,
         context: first_context,
-        window: windows.first,
-        allocation: allocations.first,
+        window: first_window,
+        allocation: first_allocation,
         batch: segment.bounds.first().map_or(0, |bound| bound.batch),
         counted: 0,
     };

@@ -11,7 +11,6 @@ use std::{
 };
 
 use super::{
-    access_columns::AccessColumns,
     allocation_table,
     context_tables::text_bytes,
     directory::Directory,
@@ -19,8 +18,8 @@ use super::{
     meta::{FORMAT, Meta},
     origin::Origin,
     schema::{
-        ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS, MAX_SEGMENT_TEXT_BYTES,
-        MAX_SEGMENT_WINDOWS, MEMORY, SCHEMA_VERSION, TASKS, WINDOWS,
+        ACCESSES, ALLOCATIONS, AccessColumns, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS,
+        MAX_SEGMENT_TEXT_BYTES, MAX_SEGMENT_WINDOWS, MEMORY, SCHEMA_VERSION, TASKS, WINDOWS,
     },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,
