@@ -3,6 +3,7 @@
     missing_docs,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
     clippy::unwrap_used,
     reason = "names are those of the format, and what a test cannot write ends it"
 )]
