@@ -6,7 +6,7 @@ use super::{
     allocation,
     caveat::Caveat,
     caveats, doubt, facts,
-    model::{Advice, Cost, Finding, Handoffs, Kinds, Line, Report, SCHEMA, Tool, WordAdvice},
+    model::{Advice, Cost, Finding, Handoffs, Kinds, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
     spread, spread_words,
@@ -22,7 +22,7 @@ use crate::{
         Verdict, Watched,
     },
     hint::{self, Scene, Sharing},
-    names::Names,
+    names::{Names, ObjectKind},
 };
 
 /// Makes the report. `extra` are caveats of the caller, printed before those of the names.
@@ -61,7 +61,9 @@ pub fn build(
     caveats.extend(caveats::waits(tally, facts, spinning));
     caveats.extend(pmu::caveats(facts));
     caveats.extend(caveats::of_physical(listed));
-    let on_heap = findings.iter().any(|finding| finding.object.kind == "heap");
+    let on_heap = findings
+        .iter()
+        .any(|finding| finding.object.kind == ObjectKind::Heap);
     caveats.extend(allocation::caveats(&tally.heap, facts, on_heap));
     caveats.extend(caveats::of_weak(&weak));
     caveats.extend(extra.iter().cloned());
@@ -305,7 +307,7 @@ pub(super) fn finding(
         advice(scene)
     });
     let advice = advised.unwrap_or_else(|| Advice {
-        kind: hint::AdviceKind::None.name().to_owned(),
+        kind: hint::AdviceKind::None,
         text: None,
         fields: Vec::new(),
         bytes: None,
@@ -315,8 +317,8 @@ pub(super) fn finding(
     let pmu = spread::many_pmu(subject).or(judgement.pmu);
     Finding {
         id,
-        kind: kind(judgement.verdict).to_owned(),
-        confidence: judgement.confidence.name().to_owned(),
+        kind: judgement.verdict,
+        confidence: judgement.confidence,
         confirmed_after_s: confirmed_after_s(judgement, run),
         windows: judgement.watched.as_ref().map_or(0, |watched| {
             watched.counts.windows + watched.counts.superseded_windows
@@ -420,18 +422,11 @@ fn advice(scene: &Scene) -> Advice {
         words,
     } = hint::advise(scene);
     Advice {
-        kind: kind.name().to_owned(),
+        kind,
         text: Some(text),
         fields,
         bytes,
-        words: words
-            .into_iter()
-            .map(|word| WordAdvice {
-                field: word.field,
-                role: word.role.name().to_owned(),
-                text: word.text,
-            })
-            .collect(),
+        words,
     }
 }
 
@@ -441,13 +436,4 @@ fn sharing(verdict: Option<Verdict>) -> Option<Sharing> {
         Verdict::TrueSharing => Sharing::True,
         Verdict::MixedSharing => Sharing::Mixed,
     })
-}
-
-fn kind(verdict: Option<Verdict>) -> &'static str {
-    match verdict {
-        Some(Verdict::FalseSharing) => "false-sharing",
-        Some(Verdict::TrueSharing) => "true-sharing",
-        Some(Verdict::MixedSharing) => "mixed-sharing",
-        None => "undecided",
-    }
 }

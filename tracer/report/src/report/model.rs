@@ -8,8 +8,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::access::CostUnit;
+use super::named;
+use crate::{
+    access::{Basis, CostUnit, Op},
+    event::Breadth,
+    finding::{Confidence, Verdict},
+    hint::AdviceKind,
+    names::ObjectKind,
+};
 
+pub use crate::hint::WordAdvice;
 pub use lines::{Lines, Pieces, Share};
 
 pub use super::{
@@ -180,8 +188,9 @@ pub struct Watch {
     pub inferred: u64,
     /// Words watched at once, at most.
     pub slots: u32,
-    /// `cpus` or `threads`: where breakpoints were armed.
-    pub breadth: String,
+    /// Where breakpoints were armed.
+    #[serde(serialize_with = "named::breadth")]
+    pub breadth: Breadth,
     /// What one hit takes, nanoseconds.
     pub hit_cost_ns: u64,
     /// Time that the windows took from the targets, seconds, summed over threads.
@@ -206,11 +215,13 @@ pub struct Target {
 pub struct Finding {
     /// `F1`, `F2`, .. by rank (`I1`.. for insignificant ones).
     pub id: String,
-    /// `false-sharing`, `true-sharing`, `mixed-sharing`; among the insignificant also `undecided`,
-    /// where no conflict was seen or its kind could not be told.
-    pub kind: String,
-    /// `sampled` or `confirmed`.
-    pub confidence: String,
+    /// How it is shared; among the insignificant also `None` (`undecided` in JSON), where no conflict was seen or its
+    /// kind could not be told.
+    #[serde(serialize_with = "named::kind")]
+    pub kind: Option<Verdict>,
+    /// How sure that is.
+    #[serde(serialize_with = "named::confidence")]
+    pub confidence: Confidence,
     /// Seconds from the start of the run to the window that confirmed the verdict.
     pub confirmed_after_s: Option<f64>,
     /// Watch windows on the line.
@@ -264,8 +275,9 @@ pub struct Line {
 /// The object on the line with the most cost.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Object {
-    /// `global`, `heap`, `stack`, `tls`, `mapping`, `kernel`, `unknown`.
-    pub kind: String,
+    /// What kind of memory.
+    #[serde(serialize_with = "named::object")]
+    pub kind: ObjectKind,
     /// Variable.
     pub name: Option<String>,
     /// How the source comes to it from a variable, for memory without a name: `recs[3]`, `*current`.
@@ -371,8 +383,9 @@ pub struct AccessRow {
     pub within: Option<u8>,
     /// `.hits`, `[3]`, or the variable's name where the line holds several.
     pub field: Option<String>,
-    /// `load`, `store`, `rmw`; `None` where the source does not say.
-    pub op: Option<String>,
+    /// Its direction; `null` in JSON where the source does not say.
+    #[serde(serialize_with = "named::op")]
+    pub op: Op,
     /// Times seen in samples; of an emulated program, executions.
     pub count: u64,
     /// Times trapped in watch windows.
@@ -383,9 +396,8 @@ pub struct AccessRow {
     pub at_barrier_share: f64,
     /// The part of it in which the thread went round in a loop that waits for it to change.
     pub spinning_share: f64,
-    /// How samples know it: `stalled`, `decoded`, `sampled` (by a PMU), `harvested` (strongest first); `trapped` when
-    /// only windows do; `emulated` where all were seen.
-    pub basis: String,
+    /// How samples know it, by the strongest; trapped when only windows do.
+    pub basis: Basis,
     /// Where its sampled accesses were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,
     /// Their mean latency, cycles; `None` where none was measured.
@@ -521,8 +533,9 @@ pub struct Pair {
 pub struct PairSide {
     /// The instruction.
     pub code: Code,
-    /// `load`, `store` or `rmw`; `None` where it is not known.
-    pub op: Option<String>,
+    /// Its direction; `null` in JSON where it is not known.
+    #[serde(serialize_with = "named::op")]
+    pub op: Op,
     /// Bytes from the line's start.
     pub offset: u8,
     /// Bytes.
@@ -559,11 +572,11 @@ pub struct Left {
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct LoadHint {
     /// `fetch-for-ownership`.
-    pub kind: String,
+    pub kind: &'static str,
     /// Instruction on x86-64.
-    pub x86: String,
+    pub x86: &'static str,
     /// Instruction on aarch64.
-    pub aarch64: String,
+    pub aarch64: &'static str,
     /// In a sentence.
     pub text: String,
 }
@@ -571,9 +584,8 @@ pub struct LoadHint {
 /// What to change.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Advice {
-    /// `separate-fields`, `separate-variables`, `separate-bytes`, `pad-elements`, `align-object`,
-    /// `reduce-sharing`, `separate-and-reduce`, `none`.
-    pub kind: String,
+    /// In a word.
+    pub kind: AdviceKind,
     /// In sentences; lines that start with four spaces are code. `None` where nothing needs to change.
     pub text: Option<String>,
     /// Fields to move apart (empty for true sharing).
@@ -582,16 +594,4 @@ pub struct Advice {
     pub bytes: Option<u64>,
     /// What the words that threads truly share are for, and what to do about each.
     pub words: Vec<WordAdvice>,
-}
-
-/// A word that threads truly share.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub struct WordAdvice {
-    /// What it is, as in rows of accesses; its bytes where it has no name.
-    pub field: String,
-    /// `lock`, `ticket-lock`, `counter`, `reference-count`, `numbers`, `index`, `list-head`, `replaced-value`, `flag`,
-    /// `position`, `queue-end`, `version`, `published-value`, `guarded-data`, `overwritten-data`, `unknown`.
-    pub role: String,
-    /// In sentences.
-    pub text: String,
 }

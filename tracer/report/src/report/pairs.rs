@@ -136,7 +136,7 @@ fn side(
     let language = code.language.or_else(of_file);
     let side = PairSide {
         code: rows::code(code),
-        op: rows::op_name(side.op).map(str::to_owned),
+        op: side.op,
         offset: side.offset,
         size: u16::from(side.size),
         within: (side.within > 0).then_some(side.within),
@@ -166,9 +166,9 @@ fn site(side: &analysis::PairSide) -> SiteCounts {
 
 fn load_hint(load: &PairSide, store: &PairSide, language: Option<Language>) -> LoadHint {
     LoadHint {
-        kind: load::FETCH_FOR_OWNERSHIP.to_owned(),
-        x86: load::X86.to_owned(),
-        aarch64: load::AARCH64.to_owned(),
+        kind: load::FETCH_FOR_OWNERSHIP,
+        x86: load::X86,
+        aarch64: load::AARCH64,
         text: load::sentence(&place(&load.code), &place(&store.code), language),
     }
 }

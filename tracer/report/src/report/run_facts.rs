@@ -164,7 +164,7 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
             .collect(),
         inferred: tally.inferred,
         slots: watch.slots,
-        breadth: watch.breadth.name().to_owned(),
+        breadth: watch.breadth,
         hit_cost_ns: watch.hit_cost_ns,
         spent_s: tally.cost_ns as f64 / 1e9,
         spent_share: share(tally.cost_ns, facts.duration_ns),

@@ -149,7 +149,7 @@ impl OnLine {
                 Place::Private { .. } | Place::Physical { .. } => ObjectKind::Unknown,
             };
             return Object {
-                kind: kind.name().to_owned(),
+                kind,
                 name: None,
                 called: None,
                 thread: None,
@@ -175,7 +175,7 @@ impl OnLine {
             .zip(main.start)
             .and_then(|(first, start)| line.checked_add(u64::from(first))?.checked_sub(start));
         Object {
-            kind: main.kind.name().to_owned(),
+            kind: main.kind,
             name: main.name.clone(),
             called: main.called.clone(),
             thread: main.thread.map(|tid| self.thread(tid)),

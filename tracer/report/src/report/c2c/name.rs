@@ -7,7 +7,10 @@ use super::{
 use crate::{
     access::{LineKey, LineSize},
     names::{AccessedBy, Names},
-    report::model::{Finding, Report},
+    report::{
+        model::{Finding, Report},
+        named::kind_name,
+    },
 };
 
 /// Lines with less than this share of all HITM and peer loads are left out, as in perf (`DISPLAY_LINE_LIMIT`).
@@ -157,7 +160,8 @@ fn named_line(
 }
 
 fn verdict(finding: &Finding) -> String {
-    format!("{} {} ({})", finding.id, finding.kind, finding.confidence)
+    let (kind, confidence) = (kind_name(finding.kind), finding.confidence.name());
+    format!("{} {kind} ({confidence})", finding.id)
 }
 
 fn accessed_by(key: &RowKey, row: &Row) -> AccessedBy {

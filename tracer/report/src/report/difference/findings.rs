@@ -5,7 +5,14 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Change;
-use crate::report::model::{Finding, Report};
+use crate::{
+    finding::{Confidence, Verdict},
+    names::ObjectKind,
+    report::{
+        model::{Finding, Report},
+        named,
+    },
+};
 
 /// Part of all users that two lines without a common name must have in common to be the same.
 const COMMON_USERS: f64 = 0.5;
@@ -49,10 +56,12 @@ pub struct FindingSide {
     pub is_finding: bool,
     /// Why it is none.
     pub insignificant_because: Option<String>,
-    /// `false-sharing`, ..
-    pub kind: String,
-    /// `sampled` or `confirmed`.
-    pub confidence: String,
+    /// As in the report.
+    #[serde(serialize_with = "named::kind")]
+    pub kind: Option<Verdict>,
+    /// How sure that is.
+    #[serde(serialize_with = "named::confidence")]
+    pub confidence: Confidence,
     /// Share of the session's cost, 0..1.
     pub share: f64,
     /// Samples that the share is known by.
@@ -112,11 +121,11 @@ struct Known<'a> {
 type Rule = fn(&Finding, &Finding, &Known<'_>) -> bool;
 
 /// What names the object: its variable, or where it was allocated, and its type.
-fn name(finding: &Finding) -> Option<(&str, Option<&str>, Option<&str>)> {
+fn name(finding: &Finding) -> Option<(ObjectKind, Option<&str>, Option<&str>)> {
     let object = &finding.object;
     let named = object.name.is_some() || object.type_name.is_some();
     named.then_some((
-        object.kind.as_str(),
+        object.kind,
         object.name.as_deref(),
         object.type_name.as_deref(),
     ))
@@ -197,8 +206,8 @@ fn side(finding: &Finding) -> FindingSide {
         id: finding.id.clone(),
         is_finding: finding.insignificant_because.is_none(),
         insignificant_because: finding.insignificant_because.clone(),
-        kind: finding.kind.clone(),
-        confidence: finding.confidence.clone(),
+        kind: finding.kind,
+        confidence: finding.confidence,
         share: finding.cost.share,
         samples: finding.cost.samples,
         handoffs_per_s: handoffs.and_then(|handoffs| handoffs.per_s),

@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::Change;
-use crate::report::model::{Code, Pair, Report};
+use crate::{
+    access::Op,
+    report::model::{Code, Pair, Report},
+};
 
 /// Shares of a load's executions that differ by less are alike.
 const LEAST_SHARE: f64 = 0.1;
@@ -60,15 +63,15 @@ pub(super) fn changes(before: &Report, after: &Report) -> Vec<PairChange> {
 }
 
 /// What stays the same from build to build; reports list pairs in an order that does too.
-fn key(pair: &Pair) -> [Option<&str>; 6] {
-    [
+fn key(pair: &Pair) -> ([Option<&str>; 5], Op) {
+    let names = [
         pair.object.spoken(),
         pair.field.as_deref(),
         pair.load.code.symbol.as_deref(),
         pair.store.code.symbol.as_deref(),
         pair.store.field.as_deref(),
-        pair.store.op.as_deref(),
-    ]
+    ];
+    (names, pair.store.op)
 }
 
 fn change(old: Option<&Pair>, new: Option<&Pair>) -> Option<PairChange> {

@@ -7,6 +7,7 @@ use crate::{
     number::{count, grouped, percent, seconds},
     report::{
         cost_words,
+        named::kind_name,
         style::{Role, TextOptions},
     },
 };
@@ -167,9 +168,9 @@ impl Text {
         }
         let kind = match (&finding.before, &finding.after) {
             (Some(before), Some(after)) if before.kind != after.kind => {
-                format!("{} -> {}", before.kind, after.kind)
+                format!("{} -> {}", kind_name(before.kind), kind_name(after.kind))
             }
-            (_, Some(side)) | (Some(side), None) => side.kind.clone(),
+            (_, Some(side)) | (Some(side), None) => kind_name(side.kind).to_owned(),
             (None, None) => String::new(),
         };
         let before = part(finding.before.as_ref());

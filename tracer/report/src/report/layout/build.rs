@@ -208,7 +208,7 @@ pub fn build(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         object: Object {
-            kind: object.kind.name().to_owned(),
+            kind: object.kind,
             name: object.name.clone(),
             thread: finding.object.thread.clone(),
             type_name: tree.type_name.clone(),
@@ -279,8 +279,8 @@ fn what(finding: &Finding) -> String {
     let object = &finding.object;
     match (&object.name, &finding.line.address) {
         (Some(name), _) => format!("`{name}`"),
-        (None, Some(address)) => format!("the {} memory at {address}", object.kind),
-        (None, None) => format!("the {} memory {}", object.kind, finding.line.key),
+        (None, Some(address)) => format!("the {} memory at {address}", object.kind.name()),
+        (None, None) => format!("the {} memory {}", object.kind.name(), finding.line.key),
     }
 }
 

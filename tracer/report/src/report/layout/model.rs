@@ -2,9 +2,15 @@
 
 use serde::Serialize;
 
-use crate::access::CostUnit;
-
-use crate::report::model::{Line, Thread, Tool};
+use crate::{
+    access::{CostUnit, Op},
+    finding::{Confidence, Verdict},
+    names::ObjectKind,
+    report::{
+        model::{Line, Thread, Tool},
+        named,
+    },
+};
 
 /// Version of this schema.
 pub const SCHEMA: u32 = 1;
@@ -19,9 +25,11 @@ pub struct Layout {
     /// The finding, as the report names it: `F1`.
     pub finding: String,
     /// Its kind, as in the report.
-    pub kind: String,
+    #[serde(serialize_with = "named::kind")]
+    pub kind: Option<Verdict>,
     /// How sure the kind is, as in the report.
-    pub confidence: String,
+    #[serde(serialize_with = "named::confidence")]
+    pub confidence: Confidence,
     /// Share of the targets' sampled time that the line costs, 0..1.
     pub cost_share: f64,
     /// What it is a share of, as in the report's run.
@@ -46,7 +54,8 @@ pub struct Layout {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Object {
     /// As in the report.
-    pub kind: String,
+    #[serde(serialize_with = "named::object")]
+    pub kind: ObjectKind,
     /// Variable.
     pub name: Option<String>,
     /// Of a thread-local variable: whose it is.
@@ -150,8 +159,9 @@ pub struct Member {
 /// What threads do to a member.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Use {
-    /// `load`, `store`, `rmw`.
-    pub op: Option<String>,
+    /// Its direction.
+    #[serde(serialize_with = "named::op")]
+    pub op: Op,
     /// Who.
     pub threads: Vec<Thread>,
     /// Share of the targets' sampled time, 0..1.

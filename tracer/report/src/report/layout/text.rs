@@ -5,8 +5,9 @@ use crate::number::{count, grouped, percent};
 use crate::report::{
     access_text::threads_words,
     cost_words,
-    finding_text::kind_words,
+    finding_text::{headed, memory_words},
     model::Thread,
+    named::op_name,
     printable::columns,
     shorten,
     style::{Role, TextOptions},
@@ -44,15 +45,7 @@ pub fn render(layout: &Layout, options: TextOptions) -> String {
 }
 
 fn title(out: &mut Lines, layout: &Layout) {
-    let role = match layout.kind.as_str() {
-        "false-sharing" => Role::False,
-        "true-sharing" => Role::True,
-        _ => Role::Mixed,
-    };
-    let mut kind = layout.kind.to_uppercase().replace('-', " ");
-    if layout.confidence == "confirmed" {
-        kind.push_str(", confirmed");
-    }
+    let (role, kind) = headed(layout.kind, layout.confidence);
     let right = format!(
         "{} {}",
         percent(layout.cost_share),
@@ -84,7 +77,7 @@ fn title(out: &mut Lines, layout: &Layout) {
 
 fn place(layout: &Layout) -> String {
     let object = &layout.object;
-    let kind = kind_words(&object.kind);
+    let kind = memory_words(object.kind);
     let thread = object.thread.as_ref();
     let of_thread = thread.map_or_else(String::new, |thread| format!(" of thread {thread}"));
     let mut text = format!(
@@ -390,7 +383,7 @@ fn uses(options: TextOptions, uses: &[Use]) -> Vec<String> {
             let share = percent(one.cost_share);
             options.name(&format!(
                 "{mark} {} {} {share}",
-                one.op.as_deref().unwrap_or("access"),
+                op_name(one.op).unwrap_or("access"),
                 threads(&one.threads)
             ))
         })

@@ -91,7 +91,7 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
     let (judgement, names) = confirmed();
     let report = made(&[judgement], &[], &names);
     let finding = &report.findings[0];
-    assert_eq!(finding.confidence, "confirmed");
+    assert_eq!(finding.confidence, Confidence::Confirmed);
     assert_eq!(finding.confirmed_after_s, Some(0.25));
     let hand_offs = finding.handoffs.as_ref().unwrap();
     assert_eq!((hand_offs.observed, hand_offs.truly), (304, Some(3)));
@@ -111,7 +111,7 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
 fn a_sampled_finding_makes_no_such_claim() {
     let (judgement, names) = two_counters();
     let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
-    assert_eq!(report.findings[0].confidence, "sampled");
+    assert_eq!(report.findings[0].confidence, Confidence::Sampled);
     assert_eq!(report.findings[0].handoffs, None);
     assert_eq!(report.run.watch, None);
     assert!(!plain(&report).contains("confirmed"));
