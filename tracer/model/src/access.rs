@@ -350,6 +350,12 @@ impl fmt::Display for LineKey {
     }
 }
 
+impl serde::Serialize for LineKey {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 /// Coherence granule: 64 bytes, or 128 where adjacent lines travel in pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineSize(u8);

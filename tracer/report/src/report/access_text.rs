@@ -303,7 +303,7 @@ fn source(code: &Code) -> String {
                     None => format!("{file}+{}", code.ip),
                 }
             }
-            None => code.ip.clone(),
+            None => code.ip.to_string(),
         },
     }
 }

@@ -6,7 +6,7 @@ use super::{
     allocation,
     caveat::Caveat,
     caveats, doubt, facts,
-    model::{Advice, Cost, Finding, Handoffs, Kinds, Line, Report, SCHEMA, Tool},
+    model::{Advice, Cost, Finding, Handoffs, Hex, Kinds, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
     spread, spread_words,
@@ -332,10 +332,8 @@ pub(super) fn finding(
         },
         moves: judgement.significance.moves(),
         line: Line {
-            key: judgement.key.to_string(),
-            address: names
-                .address(judgement.key)
-                .map(|address| format!("{address:#x}")),
+            key: judgement.key,
+            address: names.address(judgement.key).map(Hex),
             bytes: run.line_size.bytes(),
         },
         lines,

@@ -9,6 +9,7 @@ use super::{
     style::Role,
     text::{Lines, WIDTH},
 };
+use crate::access::Place;
 use crate::finding::{Confidence, Verdict};
 use crate::names::{ObjectKind, type_words};
 use crate::number::{count, grouped, list, percent};
@@ -125,9 +126,9 @@ pub(super) fn subject(finding: &Finding) -> String {
     match (&object.name, &finding.line.address) {
         (Some(name), _) => name.clone() + &of_thread,
         (None, Some(address)) => format!("{} at {address}", memory_words(object.kind)),
-        (None, None) => match finding.line.key.strip_prefix("physical:") {
-            Some(address) => format!("memory at the physical address {address}"),
-            None => memory_words(object.kind).to_owned(),
+        (None, None) => match finding.line.key.0 {
+            Place::Physical { addr } => format!("memory at the physical address {addr:#x}"),
+            _ => memory_words(object.kind).to_owned(),
         },
     }
 }
@@ -228,10 +229,7 @@ fn place(finding: &Finding) -> String {
     if finding.lines.is_some() {
         text.push_str("; the worst of its lines is drawn");
     }
-    match &line.address {
-        Some(address) => text.push_str(&format!("; cache line {address}, {} bytes", line.bytes)),
-        None => text.push_str(&format!("; cache line {}, {} bytes", line.key, line.bytes)),
-    }
+    text.push_str(&format!("; cache line {line}, {} bytes", line.bytes));
     if let Some(offset) = object.offset_in_object
         && offset > 0
     {

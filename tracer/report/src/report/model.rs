@@ -1,17 +1,17 @@
 //! The report as plain data: JSON schema 1. The text form prints from the same values.
 //!
-//! Absent is `None` (`null`), never 0 or "". Addresses are hex strings.
+//! Absent is `None` (`null`), never 0 or "". Values of enums are named, and addresses are hex strings, in JSON only.
 
 mod lines;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::Serialize;
 
 use super::named;
 use crate::{
-    access::{Basis, CostUnit, Op},
-    event::Breadth,
+    access::{Basis, CostUnit, Cpu, LineKey, Op},
+    event::{Breadth, Unresolved},
     finding::{Confidence, Verdict},
     hint::AdviceKind,
     names::ObjectKind,
@@ -23,6 +23,7 @@ pub use lines::{Lines, Pieces, Share};
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
+    named::Hex,
 };
 
 /// Version of this schema.
@@ -87,7 +88,8 @@ pub struct Run {
     /// Samples that found no room in a ring.
     pub lost: u64,
     /// The same, by CPU.
-    pub lost_per_cpu: BTreeMap<String, u64>,
+    #[serde(serialize_with = "named::cpus")]
+    pub lost_per_cpu: BTreeMap<Cpu, u64>,
     /// Mapping and task records that found no room.
     pub lost_context: u64,
     /// Time in which CPUs were online and not sampled, in sum over CPUs, seconds.
@@ -97,7 +99,8 @@ pub struct Run {
     /// Samples attributed to an access.
     pub attributed: u64,
     /// Samples not attributed, by reason.
-    pub unresolved: BTreeMap<String, u64>,
+    #[serde(serialize_with = "named::reasons")]
+    pub unresolved: BTreeMap<Unresolved, u64>,
     /// Operands of sampled code whose address could not be computed.
     pub operands_unknown: u64,
     /// Share of the cost, 0..1, that was waited for lines which threads share, whether they are findings or not; `None`
@@ -168,7 +171,7 @@ pub struct Typing {
     /// Those that told it.
     pub named: u64,
     /// The others, by reason.
-    pub untraced: BTreeMap<String, u64>,
+    pub untraced: BTreeMap<&'static str, u64>,
 }
 
 /// Watch windows of a run.
@@ -183,7 +186,8 @@ pub struct Watch {
     /// Of those, lost in full rings.
     pub lost: u64,
     /// Of those, without a known instruction, by reason.
-    pub unresolved: BTreeMap<String, u64>,
+    #[serde(serialize_with = "named::reasons")]
+    pub unresolved: BTreeMap<Unresolved, u64>,
     /// Accesses that are known to lie within some bytes only; see [`AccessRow::within`].
     pub inferred: u64,
     /// Words watched at once, at most.
@@ -265,11 +269,20 @@ pub struct Finding {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Line {
     /// Key; equal keys are the same memory.
-    pub key: String,
+    pub key: LineKey,
     /// A virtual address of it.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// 64 or 128.
     pub bytes: u64,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(address) => address.fmt(f),
+            None => self.key.fmt(f),
+        }
+    }
 }
 
 /// The object on the line with the most cost.
@@ -452,12 +465,12 @@ pub struct Code {
     pub module: Option<String>,
     /// Hex.
     pub build_id: Option<String>,
-    /// Address in the module (hex).
-    pub ip: String,
+    /// Address in the module.
+    pub ip: Hex,
     /// Function that holds the instruction.
     pub symbol: Option<String>,
-    /// Bytes from that function's start (hex), of the kernel's code without lines.
-    pub symbol_offset: Option<String>,
+    /// Bytes from that function's start, of the kernel's code without lines.
+    pub symbol_offset: Option<Hex>,
     /// Inlined functions, innermost first.
     pub inlined: Vec<String>,
     /// Those functions with where in them the instruction is, then the function that holds it; empty without debug info.

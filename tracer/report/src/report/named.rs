@@ -5,14 +5,32 @@
     reason = "serde passes references"
 )]
 
+use std::{collections::BTreeMap, fmt};
+
 use serde::{Serialize, Serializer};
 
 use crate::{
-    access::Op,
-    event::Breadth,
+    access::{Cpu, Op},
+    event::{Breadth, Unresolved},
     finding::{Confidence, Verdict},
     names::ObjectKind,
 };
+
+/// A number that is written in hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hex(pub u64);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
 
 /// What a finding's kind is called; where there is no verdict, no conflict was seen, or its kind could not be told.
 pub(super) fn kind_name(verdict: Option<Verdict>) -> &'static str {
@@ -49,4 +67,19 @@ pub(super) fn object<S: Serializer>(kind: &ObjectKind, to: S) -> Result<S::Ok, S
 
 pub(super) fn breadth<S: Serializer>(breadth: &Breadth, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(breadth.name())
+}
+
+/// In the order of the names.
+pub(super) fn reasons<S: Serializer>(
+    counts: &BTreeMap<Unresolved, u64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let named = counts.iter().map(|(reason, n)| (reason.name(), n));
+    named.collect::<BTreeMap<_, _>>().serialize(to)
+}
+
+/// In the order of the numbers' digits.
+pub(super) fn cpus<S: Serializer>(counts: &BTreeMap<Cpu, u64>, to: S) -> Result<S::Ok, S::Error> {
+    let named = counts.iter().map(|(cpu, n)| (cpu.0.to_string(), n));
+    named.collect::<BTreeMap<_, _>>().serialize(to)
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    model::{Code, Left, Line, LoadHint, Pair, PairSide, Taken},
+    model::{Code, Hex, Left, Line, LoadHint, Pair, PairSide, Taken},
     rows,
     run_facts::RunFacts,
     subject::OnLine,
@@ -95,10 +95,8 @@ fn pair(id: String, on_lines: &OnLines, names: &dyn Names, run: &RunFacts) -> Pa
         same_instruction: pair.same_instruction,
         lines: *lines,
         line: Line {
-            key: judged.line.to_string(),
-            address: names
-                .address(judged.line)
-                .map(|address| format!("{address:#x}")),
+            key: judged.line,
+            address: names.address(judged.line).map(Hex),
             bytes: line_size.bytes(),
         },
         object: subject.object(&sites, run),
@@ -187,7 +185,7 @@ pub(super) fn place(code: &Code) -> String {
                 code.ip
             )
         }
-        (_, _, None, None) => code.ip.clone(),
+        (_, _, None, None) => code.ip.to_string(),
     }
 }
 

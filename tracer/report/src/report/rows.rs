@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    model::{AccessRow, Code, CodeFrame, Thread},
+    model::{AccessRow, Code, CodeFrame, Hex, Thread},
     pmu,
     subject::OnLine,
 };
@@ -188,9 +188,9 @@ pub(super) fn code(name: CodeName) -> Code {
     Code {
         module: name.module,
         build_id: name.build_id,
-        ip: format!("{:#x}", name.ip),
+        ip: Hex(name.ip),
         symbol: name.symbol,
-        symbol_offset: name.symbol_offset.map(|offset| format!("{offset:#x}")),
+        symbol_offset: name.symbol_offset.map(Hex),
         inlined: name.inlined,
         inline_chain: name.inline_chain.into_iter().map(frame).collect(),
         file: name.file,

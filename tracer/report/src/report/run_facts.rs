@@ -104,20 +104,12 @@ pub(super) fn run(
         kernel_samples: tally.kernel_samples,
         accesses: facts.totals.accesses,
         lost: tally.lost_total(),
-        lost_per_cpu: tally
-            .lost
-            .iter()
-            .map(|(cpu, n)| (cpu.0.to_string(), *n))
-            .collect(),
+        lost_per_cpu: tally.lost.clone(),
         lost_context: tally.lost_context,
         blind_s: tally.blind_ns.values().sum::<u64>() as f64 / 1e9,
         filtered: tally.filtered,
         attributed: tally.attributed,
-        unresolved: tally
-            .unresolved
-            .iter()
-            .map(|(reason, n)| (reason.name().to_owned(), *n))
-            .collect(),
+        unresolved: tally.unresolved.clone(),
         operands_unknown: tally.operands_unknown,
         watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
         heap: (facts.heap.as_ref())
@@ -140,7 +132,7 @@ pub(super) fn run(
         typing: Typing {
             named: typing.named,
             untraced: (typing.untraced.into_iter())
-                .map(|((name, _), n)| (name.to_owned(), n))
+                .map(|((name, _), n)| (name, n))
                 .collect(),
         },
     }
@@ -159,9 +151,7 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
         incomplete: tally.incomplete,
         hits: tally.hits,
         lost: tally.lost,
-        unresolved: (tally.unresolved.iter())
-            .map(|(reason, n)| (reason.name().to_owned(), *n))
-            .collect(),
+        unresolved: tally.unresolved.clone(),
         inferred: tally.inferred,
         slots: watch.slots,
         breadth: watch.breadth,

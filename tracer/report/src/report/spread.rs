@@ -5,7 +5,7 @@ use crate::number::{count, grouped, percent};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    model::{AccessRow, Lines, Pieces, Share},
+    model::{AccessRow, Hex, Lines, Pieces, Share},
     rows,
     subject::{OnLine, accessed_by},
     waits,
@@ -43,10 +43,8 @@ pub(super) fn lines(subject: &Subject, names: &dyn Names, whole: Cost) -> Option
         return None;
     }
     let worst = subject.shared_lines().take(WORST).map(|member| Share {
-        key: member.key.to_string(),
-        address: names
-            .address(member.key)
-            .map(|address| format!("{address:#x}")),
+        key: member.key,
+        address: names.address(member.key).map(Hex),
         share: member.cost.share_of(whole),
     });
     Some(Lines {

@@ -185,8 +185,8 @@ fn users(finding: &Finding) -> BTreeSet<(String, String)> {
             .rsplit('/')
             .next()
             .unwrap_or_default();
-        let name = code.symbol.as_ref().unwrap_or(&code.ip);
-        (name.clone(), file.to_owned())
+        let name = code.symbol.clone();
+        (name.unwrap_or_else(|| code.ip.to_string()), file.to_owned())
     });
     known.collect()
 }

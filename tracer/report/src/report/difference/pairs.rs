@@ -124,6 +124,6 @@ fn side(pair: &Pair) -> PairSide {
 fn place(code: &Code) -> String {
     match (&code.file, code.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
-        _ => code.symbol.clone().unwrap_or_else(|| code.ip.clone()),
+        _ => code.symbol.clone().unwrap_or_else(|| code.ip.to_string()),
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     report::{
         Caveat,
         build::{Evidence, Listed, finding, listed, subjects_of},
-        model::{Finding, Thread, Tool},
+        model::{Finding, Hex, Thread, Tool},
         run_facts::RunFacts,
     },
 };
@@ -222,7 +222,7 @@ pub fn build(
             } else {
                 object.line
             },
-            address: at.address.map(|address| format!("{address:#x}")),
+            address: at.address.map(Hex),
             into_line: at.into_line(),
             size,
             alignment: tree.alignment,

@@ -7,7 +7,7 @@ use crate::{
     finding::{Confidence, Verdict},
     names::ObjectKind,
     report::{
-        model::{Line, Thread, Tool},
+        model::{Hex, Line, Thread, Tool},
         named,
     },
 };
@@ -68,7 +68,7 @@ pub struct Object {
     /// Line in `file`.
     pub declared_line: Option<u32>,
     /// A virtual address of its first byte.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// Bytes from the start of a cache line to its first byte.
     pub into_line: u64,
     /// Bytes.
@@ -109,7 +109,7 @@ pub struct LineRow {
     /// See `first`.
     pub last: u64,
     /// A virtual address of the first.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// Byte of the object at which the first begins; 0 for line 0.
     pub offset: u64,
     /// Bytes of the row above that are on the first line already; `None` where it begins between rows.

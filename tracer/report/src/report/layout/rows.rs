@@ -7,6 +7,7 @@ use super::{
 use crate::{
     hint,
     names::{self, Language, Part, Role, TypeKind, TypeTree},
+    report::model::Hex,
 };
 
 /// Rows of one layout.
@@ -138,7 +139,7 @@ impl Walk<'_> {
         let of_finding = (line_position(first)..=line_position(last)).contains(&self.at.finding);
         let address = self.at.address.map(|address| {
             let line = address.wrapping_sub(self.at.into_line());
-            format!("{:#x}", line.wrapping_add(first.wrapping_mul(self.at.line)))
+            Hex(line.wrapping_add(first.wrapping_mul(self.at.line)))
         });
         self.push(Row::Line(LineRow {
             first,

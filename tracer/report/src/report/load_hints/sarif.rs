@@ -331,6 +331,11 @@ fn related<'a>(
     out
 }
 
+/// An address as a file of hints has it.
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+}
+
 /// Where something is, in source or in a program.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place<'a> {
@@ -338,7 +343,7 @@ struct Place<'a> {
     line: Option<u32>,
     column: Option<u32>,
     module: Option<&'a str>,
-    address: Option<&'a str>,
+    address: Option<u64>,
     function: Option<&'a str>,
 }
 
@@ -349,7 +354,7 @@ impl<'a> Place<'a> {
             line: code.line,
             column: code.column,
             module: code.module.as_deref(),
-            address: code.offset.as_deref(),
+            address: code.offset.as_deref().and_then(hexadecimal),
             function: code.function.as_deref(),
         }
     }
@@ -360,7 +365,7 @@ impl<'a> Place<'a> {
             line: code.line,
             column: code.column,
             module: code.module.as_deref(),
-            address: Some(&code.ip),
+            address: Some(code.ip.0),
             function: code.symbol.as_deref(),
         }
     }
@@ -379,11 +384,8 @@ impl<'a> Place<'a> {
             out.insert("physicalLocation".to_owned(), physical);
         } else if let Some(module) = self.module {
             let mut physical = json!({"artifactLocation": artifact(module, sources)});
-            let number = self
-                .address
-                .and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok());
             // The standard's integers are those of JSON readers: exact up to 2^53.
-            if let Some(number) = number.filter(|number| *number < 1 << 53) {
+            if let Some(number) = self.address.filter(|number| *number < 1 << 53) {
                 physical["address"] = json!({"relativeAddress": number});
             }
             out.insert("physicalLocation".to_owned(), physical);

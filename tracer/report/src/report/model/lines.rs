@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::Hex;
+use crate::access::LineKey;
+
 /// Lines that are one thing: of one variable, of one type, from one allocation, or used by the same instructions.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Lines {
@@ -36,9 +39,9 @@ pub struct Pieces {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Share {
     /// Key; equal keys are the same memory.
-    pub key: String,
+    pub key: LineKey,
     /// A virtual address of it.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// Share of the cost of the whole run, 0..1.
     pub share: f64,
 }
