@@ -13,7 +13,7 @@ use crate::{
     access::{Cpu, Op},
     event::{Breadth, Unresolved},
     finding::{Confidence, Verdict},
-    names::ObjectKind,
+    names::{ObjectKind, Role, TypeKind},
 };
 
 /// A number that is written in hex.
@@ -67,6 +67,25 @@ pub(super) fn object<S: Serializer>(kind: &ObjectKind, to: S) -> Result<S::Ok, S
 
 pub(super) fn breadth<S: Serializer>(breadth: &Breadth, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(breadth.name())
+}
+
+pub(super) fn role<S: Serializer>(role: &Role, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match role {
+        Role::Member => "member",
+        Role::Base => "base",
+        Role::Variant => "variant",
+        Role::Element => "element",
+    })
+}
+
+pub(super) fn shape<S: Serializer>(kind: &TypeKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match kind {
+        TypeKind::Scalar => "scalar",
+        TypeKind::Structure => "struct",
+        TypeKind::Union => "union",
+        TypeKind::Variants => "variants",
+        TypeKind::Array { .. } => "array",
+    })
 }
 
 /// In the order of the names.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Change;
+use super::{Change, Differs};
 use crate::{
     finding::{Confidence, Verdict},
     names::ObjectKind,
@@ -28,8 +28,8 @@ const HANDOFFS: f64 = 2.0;
 pub struct FindingChange {
     /// What happened.
     pub change: Change,
-    /// `name` or `code`: what the two were known to be the same by; `None` where there is one only.
-    pub matched_by: Option<&'static str>,
+    /// What the two were known to be the same by; `None` where there is one only.
+    pub matched_by: Option<MatchedBy>,
     /// The object after, or before if it is gone; `None` where it has no name.
     pub object: Option<String>,
     /// Its type; `type` in JSON.
@@ -43,8 +43,18 @@ pub struct FindingChange {
     pub before: Option<FindingSide>,
     /// After.
     pub after: Option<FindingSide>,
-    /// What differs, in words.
-    pub differences: Vec<String>,
+    /// What differs.
+    pub differences: Vec<Differs>,
+}
+
+/// What shows that findings of two sessions are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MatchedBy {
+    /// The name and type of the object.
+    Name,
+    /// The functions that use it.
+    Code,
 }
 
 /// A finding in one session.
@@ -84,9 +94,9 @@ pub(super) fn changes(before: &Report, after: &Report, comparable: bool) -> Vec<
     let mut left: BTreeSet<usize> = (0..old.len()).collect();
     let mut waiting: Vec<usize> = (0..new.len()).collect();
     for (rule, by) in [
-        (same_fields as Rule, "name"),
-        (same_object, "name"),
-        (same_users, "code"),
+        (same_fields as Rule, MatchedBy::Name),
+        (same_object, MatchedBy::Name),
+        (same_users, MatchedBy::Code),
     ] {
         waiting.retain(|&n| {
             let known = Known {
@@ -241,7 +251,7 @@ fn one(finding: &Finding, change: Change) -> Option<FindingChange> {
     })
 }
 
-fn both(old: &Finding, new: &Finding, by: &'static str, comparable: bool) -> Option<FindingChange> {
+fn both(old: &Finding, new: &Finding, by: MatchedBy, comparable: bool) -> Option<FindingChange> {
     let (before, after) = (side(old), side(new));
     let renamed = (old.object.name != new.object.name)
         .then(|| spoken(old))
@@ -267,18 +277,18 @@ fn both(old: &Finding, new: &Finding, by: &'static str, comparable: bool) -> Opt
     })
 }
 
-fn differences(before: &FindingSide, after: &FindingSide, comparable: bool) -> Vec<String> {
+fn differences(before: &FindingSide, after: &FindingSide, comparable: bool) -> Vec<Differs> {
     let mut out = Vec::new();
     if before.kind != after.kind {
-        out.push("kind".to_owned());
+        out.push(Differs::Kind);
     }
     if comparable && differ(before, after) {
-        out.push("share".to_owned());
+        out.push(Differs::Share);
     }
     if let (Some(old), Some(new)) = (before.handoffs_per_s, after.handoffs_per_s)
         && (old.max(new) > HANDOFFS * old.min(new))
     {
-        out.push("hand-offs".to_owned());
+        out.push(Differs::HandOffs);
     }
     out
 }

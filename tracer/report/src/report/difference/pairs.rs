@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Change;
+use super::{Change, Differs};
 use crate::{
     access::Op,
     report::model::{Code, Pair, Report},
@@ -26,8 +26,8 @@ pub struct PairChange {
     pub before: Option<PairSide>,
     /// After.
     pub after: Option<PairSide>,
-    /// What differs, in words.
-    pub differences: Vec<String>,
+    /// What differs.
+    pub differences: Vec<Differs>,
 }
 
 /// A pair in one session.
@@ -83,14 +83,14 @@ fn change(old: Option<&Pair>, new: Option<&Pair>) -> Option<PairChange> {
         (_, None) => Change::Gone,
         (Some(before), Some(after)) => {
             if before.hint != after.hint {
-                differences.push("hint".to_owned());
+                differences.push(Differs::Hint);
             }
             let (old, new) = (
                 before.share_of_load.unwrap_or(0.0),
                 after.share_of_load.unwrap_or(0.0),
             );
             if (old - new).abs() > LEAST_SHARE {
-                differences.push("share".to_owned());
+                differences.push(Differs::Share);
             }
             if differences.is_empty() {
                 Change::Same

@@ -1,7 +1,8 @@
 //! The difference for people.
 
 use super::{
-    Change, Difference, FindingChange, FindingSide, ObjectChange, PairChange, Side, is_emulated,
+    Change, Difference, FindingChange, FindingSide, MatchedBy, ObjectChange, PairChange, Side,
+    is_emulated,
 };
 use crate::{
     number::{count, grouped, percent, seconds},
@@ -196,7 +197,7 @@ impl Text {
                 rates.map(|(old, new)| format!("{old:.0} -> {new:.0} hand-offs per second")),
             );
         }
-        if finding.matched_by == Some("code") {
+        if finding.matched_by == Some(MatchedBy::Code) {
             more.push("known to be the same by the functions that use it".to_owned());
         }
         if !more.is_empty() {

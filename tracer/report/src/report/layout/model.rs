@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     access::{CostUnit, Op},
     finding::{Confidence, Verdict},
-    names::ObjectKind,
+    names::{ObjectKind, Role, TypeKind},
     report::{
         model::{Hex, Line, Thread, Tool},
         named,
@@ -127,10 +127,12 @@ pub struct LineRow {
 pub struct Member {
     /// Nesting; members of the object have 1.
     pub depth: usize,
-    /// `member`, `base`, `variant`, `element`.
-    pub role: &'static str,
-    /// `struct`, `union`, `variants`, `array`, or `scalar`.
-    pub shape: &'static str,
+    /// What it is to the type around it.
+    #[serde(serialize_with = "named::role")]
+    pub role: Role,
+    /// What its type is made of.
+    #[serde(serialize_with = "named::shape")]
+    pub shape: TypeKind,
     /// Without a dot; empty for anonymous ones.
     pub name: String,
     /// From the object's start, as the report names it: `.slots[1].served`.

@@ -328,19 +328,8 @@ impl Walk<'_> {
         };
         Member {
             depth,
-            role: match part.role {
-                Role::Member => "member",
-                Role::Base => "base",
-                Role::Variant => "variant",
-                Role::Element => "element",
-            },
-            shape: match part.tree.kind {
-                TypeKind::Scalar => "scalar",
-                TypeKind::Structure => "struct",
-                TypeKind::Union => "union",
-                TypeKind::Variants => "variants",
-                TypeKind::Array { .. } => "array",
-            },
+            role: part.role,
+            shape: part.tree.kind.clone(),
             name: part.name.clone(),
             path,
             type_name: part.tree.type_name.clone(),

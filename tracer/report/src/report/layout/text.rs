@@ -1,6 +1,7 @@
 //! A layout as text: the declaration at the left, offsets and sizes in the middle, who uses it at the right.
 
 use super::model::{Hole, Layout, LineRow, Member, Proposal, Row, Use};
+use crate::names::{self, TypeKind};
 use crate::number::{count, grouped, percent};
 use crate::report::{
     access_text::threads_words,
@@ -283,7 +284,7 @@ fn cells(options: TextOptions, member: &Member, left: &str) -> Cells {
 
 fn plain(member: &Member) -> String {
     match member.role {
-        "base" => format!("{} /* base */", member.declaration),
+        names::Role::Base => format!("{} /* base */", member.declaration),
         _ if member.depth == 0 => format!("{};", member.type_name),
         _ => member.declaration.clone(),
     }
@@ -292,10 +293,11 @@ fn plain(member: &Member) -> String {
 /// What opens an inside: the type, or in Rust the member with it.
 fn opening(member: &Member) -> String {
     let declaration = member.declaration.trim_end_matches([';', ',']);
+    let is_array = matches!(member.shape, TypeKind::Array { .. });
     let text = match member.role {
-        "member" if member.depth == 0 || member.shape == "array" => declaration,
+        names::Role::Member if member.depth == 0 || is_array => declaration,
         // C names the member behind its inside.
-        "member" if member.declaration.ends_with(';') => &member.type_name,
+        names::Role::Member if member.declaration.ends_with(';') => &member.type_name,
         _ => declaration,
     };
     format!("{text} {{")
@@ -307,10 +309,11 @@ fn closing(member: &Member) -> String {
     } else {
         ""
     };
+    let is_array = matches!(member.shape, TypeKind::Array { .. });
     let text = match member.role {
-        "base" => "}; /* base */".to_owned(),
-        "member"
-            if member.depth > 0 && member.shape != "array" && member.declaration.ends_with(';') =>
+        names::Role::Base => "}; /* base */".to_owned(),
+        names::Role::Member
+            if member.depth > 0 && !is_array && member.declaration.ends_with(';') =>
         {
             if member.name.is_empty() {
                 "};".to_owned()
