@@ -3,9 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    allocation,
-    caveat::Caveat,
-    caveats, doubt, facts,
+    allocation, caveats, doubt, facts,
     model::{Advice, Cost, Finding, Handoffs, Hex, Kinds, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
@@ -25,14 +23,13 @@ use crate::{
     names::{Names, ObjectKind},
 };
 
-/// Makes the report. `extra` are caveats of the caller, printed before those of the names.
+/// Makes the report.
 pub fn build(
     judged: &Judged,
     pairs: &[JudgedPair],
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
-    extra: &[Caveat],
 ) -> Report {
     let subjects = subjects_of(judged, names, tally, facts);
     let mut findings = Vec::new();
@@ -66,7 +63,7 @@ pub fn build(
         .any(|finding| finding.object.kind == ObjectKind::Heap);
     caveats.extend(allocation::caveats(&tally.heap, facts, on_heap));
     caveats.extend(caveats::of_weak(&weak));
-    caveats.extend(extra.iter().cloned());
+    caveats.extend(facts.caveats.iter().cloned());
     let typing = names.coverage();
     caveats.extend(caveats::of_typing(&typing, &findings));
     caveats.extend(caveats::of_names(names.caveats(), &findings));

@@ -2,6 +2,7 @@
 
 use super::{
     allocation::{self, HeapFacts},
+    caveat::Caveat,
     model::{Order, Run, Target, Typing, Watch},
     pmu,
     rows::share,
@@ -53,6 +54,8 @@ pub struct RunFacts {
     pub software_emulation: Option<String>,
     /// Cost of loads of memory that nobody was seen to store to.
     pub undecided_cost: Cost,
+    /// What else to tell of it; in the report before what the names have to tell.
+    pub caveats: Vec<Caveat>,
 }
 
 /// The complete order of an emulated run.

@@ -14,7 +14,6 @@ use crate::{
     hint::{self, Placed},
     names::{Names, TypeKind, TypeTree, Untyped},
     report::{
-        Caveat,
         build::{Evidence, Listed, finding, listed, subjects_of},
         model::{Finding, Hex, Thread, Tool},
         run_facts::RunFacts,
@@ -117,14 +116,13 @@ fn available(findings: usize, insignificant: usize) -> String {
     }
 }
 
-/// The layout of the object of one finding; `judged` and `extra` as in [`crate::report::build()`].
+/// The layout of the object of one finding; `judged` as in [`crate::report::build()`].
 pub fn build(
     judged: &Judged,
     id: FindingId,
     names: &dyn Names,
     tally: &Tally,
     run: &RunFacts,
-    extra: &[Caveat],
 ) -> Result<Layout, NoLayout> {
     let subjects = subjects_of(judged, names, tally, run);
     let all = listed(judged, &subjects, tally, run);
@@ -240,7 +238,7 @@ pub fn build(
         cost_share: finding.cost.share,
         cost_unit: run.cost_unit,
         line: finding.line,
-        caveats: (extra.iter().map(|caveat| caveat.text.clone()))
+        caveats: (run.caveats.iter().map(|caveat| caveat.text.clone()))
             .chain(names.caveats())
             .collect(),
     })

@@ -68,14 +68,7 @@ fn run(addresses: [u64; 2]) -> Report {
     };
     let (_, names) = two_counters();
     let (judgements, pairs) = (pipeline.judge(), pipeline.pairs());
-    build(
-        &judgements.into(),
-        &pairs,
-        &names,
-        &pipeline.tally,
-        &run,
-        &[],
-    )
+    build(&judgements.into(), &pairs, &names, &pipeline.tally, &run)
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn kernel_lines_and_pairs_of_lines_are_said_to_be_such() {
     }
     let mut facts = facts();
     facts.line_size = LineSize::B128;
-    let report = build(&[judgement].into(), &[], &names, &tally(), &facts, &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts);
     let finding = &report.findings[0];
     assert_eq!(
         (finding.object.kind, finding.line.bytes),

@@ -60,7 +60,7 @@ pub(super) fn reported(table: &LineTable, samples: u64, whole: Cost) -> Report {
         &Thresholds::default(),
     );
     let (_, names) = two_counters();
-    build(&judgements.into(), &[], &names, &tally, &facts(), &[])
+    build(&judgements.into(), &[], &names, &tally, &facts())
 }
 
 #[test]
@@ -131,6 +131,6 @@ proptest! {
         }
         let mut facts = facts();
         facts.line_size = if wide { LineSize::B128 } else { LineSize::B64 };
-        plain(&build(&[judged].into(), &[], &fake, &tally(), &facts, &[]));
+        plain(&build(&[judged].into(), &[], &fake, &tally(), &facts));
     }
 }

@@ -83,7 +83,7 @@ fn confirmed() -> (Judgement, FakeNames) {
 }
 
 fn made(judgements: &[Judgement], pairs: &[JudgedPair], names: &FakeNames) -> Report {
-    build(&judgements.into(), pairs, names, &tally(), &watching(), &[])
+    build(&judgements.into(), pairs, names, &tally(), &watching())
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
 #[test]
 fn a_sampled_finding_makes_no_such_claim() {
     let (judgement, names) = two_counters();
-    let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts());
     assert_eq!(report.findings[0].confidence, Confidence::Sampled);
     assert_eq!(report.findings[0].handoffs, None);
     assert_eq!(report.run.watch, None);
@@ -247,7 +247,7 @@ fn a_pair_without_a_hint_is_listed_by_itself_with_the_reason() {
 #[test]
 fn a_run_without_windows_says_why_it_has_no_pairs() {
     let (judgement, names) = two_counters();
-    let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts());
     let text = in_one_line(&text::render_pairs(&report, TextOptions::default()));
     assert!(text.contains("record without --no-watch"), "{text}");
 }
