@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     allocation, caveats, doubt, facts,
-    model::{Advice, Cost, Finding, Handoffs, Hex, Kinds, Line, Report, SCHEMA, Tool},
+    model::{Advice, Cost, Finding, Handoffs, Hex, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
     spread, spread_words,
@@ -345,10 +345,7 @@ pub(super) fn finding(
             .or_else(|| (judgement.order.as_ref()).map(|order| hand_offs(&order.hand_offs)))
             .or_else(|| judgement.watched.as_ref().map(watched_hand_offs))
             .or_else(|| pmu.as_ref().and_then(taken)),
-        kinds: judgement.kinds.map(|kinds| Kinds {
-            truly: kinds.truly,
-            falsely: kinds.falsely,
-        }),
+        kinds: judgement.kinds,
         coherence: pmu.as_ref().and_then(pmu::coherence),
         load_latency_cycles: pmu::loads(sites).mean_latency(),
         groups: parts::groups_of(&evidence.parts),

@@ -18,9 +18,14 @@ use crate::{
     names::ObjectKind,
 };
 
-pub use crate::hint::WordAdvice;
-pub use lines::{Lines, Pieces, Share};
-pub use pairs::{Left, LoadHint, Pair, PairSide, Taken};
+pub use crate::{
+    analysis::{Kinds, Left},
+    finding::Pieces,
+    hint::WordAdvice,
+    names::CodeFrame,
+};
+pub use lines::{Lines, Share};
+pub use pairs::{LoadHint, Pair, PairSide, Taken};
 pub use run::{Doubt, Order, Run, Target, Typing, Watch};
 
 pub use super::{
@@ -219,16 +224,6 @@ pub struct Handoffs {
     pub at_least_per_s: Option<f64>,
 }
 
-/// The parts of a line's hand-offs that are of each kind, 0..1; they overlap where one hand-off is both.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq)]
-pub struct Kinds {
-    /// Hand-offs of bytes that others had changed and the taker uses: they would also be with each group of bytes on a
-    /// line of its own.
-    pub truly: f64,
-    /// Hand-offs that took along bytes which the taker uses and nobody had changed.
-    pub falsely: f64,
-}
-
 /// One instruction's accesses to one range of the line.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct AccessRow {
@@ -326,19 +321,6 @@ pub struct Code {
     /// Source file.
     pub file: Option<String>,
     /// Source line.
-    pub line: Option<u32>,
-    /// Source column.
-    pub column: Option<u32>,
-}
-
-/// A function of the source, and where in it.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct CodeFrame {
-    /// Demangled.
-    pub function: Option<String>,
-    /// Source file.
-    pub file: Option<String>,
-    /// Source line: of the instruction in the innermost, of the call before in the others.
     pub line: Option<u32>,
     /// Source column.
     pub column: Option<u32>,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    model::{Code, Hex, Left, Line, LoadHint, Pair, PairSide, Taken},
+    model::{Code, Hex, Line, LoadHint, Pair, PairSide, Taken},
     rows,
     run_facts::RunFacts,
     subject::OnLine,
@@ -110,12 +110,7 @@ fn pair(id: String, on_lines: &OnLines, names: &dyn Names, run: &RunFacts) -> Pa
             reads: pair.taken_by_reads,
             writes: pair.taken_by_writes,
         },
-        left: Left {
-            dirty: pair.left.dirty,
-            clean: pair.left.clean,
-            shared: pair.left.shared,
-            own: pair.left.own,
-        },
+        left: pair.left,
         threads: pair.threads as u64,
         hint,
         no_hint_because,

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    model::{AccessRow, Code, CodeFrame, Hex, Thread},
+    model::{AccessRow, Code, Hex, Thread},
     pmu,
     subject::OnLine,
 };
 use crate::{
     access::{Basis, ByteSet, Cost, LineSize, Op, Pid, SpaceId, Tid},
     analysis::{PmuCounts, SiteCounts, WaitTimes},
-    names::{self, CodeName, Language, Names},
+    names::{CodeName, Language, Names},
 };
 
 /// The rows of a line, costliest first, and the language of most of its code.
@@ -192,19 +192,10 @@ pub(super) fn code(name: CodeName) -> Code {
         symbol: name.symbol,
         symbol_offset: name.symbol_offset.map(Hex),
         inlined: name.inlined,
-        inline_chain: name.inline_chain.into_iter().map(frame).collect(),
+        inline_chain: name.inline_chain,
         file: name.file,
         line: name.line,
         column: name.column,
-    }
-}
-
-fn frame(frame: names::CodeFrame) -> CodeFrame {
-    CodeFrame {
-        function: frame.function,
-        file: frame.file,
-        line: frame.line,
-        column: frame.column,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Hex;
+use super::{Hex, Pieces};
 use crate::access::LineKey;
 
 /// Lines that are one thing: of one variable, of one type, from one allocation, or used by the same instructions.
@@ -22,17 +22,6 @@ pub struct Lines {
     pub pieces: Option<Pieces>,
     /// The costliest, ten at most.
     pub worst: Vec<Share>,
-}
-
-/// Elements of an array, as far as they were seen in use.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
-pub struct Pieces {
-    /// Bytes of each.
-    pub bytes: u64,
-    /// Elements that were used.
-    pub used: u64,
-    /// Of those, elements that several threads used.
-    pub shared: u64,
 }
 
 /// One line among several.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Code, Line, Object, named};
+use super::{Code, Left, Line, Object, named};
 use crate::access::Op;
 
 /// A load, and the store by the same thread that is its next access to the line.
@@ -74,19 +74,6 @@ pub struct Taken {
     pub reads: u64,
     /// Stored.
     pub writes: u64,
-}
-
-/// Where a line was just before the store of a pair.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
-pub struct Left {
-    /// Modified in another CPU's cache.
-    pub dirty: u64,
-    /// Owned by another CPU, unmodified.
-    pub clean: u64,
-    /// In other caches too.
-    pub shared: u64,
-    /// In this CPU's cache alone.
-    pub own: u64,
 }
 
 /// How to load instead.
