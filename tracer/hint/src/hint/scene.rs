@@ -103,7 +103,7 @@ pub struct Word {
 }
 
 /// The kind of change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdviceKind {
     /// Move members of a struct to lines of their own.
@@ -121,6 +121,7 @@ pub enum AdviceKind {
     /// Move the independent bytes away, and touch the shared ones less.
     SeparateAndReduce,
     /// Nothing to say.
+    #[default]
     None,
 }
 

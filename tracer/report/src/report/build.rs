@@ -303,13 +303,6 @@ pub(super) fn finding(
         }
         advice(scene)
     });
-    let advice = advised.unwrap_or_else(|| Advice {
-        kind: hint::AdviceKind::None,
-        text: None,
-        fields: Vec::new(),
-        bytes: None,
-        words: Vec::new(),
-    });
     let stalled: u64 = subject.members.iter().map(|member| member.stalled).sum();
     let pmu = spread::many_pmu(subject).or(judgement.pmu);
     Finding {
@@ -350,7 +343,7 @@ pub(super) fn finding(
         load_latency_cycles: pmu::loads(sites).mean_latency(),
         groups: parts::groups_of(&evidence.parts),
         accesses: of_all.unwrap_or(evidence.rows.rows),
-        advice,
+        advice: advised.unwrap_or_default(),
         facts,
     }
 }
@@ -379,8 +372,7 @@ fn hand_offs(hand_offs: &HandOffs) -> Handoffs {
         truly: Some(hand_offs.truly),
         falsely: Some(hand_offs.falsely),
         dragged: Some(hand_offs.dragged),
-        per_s: None,
-        at_least_per_s: None,
+        ..Handoffs::default()
     }
 }
 
@@ -388,11 +380,7 @@ fn hand_offs(hand_offs: &HandOffs) -> Handoffs {
 fn taken(pmu: &PmuCounts) -> Option<Handoffs> {
     (pmu.sampled > pmu.not_available).then(|| Handoffs {
         observed: pmu.taken(),
-        truly: None,
-        falsely: None,
-        dragged: None,
-        per_s: None,
-        at_least_per_s: None,
+        ..Handoffs::default()
     })
 }
 

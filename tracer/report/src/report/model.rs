@@ -138,7 +138,7 @@ impl fmt::Display for Line {
 }
 
 /// The object on the line with the most cost.
-#[derive(Debug, Clone, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct Object {
     /// What kind of memory.
     #[serde(serialize_with = "named::object")]
@@ -205,7 +205,7 @@ pub struct Coherence {
 }
 
 /// Ownership moves.
-#[derive(Debug, Clone, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct Handoffs {
     /// Seen in windows, or in a whole emulated run; where there was none, loads that a PMU saw served by another CPU's
     /// cache.
@@ -327,9 +327,9 @@ pub struct Code {
 }
 
 /// What to change.
-#[derive(Debug, Clone, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct Advice {
-    /// In a word.
+    /// The kind of change.
     pub kind: AdviceKind,
     /// In sentences; lines that start with four spaces are code. `None` where nothing needs to change.
     pub text: Option<String>,

@@ -150,15 +150,7 @@ impl OnLine {
             };
             return Object {
                 kind,
-                name: None,
-                called: None,
-                thread: None,
-                type_name: None,
-                file: None,
-                line: None,
-                offset_in_object: None,
-                size: None,
-                allocation: None,
+                ..Object::default()
             };
         };
         let line = self.key.0.position();
