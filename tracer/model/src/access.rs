@@ -72,7 +72,8 @@ impl Op {
 }
 
 /// How an access became known; stronger first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// A data breakpoint hit it: one of all accesses to the watched words of a
     /// [`Window`](crate::event::Window), in order. No sample, so it stands for no time and carries no cost.
@@ -354,6 +355,12 @@ impl fmt::Display for LineKey {
             Place::Kernel { addr } => write!(f, "kernel:{addr:#x}"),
             Place::Physical { addr } => write!(f, "physical:{addr:#x}"),
         }
+    }
+}
+
+impl serde::Serialize for LineKey {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     observe::{Observation, Observed},
     output,
     record::Recording,
-    report::{RunDescription, analysis_options, make, thresholds},
+    report::{analysis_options, counted, make, thresholds},
 };
 use crate::{
     access::CostUnit,
@@ -17,7 +17,7 @@ use crate::{
     module::ModuleStore,
     names::{Names, Resolver},
     pipeline::Pipeline,
-    report::{Caveat, cost_words},
+    report::{Caveat, RunFacts, cost_words},
 };
 
 /// Watches, then prints the report.
@@ -69,20 +69,20 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     let remarks = remarks.into_iter().map(Caveat::detail);
     let caveats = caveats.into_iter().chain(left_out(&pipeline));
     let caveats = caveats.map(Caveat::reading);
-    let description = RunDescription {
+    let facts = RunFacts {
         sources: observation.sources(),
         started_ns: Some(observation.started_ns()),
-        duration,
+        duration_ns: duration.as_nanos() as u64,
         frequency_hz: observation.frequency_hz(),
         targets: observation.targets.described.clone(),
         cpus: observation.cpus(),
-        cost_unit,
         software_emulation: observation.machine.software_emulation(),
         watch: observation.watch_facts(),
         heap: observation.heap_facts(),
         caveats: caveats.chain(remarks).collect(),
+        ..counted(&pipeline, cost_unit)
     };
-    let report = make(&pipeline, &modules, &description);
+    let report = make(&pipeline, &modules, &facts);
     output::print(&report, &args.output)
 }
 

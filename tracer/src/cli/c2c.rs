@@ -35,9 +35,9 @@ pub fn of_session(
     let Replayed {
         pipeline,
         modules,
-        description,
+        facts,
     } = &replayed;
-    let report = make(pipeline, modules, description);
+    let report = make(pipeline, modules, facts);
     let line_size = pipeline.line_size();
     let mut totals = TotalFold::new(line_size);
     walk(path, line_size, reading.quiet, |seen| totals.observe(seen))?;

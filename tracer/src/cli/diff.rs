@@ -49,6 +49,6 @@ fn read(path: &Path, args: &DiffArgs) -> Result<(Report, Cost)> {
     let replayed = report::replay(path, &args.analysis, args.pairs.thresholds(), &args.reading)
         .with_context(|| path.display().to_string())?;
     let cost = replayed.pipeline.tally.whole_cost();
-    let report = report::make(&replayed.pipeline, &replayed.modules, &replayed.description);
+    let report = report::make(&replayed.pipeline, &replayed.modules, &replayed.facts);
     Ok((report, cost))
 }

@@ -22,8 +22,7 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode> {
         args.finding,
         &names,
         &pipeline.tally,
-        &report::run_facts(pipeline, &replayed.description),
-        &replayed.description.caveats,
+        &replayed.facts,
     )
     .with_context(|| args.session.display().to_string())?;
     let rendered = if args.json || args.format == Format::Json {

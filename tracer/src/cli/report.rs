@@ -24,36 +24,10 @@ use crate::{
     module::{CacheBudget, ModuleStore},
     names::Resolver,
     pipeline::Pipeline,
-    report::{self, HeapFacts, OrderFacts, RunFacts, WatchFacts, load_hints, model},
+    report::{self, OrderFacts, RunFacts, load_hints, model},
     session::{self, Meta},
     spill::{Budget, SpillOptions},
 };
-
-/// What the report says of a run besides what the pipeline counted.
-pub struct RunDescription {
-    /// Names of the sources.
-    pub sources: Vec<String>,
-    /// Start of sampling, CLOCK_MONOTONIC nanoseconds, where known.
-    pub started_ns: Option<u64>,
-    /// Time sampled.
-    pub duration: Duration,
-    /// Samples per second and CPU.
-    pub frequency_hz: Option<u64>,
-    /// What was watched.
-    pub targets: Vec<model::Target>,
-    /// CPUs sampled.
-    pub cpus: u32,
-    /// What costs are in.
-    pub cost_unit: CostUnit,
-    /// The program that the machine's processors are, where they are one.
-    pub software_emulation: Option<String>,
-    /// What watching could cost; `None` when nothing was watched.
-    pub watch: Option<WatchFacts>,
-    /// What following the heap costs; `None` when it was not followed.
-    pub heap: Option<HeapFacts>,
-    /// What else to tell.
-    pub caveats: Vec<report::Caveat>,
-}
 
 /// Prints the report of a session.
 pub fn run(args: &ReportArgs) -> Result<ExitCode> {
@@ -82,7 +56,7 @@ pub struct Replayed {
     /// Files that its addresses are in.
     pub modules: ModuleStore,
     /// What the report says of the run.
-    pub description: RunDescription,
+    pub facts: RunFacts,
 }
 
 /// Reads a session to its end, and judges it as a whole.
@@ -112,8 +86,8 @@ pub fn replay(
     pipeline.finish()?;
     session.clear();
     let reader = session.session();
-    let mut description = describe(reader.meta());
-    description.caveats = (reader.caveats().iter())
+    let mut facts = describe(reader.meta(), &pipeline);
+    facts.caveats = (reader.caveats().iter())
         .map(|caveat| match caveat {
             session::Caveat::Remark(text) => report::Caveat::detail(text),
             other => report::Caveat::reading(other.to_string()),
@@ -123,7 +97,7 @@ pub fn replay(
     Ok(Replayed {
         pipeline,
         modules,
-        description,
+        facts,
     })
 }
 
@@ -154,11 +128,7 @@ pub fn of_session(
     reading: &ReadingArgs,
 ) -> Result<model::Report> {
     let replayed = replay(path, analysis, pairs, reading)?;
-    Ok(make(
-        &replayed.pipeline,
-        &replayed.modules,
-        &replayed.description,
-    ))
+    Ok(make(&replayed.pipeline, &replayed.modules, &replayed.facts))
 }
 
 /// Identifies the running boot.
@@ -167,7 +137,7 @@ pub fn boot_id() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-fn describe(meta: &Meta) -> RunDescription {
+fn describe(meta: &Meta, pipeline: &Pipeline) -> RunFacts {
     let targets = if meta.targets.all {
         vec![model::Target {
             pid: None,
@@ -184,26 +154,24 @@ fn describe(meta: &Meta) -> RunDescription {
             })
             .collect()
     };
-    RunDescription {
+    RunFacts {
         sources: meta.sources.iter().map(|s| s.name.clone()).collect(),
         started_ns: meta.start_ns,
-        duration: Duration::from_nanos(meta.duration_ns().unwrap_or(0)),
+        duration_ns: meta.duration_ns().unwrap_or(0),
         frequency_hz: meta.frequency_hz,
         targets,
         cpus: meta.machine.online_cpus.unwrap_or(0),
-        cost_unit: meta.cost_unit,
         software_emulation: meta.machine.software_emulation.clone(),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
-        // Of the reader, which has those of the recording too.
-        caveats: Vec::new(),
+        ..counted(pipeline, meta.cost_unit)
     }
 }
 
 /// Names what the pipeline found.
-pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
+pub fn make(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::Report {
     loop {
-        let report = made(pipeline, modules, run);
+        let report = made(pipeline, modules, facts);
         // Somebody wrote to a file while it was read: what it said then is left out. Each time, there are fewer of them.
         if !modules.recheck() {
             return report;
@@ -211,50 +179,45 @@ pub fn make(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) ->
     }
 }
 
-fn made(pipeline: &Pipeline, modules: &ModuleStore, run: &RunDescription) -> model::Report {
+fn made(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::Report {
     let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
-    let facts = run_facts(pipeline, run);
     report::build(
         &pipeline.judge_all(),
         &pipeline.pairs(),
         &names,
         &pipeline.tally,
-        &facts,
-        &run.caveats,
+        facts,
     )
 }
 
-/// What the report says of a run.
-pub fn run_facts(pipeline: &Pipeline, run: &RunDescription) -> RunFacts {
+/// What a pipeline counted of a run, with nothing yet of how it was observed. `unit` is that of costs which accesses have.
+pub fn counted(pipeline: &Pipeline, unit: CostUnit) -> RunFacts {
     let ordered = pipeline.ordered();
     let order = (!ordered.is_empty()).then(|| OrderFacts {
         totals: ordered.totals(),
         processors: ordered.processors(),
     });
     RunFacts {
-        sources: run.sources.clone(),
-        started_ns: run.started_ns,
-        duration_ns: run.duration.as_nanos() as u64,
-        frequency_hz: run.frequency_hz,
-        targets: run.targets.clone(),
-        cpus: run.cpus,
-        watch: run.watch.clone(),
+        sources: Vec::new(),
+        started_ns: None,
+        duration_ns: 0,
+        frequency_hz: None,
+        targets: Vec::new(),
+        cpus: 0,
+        watch: None,
         watched: pipeline.watch_tally.clone(),
-        heap: run.heap,
+        heap: None,
         line_size: pipeline.line_size(),
         totals: pipeline.totals(),
         lines: Some(pipeline.lines()),
         shared_lines: Some(pipeline.shared_lines()),
         thresholds: *pipeline.thresholds(),
-        // The pipeline counts what it cannot read: of emulated accesses no recording has a cost.
-        cost_unit: if order.is_some() {
-            CostUnit::Transactions
-        } else {
-            run.cost_unit
-        },
+        // Of emulated accesses no recording has a cost: what serves them is counted here.
+        cost_unit: order.map_or(unit, |_| CostUnit::Transactions),
         order,
-        software_emulation: run.software_emulation.clone(),
+        software_emulation: None,
         undecided_cost: pipeline.undecided_cost(),
+        caveats: Vec::new(),
     }
 }
 

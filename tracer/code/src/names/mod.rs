@@ -230,7 +230,7 @@ pub struct CodeName {
 }
 
 /// A function of the source, and where in it.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize)]
 pub struct CodeFrame {
     /// Demangled.
     pub function: Option<String>,

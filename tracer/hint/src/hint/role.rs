@@ -6,6 +6,8 @@ mod named;
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use crate::{
     access::Tid,
     names::{Outcome, WordUse, Written},
@@ -17,7 +19,8 @@ pub use named::Named;
 const RARE: u64 = 200;
 
 /// What a word is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Taken by an atomic, given back by its holder.
     Lock,
@@ -26,6 +29,7 @@ pub enum Role {
     /// Added to, and no one looks at the sum.
     Counter,
     /// Counted up, and down to zero.
+    #[serde(rename = "reference-count")]
     References,
     /// Added to by threads that use what they get: numbers, slots.
     Numbers,
@@ -34,6 +38,7 @@ pub enum Role {
     /// Moved by compare-and-swap, to the node behind.
     ListHead,
     /// Replaced by compare-and-swap or exchange.
+    #[serde(rename = "replaced-value")]
     Replaced,
     /// Set to constants, and tested.
     Flag,
@@ -44,37 +49,16 @@ pub enum Role {
     /// Advanced around each change of other data, compared by its readers before and after.
     Version,
     /// Written by one thread, read by others.
+    #[serde(rename = "published-value")]
     Published,
     /// Written by the threads that take a lock beside it, and no others.
+    #[serde(rename = "guarded-data")]
     Guarded,
     /// Written by several threads.
+    #[serde(rename = "overwritten-data")]
     Overwritten,
     /// The code does not tell.
     Unknown,
-}
-
-impl Role {
-    /// Stable name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Lock => "lock",
-            Role::TicketLock => "ticket-lock",
-            Role::Counter => "counter",
-            Role::References => "reference-count",
-            Role::Numbers => "numbers",
-            Role::Index => "index",
-            Role::ListHead => "list-head",
-            Role::Replaced => "replaced-value",
-            Role::Flag => "flag",
-            Role::Position => "position",
-            Role::QueueEnd => "queue-end",
-            Role::Version => "version",
-            Role::Published => "published-value",
-            Role::Guarded => "guarded-data",
-            Role::Overwritten => "overwritten-data",
-            Role::Unknown => "unknown",
-        }
-    }
 }
 
 /// One instruction of one thread on a word.

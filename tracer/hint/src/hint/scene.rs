@@ -1,5 +1,7 @@
 //! What advice is made from, and what it is.
 
+use serde::Serialize;
+
 use super::role::Role;
 use crate::{
     access::{LineKey, LineSize},
@@ -101,7 +103,8 @@ pub struct Word {
 }
 
 /// The kind of change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AdviceKind {
     /// Move members of a struct to lines of their own.
     SeparateFields,
@@ -118,23 +121,8 @@ pub enum AdviceKind {
     /// Move the independent bytes away, and touch the shared ones less.
     SeparateAndReduce,
     /// Nothing to say.
+    #[default]
     None,
-}
-
-impl AdviceKind {
-    /// Stable name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            AdviceKind::SeparateFields => "separate-fields",
-            AdviceKind::SeparateVariables => "separate-variables",
-            AdviceKind::PadElements => "pad-elements",
-            AdviceKind::AlignObject => "align-object",
-            AdviceKind::SeparateBytes => "separate-bytes",
-            AdviceKind::ReduceSharing => "reduce-sharing",
-            AdviceKind::SeparateAndReduce => "separate-and-reduce",
-            AdviceKind::None => "none",
-        }
-    }
 }
 
 /// What to change, in words.
@@ -153,7 +141,7 @@ pub struct Advice {
 }
 
 /// What to do about one truly shared word.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WordAdvice {
     /// [`Word::name`].
     pub field: String,

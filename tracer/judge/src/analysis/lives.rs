@@ -99,7 +99,7 @@ impl HandOffs {
 
 /// The parts of a line's hand-offs, 0..=1, that are of each kind. They overlap where one hand-off is both: a queue's
 /// two positions on one line, each stored by one thread and read by the other, are all true and all false.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Kinds {
     /// Hand-offs that would also be if each group of bytes had a line of its own.
     pub truly: f64,

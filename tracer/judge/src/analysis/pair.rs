@@ -32,7 +32,7 @@ pub struct PairSide {
 
 /// Where the line was when the store of a pair came. They need not add up to the pair's count: of the first
 /// access of a window nobody knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Left {
     /// Another CPU had stored to it and owned it.
     pub dirty: u64,

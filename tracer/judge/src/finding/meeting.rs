@@ -18,9 +18,10 @@ const APART_BELOW: f64 = 0.25;
 const DENSE: u64 = 100;
 
 /// How the pieces that an array or the like is made of are used, as far as seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Pieces {
     /// Bytes of each.
+    #[serde(rename = "bytes")]
     pub stride: u64,
     /// Pieces that were touched.
     pub used: u64,

@@ -93,6 +93,15 @@ impl Verdict {
             Verdict::MixedSharing
         }
     }
+
+    /// Stable name, as in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::FalseSharing => "false-sharing",
+            Verdict::TrueSharing => "true-sharing",
+            Verdict::MixedSharing => "mixed-sharing",
+        }
+    }
 }
 
 /// What a judgement depends on besides the line.

@@ -3,12 +3,14 @@
 use super::{
     bytemap, cost_words,
     model::{AccessRow, Code, Finding, Thread},
+    named::op_name,
     printable::columns,
     shorten,
     style::Role,
     table::{self, Column},
     text::{Lines, WIDTH},
 };
+use crate::access::Basis;
 use crate::number::{count, grouped, percent, ranges, short};
 
 /// Rows of the access table shown; the others are summed up.
@@ -37,7 +39,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
     let letters = bytemap::letters(&finding.groups);
     // Rows of many lines have no place on the one that is drawn.
     let many = finding.lines.is_some();
-    let lettered = !many && (finding.kind != "true-sharing" || finding.groups.len() > 1);
+    let lettered = !many && bytemap::has_parts(finding);
     let mut rows: Vec<Vec<String>> = finding
         .accesses
         .iter()
@@ -147,7 +149,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding) {
             "(n): seen in watch windows only; no sample was taken there.",
         );
     }
-    if shown().any(|row| row.basis == "harvested") {
+    if shown().any(|row| row.basis == Basis::Harvested) {
         out.prose(
             INDENT,
             "~ is inferred from the sampled loop; the other rows were in the sampled code itself.",
@@ -197,12 +199,13 @@ fn access_cells(row: &AccessRow, finding: &Finding, letter: String) -> Vec<Strin
         .collect();
     cpus.sort_unstable();
     cpus.dedup();
-    let weak = if row.basis == "harvested" { "~" } else { "" };
+    let is_weak = row.basis == Basis::Harvested;
+    let weak = if is_weak { "~" } else { "" };
     vec![
         letter,
         bytes,
         what(finding, row),
-        row.op.clone().unwrap_or_else(|| "?".to_owned()),
+        op_name(row.op).unwrap_or("?").to_owned(),
         threads_words(&row.threads),
         ranges(&cpus),
         if is_only_trapped(row) {
@@ -300,7 +303,7 @@ fn source(code: &Code) -> String {
                     None => format!("{file}+{}", code.ip),
                 }
             }
-            None => code.ip.clone(),
+            None => code.ip.to_string(),
         },
     }
 }

@@ -3,10 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    allocation,
-    caveat::Caveat,
-    caveats, doubt, facts,
-    model::{Advice, Cost, Finding, Handoffs, Kinds, Line, Report, SCHEMA, Tool, WordAdvice},
+    allocation, caveats, doubt, facts,
+    model::{Advice, Cost, Finding, Handoffs, Hex, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
     spread, spread_words,
@@ -22,17 +20,16 @@ use crate::{
         Verdict, Watched,
     },
     hint::{self, Scene, Sharing},
-    names::Names,
+    names::{Names, ObjectKind},
 };
 
-/// Makes the report. `extra` are caveats of the caller, printed before those of the names.
+/// Makes the report.
 pub fn build(
     judged: &Judged,
     pairs: &[JudgedPair],
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
-    extra: &[Caveat],
 ) -> Report {
     let subjects = subjects_of(judged, names, tally, facts);
     let mut findings = Vec::new();
@@ -61,10 +58,12 @@ pub fn build(
     caveats.extend(caveats::waits(tally, facts, spinning));
     caveats.extend(pmu::caveats(facts));
     caveats.extend(caveats::of_physical(listed));
-    let on_heap = findings.iter().any(|finding| finding.object.kind == "heap");
+    let on_heap = findings
+        .iter()
+        .any(|finding| finding.object.kind == ObjectKind::Heap);
     caveats.extend(allocation::caveats(&tally.heap, facts, on_heap));
     caveats.extend(caveats::of_weak(&weak));
-    caveats.extend(extra.iter().cloned());
+    caveats.extend(facts.caveats.iter().cloned());
     let typing = names.coverage();
     caveats.extend(caveats::of_typing(&typing, &findings));
     caveats.extend(caveats::of_names(names.caveats(), &findings));
@@ -304,19 +303,12 @@ pub(super) fn finding(
         }
         advice(scene)
     });
-    let advice = advised.unwrap_or_else(|| Advice {
-        kind: hint::AdviceKind::None.name().to_owned(),
-        text: None,
-        fields: Vec::new(),
-        bytes: None,
-        words: Vec::new(),
-    });
     let stalled: u64 = subject.members.iter().map(|member| member.stalled).sum();
     let pmu = spread::many_pmu(subject).or(judgement.pmu);
     Finding {
         id,
-        kind: kind(judgement.verdict).to_owned(),
-        confidence: judgement.confidence.name().to_owned(),
+        kind: judgement.verdict,
+        confidence: judgement.confidence,
         confirmed_after_s: confirmed_after_s(judgement, run),
         windows: judgement.watched.as_ref().map_or(0, |watched| {
             watched.counts.windows + watched.counts.superseded_windows
@@ -330,10 +322,8 @@ pub(super) fn finding(
         },
         moves: judgement.significance.moves(),
         line: Line {
-            key: judgement.key.to_string(),
-            address: names
-                .address(judgement.key)
-                .map(|address| format!("{address:#x}")),
+            key: judgement.key,
+            address: names.address(judgement.key).map(Hex),
             bytes: run.line_size.bytes(),
         },
         lines,
@@ -348,15 +338,12 @@ pub(super) fn finding(
             .or_else(|| (judgement.order.as_ref()).map(|order| hand_offs(&order.hand_offs)))
             .or_else(|| judgement.watched.as_ref().map(watched_hand_offs))
             .or_else(|| pmu.as_ref().and_then(taken)),
-        kinds: judgement.kinds.map(|kinds| Kinds {
-            truly: kinds.truly,
-            falsely: kinds.falsely,
-        }),
+        kinds: judgement.kinds,
         coherence: pmu.as_ref().and_then(pmu::coherence),
         load_latency_cycles: pmu::loads(sites).mean_latency(),
         groups: parts::groups_of(&evidence.parts),
         accesses: of_all.unwrap_or(evidence.rows.rows),
-        advice,
+        advice: advised.unwrap_or_default(),
         facts,
     }
 }
@@ -385,8 +372,7 @@ fn hand_offs(hand_offs: &HandOffs) -> Handoffs {
         truly: Some(hand_offs.truly),
         falsely: Some(hand_offs.falsely),
         dragged: Some(hand_offs.dragged),
-        per_s: None,
-        at_least_per_s: None,
+        ..Handoffs::default()
     }
 }
 
@@ -394,11 +380,7 @@ fn hand_offs(hand_offs: &HandOffs) -> Handoffs {
 fn taken(pmu: &PmuCounts) -> Option<Handoffs> {
     (pmu.sampled > pmu.not_available).then(|| Handoffs {
         observed: pmu.taken(),
-        truly: None,
-        falsely: None,
-        dragged: None,
-        per_s: None,
-        at_least_per_s: None,
+        ..Handoffs::default()
     })
 }
 
@@ -420,18 +402,11 @@ fn advice(scene: &Scene) -> Advice {
         words,
     } = hint::advise(scene);
     Advice {
-        kind: kind.name().to_owned(),
+        kind,
         text: Some(text),
         fields,
         bytes,
-        words: words
-            .into_iter()
-            .map(|word| WordAdvice {
-                field: word.field,
-                role: word.role.name().to_owned(),
-                text: word.text,
-            })
-            .collect(),
+        words,
     }
 }
 
@@ -441,13 +416,4 @@ fn sharing(verdict: Option<Verdict>) -> Option<Sharing> {
         Verdict::TrueSharing => Sharing::True,
         Verdict::MixedSharing => Sharing::Mixed,
     })
-}
-
-fn kind(verdict: Option<Verdict>) -> &'static str {
-    match verdict {
-        Some(Verdict::FalseSharing) => "false-sharing",
-        Some(Verdict::TrueSharing) => "true-sharing",
-        Some(Verdict::MixedSharing) => "mixed-sharing",
-        None => "undecided",
-    }
 }

@@ -8,12 +8,18 @@
 //! Capital: somebody stores there. Small: only read.
 
 use super::{
-    model::{ByteRange, Group},
+    model::{ByteRange, Finding, Group},
     style::TextOptions,
 };
+use crate::finding::Verdict;
 
 /// Columns of one row of the map.
 const ROW: usize = 64;
+
+/// Whether there is anything to tell apart: what threads truly share may be all of it.
+pub fn has_parts(finding: &Finding) -> bool {
+    finding.kind != Some(Verdict::TrueSharing) || finding.groups.len() > 1
+}
 
 /// Letters of the groups in their order, capital; groups beyond the alphabet share `+`.
 pub fn letters(groups: &[Group]) -> Vec<char> {

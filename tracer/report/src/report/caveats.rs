@@ -8,7 +8,7 @@ use super::{
 };
 use crate::number::{count, grouped, list, percent};
 use crate::{
-    access::Cost,
+    access::{Cost, Place},
     event::{Breadth, Tally, Unresolved},
     names::Coverage,
 };
@@ -152,7 +152,7 @@ fn is_nameless(finding: &Finding) -> bool {
 /// Lines of which only the physical address is known.
 pub(super) fn of_physical<'a>(listed: impl Iterator<Item = &'a Finding>) -> Option<Caveat> {
     let ids: Vec<String> = listed
-        .filter(|finding| finding.line.key.starts_with("physical:"))
+        .filter(|finding| matches!(finding.line.key.0, Place::Physical { .. }))
         .map(|finding| finding.id.clone())
         .collect();
     (!ids.is_empty()).then(|| {

@@ -61,19 +61,18 @@ pub(super) fn suspects(out: &mut Lines, report: &Report) {
 
 /// Time on a line that is no finding: while it was shared, where that is known.
 fn waited(finding: &Finding) -> f64 {
-    if finding.kind == "undecided" {
-        finding.cost.stalled_share
-    } else {
-        finding.cost.share
+    match finding.kind {
+        Some(_) => finding.cost.share,
+        None => finding.cost.stalled_share,
     }
 }
 
 /// `Closest to one: stats.hits (0.4 %, true sharing): costs less than 1.0 % of the time.`
 fn closest(out: &mut Lines, finding: &Finding, limit: f64) {
     let share = percent_beside(waited(finding), limit);
-    let what = match finding.kind.as_str() {
-        "undecided" => share,
-        kind => format!("{share}, {}", kind.replace('-', " ")),
+    let what = match finding.kind {
+        Some(_) => format!("{share}, {}", finding_text::kind_words(finding.kind)),
+        None => share,
     };
     let because = finding.insignificant_because.as_deref().unwrap_or("shared");
     let (before, after) = ("Closest to one: ", format!(" ({what}): {because}."));
@@ -98,7 +97,7 @@ pub(super) fn one_line_each(
         .map(|finding| {
             vec![
                 finding.id.clone(),
-                finding.kind.replace('-', " "),
+                finding_text::kind_words(finding.kind),
                 out.options
                     .name(&finding_text::subject_within(finding, SUBJECT)),
                 percent_beside(share(finding), limit),

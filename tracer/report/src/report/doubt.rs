@@ -18,7 +18,7 @@ const BLIND: f64 = 0.1;
 pub(super) fn unread(run: &Run) -> u64 {
     // Time that was not spent waiting for memory hides no line.
     let unread =
-        (run.unresolved.iter()).filter(|(reason, _)| *reason != Unresolved::NoMemoryOperand.name());
+        (run.unresolved.iter()).filter(|(reason, _)| **reason != Unresolved::NoMemoryOperand);
     unread.map(|(_, n)| *n).sum()
 }
 

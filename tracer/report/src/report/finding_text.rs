@@ -3,12 +3,15 @@
 use super::{
     access_text, allocation, bytemap, cost_words,
     model::{Finding, Group, Thread},
+    named::kind_name,
     printable::columns,
     shorten,
     style::Role,
     text::{Lines, WIDTH},
 };
-use crate::names::type_words;
+use crate::access::Place;
+use crate::finding::{Confidence, Verdict};
+use crate::names::{ObjectKind, type_words};
 use crate::number::{count, grouped, list, percent};
 
 /// Up to this many groups are described one by one, with their threads' ids.
@@ -26,14 +29,14 @@ const INDENT: &str = "     ";
 /// Prints it; with `explain`, a sentence says what this kind of sharing is.
 pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
     title(out, finding);
-    if explain && let Some(text) = explanation(&finding.kind) {
+    if explain && let Some(text) = explanation(finding.kind) {
         out.prose(INDENT, text);
     }
     out.prose("  at ", &place(finding));
     for line in allocation::lines(finding) {
         out.prose("from ", &line);
     }
-    if finding.kind != "true-sharing" || finding.groups.len() > 1 {
+    if bytemap::has_parts(finding) {
         out.blank();
         map(out, finding);
     }
@@ -49,15 +52,7 @@ pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
 }
 
 fn title(out: &mut Lines, finding: &Finding) {
-    let role = match finding.kind.as_str() {
-        "false-sharing" => Role::False,
-        "true-sharing" => Role::True,
-        _ => Role::Mixed,
-    };
-    let mut kind = finding.kind.to_uppercase().replace('-', " ");
-    if finding.confidence == "confirmed" {
-        kind.push_str(", confirmed");
-    }
+    let (role, kind) = headed(finding.kind, finding.confidence);
     let right = if cost_words::is_unmeasured(out.unit, finding.cost.share) {
         "cost not measured".to_owned()
     } else {
@@ -80,29 +75,47 @@ fn title(out: &mut Lines, finding: &Finding) {
     out.both_ends(&left, used + columns(&subject), &right);
 }
 
-fn explanation(kind: &str) -> Option<&'static str> {
-    match kind {
-        "false-sharing" => Some(
+/// A kind in words: `false sharing`.
+pub(super) fn kind_words(kind: Option<Verdict>) -> String {
+    kind_name(kind).replace('-', " ")
+}
+
+/// The kind as a title has it, `FALSE SHARING, confirmed`, and its colour.
+pub(super) fn headed(kind: Option<Verdict>, confidence: Confidence) -> (Role, String) {
+    let role = match kind {
+        Some(Verdict::FalseSharing) => Role::False,
+        Some(Verdict::TrueSharing) => Role::True,
+        Some(Verdict::MixedSharing) | None => Role::Mixed,
+    };
+    let sure = match confidence {
+        Confidence::Confirmed => ", confirmed",
+        Confidence::Sampled => "",
+    };
+    (role, kind_words(kind).to_uppercase() + sure)
+}
+
+fn explanation(kind: Option<Verdict>) -> Option<&'static str> {
+    Some(match kind? {
+        Verdict::FalseSharing => {
             "Threads use different bytes of one cache line. CPUs exchange whole lines, so each store takes the \
-             neighbours' bytes away too, and threads wait for each other without sharing any data.",
-        ),
-        "true-sharing" => Some(
+             neighbours' bytes away too, and threads wait for each other without sharing any data."
+        }
+        Verdict::TrueSharing => {
             "Threads use the same bytes and some of them store there, so the cache line that holds them has to \
-             move from CPU to CPU.",
-        ),
-        "mixed-sharing" => Some(
+             move from CPU to CPU."
+        }
+        Verdict::MixedSharing => {
             "Both at once: threads share some of the bytes, and other bytes of the same cache line only happen to \
-             be their neighbours.",
-        ),
-        _ => None,
-    }
+             be their neighbours."
+        }
+    })
 }
 
 /// What the line is about, in a few words: `stats.hits and stats.misses`, `heap memory at 0x5581..`.
 pub(super) fn subject(finding: &Finding) -> String {
     let object = &finding.object;
     if let Some(lines) = &finding.lines {
-        let name = lines.name.as_deref().unwrap_or(kind_words(&object.kind));
+        let name = lines.name.as_deref().unwrap_or(memory_words(object.kind));
         return format!("{name} on {}", count(lines.count, "line", "lines"));
     }
     let fields = fields(finding);
@@ -112,10 +125,10 @@ pub(super) fn subject(finding: &Finding) -> String {
     }
     match (&object.name, &finding.line.address) {
         (Some(name), _) => name.clone() + &of_thread,
-        (None, Some(address)) => format!("{} at {address}", kind_words(&object.kind)),
-        (None, None) => match finding.line.key.strip_prefix("physical:") {
-            Some(address) => format!("memory at the physical address {address}"),
-            None => kind_words(&object.kind).to_owned(),
+        (None, Some(address)) => format!("{} at {address}", memory_words(object.kind)),
+        (None, None) => match finding.line.key.0 {
+            Place::Physical { addr } => format!("memory at the physical address {addr:#x}"),
+            _ => memory_words(object.kind).to_owned(),
         },
     }
 }
@@ -170,21 +183,21 @@ fn of_thread(finding: &Finding) -> String {
     thread.map_or_else(String::new, |thread| format!(" of thread {thread}"))
 }
 
-pub(super) fn kind_words(kind: &str) -> &'static str {
+pub(super) fn memory_words(kind: ObjectKind) -> &'static str {
     match kind {
-        "global" => "global variable",
-        "heap" => "heap memory",
-        "stack" => "memory on a thread's stack",
-        "tls" => "thread-local variable",
-        "mapping" => "mapped memory",
-        "kernel" => "kernel memory",
-        _ => "unknown memory",
+        ObjectKind::Global => "global variable",
+        ObjectKind::Heap => "heap memory",
+        ObjectKind::Stack => "memory on a thread's stack",
+        ObjectKind::Tls => "thread-local variable",
+        ObjectKind::Mapping => "mapped memory",
+        ObjectKind::Kernel => "kernel memory",
+        ObjectKind::Unknown => "unknown memory",
     }
 }
 
 fn place(finding: &Finding) -> String {
     let object = &finding.object;
-    let mut text = kind_words(&object.kind).to_owned();
+    let mut text = memory_words(object.kind).to_owned();
     if let Some(name) = &object.name {
         text.push_str(&format!(" `{}`", shorten::symbol(name, 60)));
     }
@@ -216,10 +229,7 @@ fn place(finding: &Finding) -> String {
     if finding.lines.is_some() {
         text.push_str("; the worst of its lines is drawn");
     }
-    match &line.address {
-        Some(address) => text.push_str(&format!("; cache line {address}, {} bytes", line.bytes)),
-        None => text.push_str(&format!("; cache line {}, {} bytes", line.key, line.bytes)),
-    }
+    text.push_str(&format!("; cache line {line}, {} bytes", line.bytes));
     if let Some(offset) = object.offset_in_object
         && offset > 0
     {

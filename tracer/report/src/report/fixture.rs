@@ -303,6 +303,7 @@ pub fn facts() -> RunFacts {
         order: None,
         software_emulation: None,
         undecided_cost: Cost(0),
+        caveats: Vec::new(),
     }
 }
 
@@ -317,5 +318,5 @@ pub fn tally() -> Tally {
 }
 
 pub fn report(judgements: &[Judgement], names: &FakeNames) -> Report {
-    build(&judgements.into(), &[], names, &tally(), &facts(), &[])
+    build(&judgements.into(), &[], names, &tally(), &facts())
 }

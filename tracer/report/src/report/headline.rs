@@ -3,6 +3,7 @@
 use super::{
     cost_words,
     doubt::{self, ENOUGH_SAMPLES},
+    finding_text::kind_words,
     model::{Doubt, Finding, Report, Run},
     shorten,
     style::Role,
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::number::{count, grouped, list, percent, seconds};
 
-use crate::access::CostUnit;
+use crate::{access::CostUnit, finding::Verdict};
 
 /// The first lines of a report.
 pub(super) fn print(out: &mut Lines, report: &Report) {
@@ -132,17 +133,17 @@ fn besides(report: &Report, found: f64) -> String {
 
 /// `2 by false sharing and 1 by true sharing`, worst first.
 fn kinds(findings: &[Finding]) -> String {
-    let mut kinds: Vec<(&str, u64)> = Vec::new();
+    let mut kinds: Vec<(Option<Verdict>, u64)> = Vec::new();
     for finding in findings {
         match kinds.iter_mut().find(|(kind, _)| *kind == finding.kind) {
             Some((_, n)) => *n += 1,
-            None => kinds.push((&finding.kind, 1)),
+            None => kinds.push((finding.kind, 1)),
         }
     }
     let words: Vec<String> = kinds
         .iter()
         .map(|(kind, n)| {
-            let kind = kind.replace('-', " ");
+            let kind = kind_words(*kind);
             if kinds.len() == 1 {
                 format!("by {kind}")
             } else {

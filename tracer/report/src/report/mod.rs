@@ -27,6 +27,7 @@ mod doubt;
 mod facts;
 mod finding_text;
 mod headline;
+mod named;
 mod pairs;
 mod pairs_text;
 mod parts;

@@ -1,20 +1,37 @@
 //! The report as plain data: JSON schema 1. The text form prints from the same values.
 //!
-//! Absent is `None` (`null`), never 0 or "". Addresses are hex strings.
+//! Absent is `None` (`null`), never 0 or "". Values of enums are named, and addresses are hex strings, in JSON only.
 
 mod lines;
+mod pairs;
+mod run;
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 
-use crate::access::CostUnit;
+use super::named;
+use crate::{
+    access::{Basis, LineKey, Op},
+    finding::{Confidence, Verdict},
+    hint::AdviceKind,
+    names::ObjectKind,
+};
 
-pub use lines::{Lines, Pieces, Share};
+pub use crate::{
+    analysis::{Kinds, Left},
+    finding::Pieces,
+    hint::WordAdvice,
+    names::CodeFrame,
+};
+pub use lines::{Lines, Share};
+pub use pairs::{LoadHint, Pair, PairSide, Taken};
+pub use run::{Doubt, Order, Run, Target, Typing, Watch};
 
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
+    named::Hex,
 };
 
 /// Version of this schema.
@@ -49,168 +66,18 @@ pub struct Tool {
     pub version: String,
 }
 
-/// What was observed, and how much of it.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Run {
-    /// Names of the sources.
-    pub sources: Vec<String>,
-    /// Seconds from the first to the last moment of sampling.
-    pub duration_s: f64,
-    /// Samples per second and CPU that were asked for.
-    pub frequency_hz: Option<u64>,
-    /// What was watched.
-    pub targets: Vec<Target>,
-    /// CPUs sampled.
-    pub cpus: u32,
-    /// Bytes of a line in this report.
-    pub line_size: u64,
-    /// Lines touched; `None` where the source does not keep them all.
-    pub lines: Option<u64>,
-    /// Of those, touched by more than one thread.
-    pub shared_lines: Option<u64>,
-    /// Samples of the targets that the kernel half took.
-    pub produced: u64,
-    /// Samples that reached the tool; `produced == samples + lost`.
-    pub samples: u64,
-    /// Of those, in kernel mode.
-    pub kernel_samples: u64,
-    /// Accesses decoded from them.
-    pub accesses: u64,
-    /// Samples that found no room in a ring.
-    pub lost: u64,
-    /// The same, by CPU.
-    pub lost_per_cpu: BTreeMap<String, u64>,
-    /// Mapping and task records that found no room.
-    pub lost_context: u64,
-    /// Time in which CPUs were online and not sampled, in sum over CPUs, seconds.
-    pub blind_s: f64,
-    /// Samples of other processes, dropped in the kernel half.
-    pub filtered: u64,
-    /// Samples attributed to an access.
-    pub attributed: u64,
-    /// Samples not attributed, by reason.
-    pub unresolved: BTreeMap<String, u64>,
-    /// Operands of sampled code whose address could not be computed.
-    pub operands_unknown: u64,
-    /// Share of the cost, 0..1, that was waited for lines which threads share, whether they are findings or not; `None`
-    /// where nothing was measured.
-    pub shared_share: Option<f64>,
-    /// Significance threshold: share of the cost.
-    pub threshold: f64,
-    /// Share of the sampled time that threads spent in loops that only wait for memory to change, 0..1.
-    pub spinning_share: f64,
-    /// Share of the sampled time, 0..1, that was seen at loads of memory that nobody was seen to store to: what the CPU waited for
-    /// there is not known.
-    pub undecided_share: f64,
-    /// What costs are in: `sampled_ns`, nanoseconds of the targets' sampled time, or `latency_cycles`, cycles that
-    /// sampled loads took, or `transactions`, messages of the coherence protocol. Shares called "of the sampled time" are of the sum of it.
-    pub cost_unit: CostUnit,
-    /// Where all sampled loads were served; `None` where no PMU sampled any.
-    pub coherence: Option<Coherence>,
-    /// What instructions told of memory that has no name.
-    pub typing: Typing,
-    /// Watch windows; `None` when nothing could be watched, or was to be.
-    pub watch: Option<Watch>,
-    /// The heap; `None` when it was not followed.
-    pub heap: Option<Heap>,
-    /// What an emulator saw, which is every access of the program, in order; `None` where accesses were sampled.
-    pub order: Option<Order>,
-    /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
-    pub software_emulation: Option<String>,
-    /// It is unlikely that a finding was missed.
-    pub conclusive: bool,
-    /// Why it is not; `None` where it is.
-    pub doubt: Option<Doubt>,
-}
-
-/// Why a finding may have been missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Doubt {
-    /// There were no samples.
-    NoSamples,
-    /// The machine's processors are a program, which waits for no line.
-    SoftwareEmulation,
-    /// It could not be read what most samples waited for.
-    Unread,
-    /// Lines move between CPUs, and which of their bytes threads use was not seen.
-    BytesUnknown,
-    /// CPUs were not sampled for much of the time.
-    Blind,
-    /// A line at the threshold would have given too few samples.
-    TooFewSamples,
-}
-
-/// The complete order of an emulated run. `samples` and `accesses` of the run are executions then.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Order {
-    /// Processors of the emulated machine that executed something: one for each thread at a time.
-    pub processors: u64,
-    /// Messages of the directory protocol that served all accesses; shares of the cost are of these.
-    pub transactions: u64,
-    /// Accesses to lines beyond a bound on memory, whose messages are not counted.
-    pub untracked: u64,
-    /// Lines of several threads whose pairs were not kept, likewise.
-    pub unpaired_lines: u64,
-}
-
-/// Instructions that were asked for the type of memory without a name (heap, other threads' stacks).
-#[derive(Debug, Clone, Default, Serialize, PartialEq)]
-pub struct Typing {
-    /// Those that told it.
-    pub named: u64,
-    /// The others, by reason.
-    pub untraced: BTreeMap<String, u64>,
-}
-
-/// Watch windows of a run.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Watch {
-    /// Number of them.
-    pub windows: u64,
-    /// Of those, with a hole in their order.
-    pub incomplete: u64,
-    /// Breakpoint hits of targets in them.
-    pub hits: u64,
-    /// Of those, lost in full rings.
-    pub lost: u64,
-    /// Of those, without a known instruction, by reason.
-    pub unresolved: BTreeMap<String, u64>,
-    /// Accesses that are known to lie within some bytes only; see [`AccessRow::within`].
-    pub inferred: u64,
-    /// Words watched at once, at most.
-    pub slots: u32,
-    /// `cpus` or `threads`: where breakpoints were armed.
-    pub breadth: String,
-    /// What one hit takes, nanoseconds.
-    pub hit_cost_ns: u64,
-    /// Time that the windows took from the targets, seconds, summed over threads.
-    pub spent_s: f64,
-    /// The same as a share of the run's duration.
-    pub spent_share: f64,
-    /// What it was allowed to be.
-    pub budget_share: f64,
-}
-
-/// A process that was watched.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Target {
-    /// Process id; `None` for "everything".
-    pub pid: Option<u32>,
-    /// Its name or command line.
-    pub command: Option<String>,
-}
-
 /// One line that CPUs fight over.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Finding {
     /// `F1`, `F2`, .. by rank (`I1`.. for insignificant ones).
     pub id: String,
-    /// `false-sharing`, `true-sharing`, `mixed-sharing`; among the insignificant also `undecided`,
-    /// where no conflict was seen or its kind could not be told.
-    pub kind: String,
-    /// `sampled` or `confirmed`.
-    pub confidence: String,
+    /// How it is shared; among the insignificant also `None` (`undecided` in JSON), where no conflict was seen or its
+    /// kind could not be told.
+    #[serde(serialize_with = "named::kind")]
+    pub kind: Option<Verdict>,
+    /// How sure that is.
+    #[serde(serialize_with = "named::confidence")]
+    pub confidence: Confidence,
     /// Seconds from the start of the run to the window that confirmed the verdict.
     pub confirmed_after_s: Option<f64>,
     /// Watch windows on the line.
@@ -254,18 +121,28 @@ pub struct Finding {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Line {
     /// Key; equal keys are the same memory.
-    pub key: String,
+    pub key: LineKey,
     /// A virtual address of it.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// 64 or 128.
     pub bytes: u64,
 }
 
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            Some(address) => address.fmt(f),
+            None => self.key.fmt(f),
+        }
+    }
+}
+
 /// The object on the line with the most cost.
-#[derive(Debug, Clone, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct Object {
-    /// `global`, `heap`, `stack`, `tls`, `mapping`, `kernel`, `unknown`.
-    pub kind: String,
+    /// What kind of memory.
+    #[serde(serialize_with = "named::object")]
+    pub kind: ObjectKind,
     /// Variable.
     pub name: Option<String>,
     /// How the source comes to it from a variable, for memory without a name: `recs[3]`, `*current`.
@@ -328,7 +205,7 @@ pub struct Coherence {
 }
 
 /// Ownership moves.
-#[derive(Debug, Clone, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct Handoffs {
     /// Seen in windows, or in a whole emulated run; where there was none, loads that a PMU saw served by another CPU's
     /// cache.
@@ -347,16 +224,6 @@ pub struct Handoffs {
     pub at_least_per_s: Option<f64>,
 }
 
-/// The parts of a line's hand-offs that are of each kind, 0..1; they overlap where one hand-off is both.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq)]
-pub struct Kinds {
-    /// Hand-offs of bytes that others had changed and the taker uses: they would also be with each group of bytes on a
-    /// line of its own.
-    pub truly: f64,
-    /// Hand-offs that took along bytes which the taker uses and nobody had changed.
-    pub falsely: f64,
-}
-
 /// One instruction's accesses to one range of the line.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct AccessRow {
@@ -371,8 +238,9 @@ pub struct AccessRow {
     pub within: Option<u8>,
     /// `.hits`, `[3]`, or the variable's name where the line holds several.
     pub field: Option<String>,
-    /// `load`, `store`, `rmw`; `None` where the source does not say.
-    pub op: Option<String>,
+    /// Its direction; `null` in JSON where the source does not say.
+    #[serde(serialize_with = "named::op")]
+    pub op: Op,
     /// Times seen in samples; of an emulated program, executions.
     pub count: u64,
     /// Times trapped in watch windows.
@@ -383,9 +251,8 @@ pub struct AccessRow {
     pub at_barrier_share: f64,
     /// The part of it in which the thread went round in a loop that waits for it to change.
     pub spinning_share: f64,
-    /// How samples know it: `stalled`, `decoded`, `sampled` (by a PMU), `harvested` (strongest first); `trapped` when
-    /// only windows do; `emulated` where all were seen.
-    pub basis: String,
+    /// How samples know it, by the strongest; trapped when only windows do.
+    pub basis: Basis,
     /// Where its sampled accesses were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,
     /// Their mean latency, cycles; `None` where none was measured.
@@ -440,12 +307,12 @@ pub struct Code {
     pub module: Option<String>,
     /// Hex.
     pub build_id: Option<String>,
-    /// Address in the module (hex).
-    pub ip: String,
+    /// Address in the module.
+    pub ip: Hex,
     /// Function that holds the instruction.
     pub symbol: Option<String>,
-    /// Bytes from that function's start (hex), of the kernel's code without lines.
-    pub symbol_offset: Option<String>,
+    /// Bytes from that function's start, of the kernel's code without lines.
+    pub symbol_offset: Option<Hex>,
     /// Inlined functions, innermost first.
     pub inlined: Vec<String>,
     /// Those functions with where in them the instruction is, then the function that holds it; empty without debug info.
@@ -459,121 +326,11 @@ pub struct Code {
     pub column: Option<u32>,
 }
 
-/// A function of the source, and where in it.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct CodeFrame {
-    /// Demangled.
-    pub function: Option<String>,
-    /// Source file.
-    pub file: Option<String>,
-    /// Source line: of the instruction in the innermost, of the call before in the others.
-    pub line: Option<u32>,
-    /// Source column.
-    pub column: Option<u32>,
-}
-
-/// A load, and the store by the same thread that is its next access to the line.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Pair {
-    /// `P1`, `P2`, ..
-    pub id: String,
-    /// The load.
-    pub load: PairSide,
-    /// The store, or the read-modify-write, that follows it.
-    pub store: PairSide,
-    /// One instruction does both.
-    pub same_instruction: bool,
-    /// Lines on which it was seen; the counts are of all of them.
-    pub lines: u64,
-    /// On which line; of several, the one where it was seen most often.
-    pub line: Line,
-    /// Whose memory.
-    pub object: Object,
-    /// What the load reads, as in rows of accesses.
-    pub field: Option<String>,
-    /// Times that the store followed the load, in the order of their thread.
-    pub count: u64,
-    /// Times that the two were adjacent requests of one CPU in the line's log: the filter of SWIFT
-    /// (PPoPP 2005, section 4.1).
-    pub global_count: u64,
-    /// Executions of the load whose successor was seen.
-    pub executions: u64,
-    /// `count` in `executions`, 0..1.
-    pub share_of_load: Option<f64>,
-    /// Executions of the load that missed.
-    pub load_requests: u64,
-    /// No access to the line is missing from the windows that it was counted in.
-    pub complete_order: bool,
-    /// Of `count`: what other CPUs did to the line in between.
-    pub taken: Taken,
-    /// Of `count`: where the line was just before the store.
-    pub left: Left,
-    /// Threads that did it.
-    pub threads: u64,
-    /// What a compiler should do; `None` when the load should stay as it is.
-    pub hint: Option<LoadHint>,
-    /// Why there is no hint.
-    pub no_hint_because: Option<String>,
-}
-
-/// One side of a pair.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct PairSide {
-    /// The instruction.
-    pub code: Code,
-    /// `load`, `store` or `rmw`; `None` where it is not known.
-    pub op: Option<String>,
-    /// Bytes from the line's start.
-    pub offset: u8,
-    /// Bytes.
-    pub size: u16,
-    /// As in [`AccessRow::within`].
-    pub within: Option<u8>,
-    /// What it touches, as in rows of accesses.
-    pub field: Option<String>,
-}
-
-/// What other CPUs did between the two sides of a pair.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
-pub struct Taken {
-    /// Only read.
-    pub reads: u64,
-    /// Stored.
-    pub writes: u64,
-}
-
-/// Where a line was just before the store of a pair.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
-pub struct Left {
-    /// Modified in another CPU's cache.
-    pub dirty: u64,
-    /// Owned by another CPU, unmodified.
-    pub clean: u64,
-    /// In other caches too.
-    pub shared: u64,
-    /// In this CPU's cache alone.
-    pub own: u64,
-}
-
-/// How to load instead.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub struct LoadHint {
-    /// `fetch-for-ownership`.
-    pub kind: String,
-    /// Instruction on x86-64.
-    pub x86: String,
-    /// Instruction on aarch64.
-    pub aarch64: String,
-    /// In a sentence.
-    pub text: String,
-}
-
 /// What to change.
-#[derive(Debug, Clone, Serialize, PartialEq)]
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct Advice {
-    /// `separate-fields`, `separate-variables`, `separate-bytes`, `pad-elements`, `align-object`,
-    /// `reduce-sharing`, `separate-and-reduce`, `none`.
-    pub kind: String,
+    /// The kind of change.
+    pub kind: AdviceKind,
     /// In sentences; lines that start with four spaces are code. `None` where nothing needs to change.
     pub text: Option<String>,
     /// Fields to move apart (empty for true sharing).
@@ -582,16 +339,4 @@ pub struct Advice {
     pub bytes: Option<u64>,
     /// What the words that threads truly share are for, and what to do about each.
     pub words: Vec<WordAdvice>,
-}
-
-/// A word that threads truly share.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub struct WordAdvice {
-    /// What it is, as in rows of accesses; its bytes where it has no name.
-    pub field: String,
-    /// `lock`, `ticket-lock`, `counter`, `reference-count`, `numbers`, `index`, `list-head`, `replaced-value`, `flag`,
-    /// `position`, `queue-end`, `version`, `published-value`, `guarded-data`, `overwritten-data`, `unknown`.
-    pub role: String,
-    /// In sentences.
-    pub text: String,
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    model::{Code, Left, Line, LoadHint, Pair, PairSide, Taken},
+    model::{Code, Hex, Line, LoadHint, Pair, PairSide, Taken},
     rows,
     run_facts::RunFacts,
     subject::OnLine,
@@ -95,10 +95,8 @@ fn pair(id: String, on_lines: &OnLines, names: &dyn Names, run: &RunFacts) -> Pa
         same_instruction: pair.same_instruction,
         lines: *lines,
         line: Line {
-            key: judged.line.to_string(),
-            address: names
-                .address(judged.line)
-                .map(|address| format!("{address:#x}")),
+            key: judged.line,
+            address: names.address(judged.line).map(Hex),
             bytes: line_size.bytes(),
         },
         object: subject.object(&sites, run),
@@ -112,12 +110,7 @@ fn pair(id: String, on_lines: &OnLines, names: &dyn Names, run: &RunFacts) -> Pa
             reads: pair.taken_by_reads,
             writes: pair.taken_by_writes,
         },
-        left: Left {
-            dirty: pair.left.dirty,
-            clean: pair.left.clean,
-            shared: pair.left.shared,
-            own: pair.left.own,
-        },
+        left: pair.left,
         threads: pair.threads as u64,
         hint,
         no_hint_because,
@@ -136,7 +129,7 @@ fn side(
     let language = code.language.or_else(of_file);
     let side = PairSide {
         code: rows::code(code),
-        op: rows::op_name(side.op).map(str::to_owned),
+        op: side.op,
         offset: side.offset,
         size: u16::from(side.size),
         within: (side.within > 0).then_some(side.within),
@@ -166,9 +159,9 @@ fn site(side: &analysis::PairSide) -> SiteCounts {
 
 fn load_hint(load: &PairSide, store: &PairSide, language: Option<Language>) -> LoadHint {
     LoadHint {
-        kind: load::FETCH_FOR_OWNERSHIP.to_owned(),
-        x86: load::X86.to_owned(),
-        aarch64: load::AARCH64.to_owned(),
+        kind: load::FETCH_FOR_OWNERSHIP,
+        x86: load::X86,
+        aarch64: load::AARCH64,
         text: load::sentence(&place(&load.code), &place(&store.code), language),
     }
 }
@@ -187,7 +180,7 @@ pub(super) fn place(code: &Code) -> String {
                 code.ip
             )
         }
-        (_, _, None, None) => code.ip.clone(),
+        (_, _, None, None) => code.ip.to_string(),
     }
 }
 

@@ -23,10 +23,7 @@ pub(super) const COLUMNS: [Column; 4] = [
 pub(super) fn cells(pair: &Pair, options: TextOptions) -> Vec<String> {
     let what = access_text::full_name(pair.object.spoken(), pair.load.field.as_deref());
     let what = if what.is_empty() {
-        format!(
-            "line {}",
-            pair.line.address.as_deref().unwrap_or(&pair.line.key)
-        )
+        format!("line {}", pair.line)
     } else {
         what
     };
@@ -109,11 +106,11 @@ fn side(pair: &Pair, side: &PairSide) -> String {
     let function = code.inlined.first().or(code.symbol.as_ref());
     let function = function.map_or_else(String::new, |name| format!("{name}, "));
     let what = if what.is_empty() {
-        let address = pair.line.address.as_deref().unwrap_or(&pair.line.key);
         format!(
-            "bytes {} to {} of line {address}",
+            "bytes {} to {} of line {}",
             side.offset,
-            u16::from(side.offset) + side.size - 1
+            u16::from(side.offset) + side.size - 1,
+            pair.line
         )
     } else {
         what

@@ -193,7 +193,7 @@ fn code(bytes: ByteSet, rows: &[AccessRow], line_size: LineSize) -> Vec<String> 
                     module.rsplit('/').next().unwrap_or(module),
                     code.ip
                 ),
-                None => code.ip.clone(),
+                None => code.ip.to_string(),
             },
         };
         let place = printable(&place, false).into_owned();

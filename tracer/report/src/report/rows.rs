@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    model::{AccessRow, Code, CodeFrame, Thread},
+    model::{AccessRow, Code, Hex, Thread},
     pmu,
     subject::OnLine,
 };
 use crate::{
     access::{Basis, ByteSet, Cost, LineSize, Op, Pid, SpaceId, Tid},
     analysis::{PmuCounts, SiteCounts, WaitTimes},
-    names::{self, CodeName, Language, Names},
+    names::{CodeName, Language, Names},
 };
 
 /// The rows of a line, costliest first, and the language of most of its code.
@@ -150,13 +150,6 @@ impl Sum {
 }
 
 fn row(key: RowKey, sum: Sum, names: &dyn Names, whole: Cost) -> AccessRow {
-    let basis = Basis::strongest(
-        sum.stalled,
-        sum.decoded,
-        sum.pmu.sampled,
-        sum.harvested,
-        sum.emulated,
-    );
     let threads = sum.threads.into_iter().map(|((pid, tid), cpus)| Thread {
         pid: pid.0,
         tid: tid.0,
@@ -169,14 +162,20 @@ fn row(key: RowKey, sum: Sum, names: &dyn Names, whole: Cost) -> AccessRow {
         size_known: key.size_known,
         within: (key.within > 0).then_some(key.within),
         field: key.label,
-        op: op_name(key.op).map(str::to_owned),
+        op: key.op,
         count: (sum.stalled + sum.decoded + sum.pmu.sampled + sum.harvested)
             .saturating_add(sum.emulated),
         trapped: sum.trapped,
         cost_share: sum.cost.share_of(whole),
         at_barrier_share: sum.waits.at_barrier.share_of(whole),
         spinning_share: sum.waits.spinning.share_of(whole),
-        basis: basis_name(basis).to_owned(),
+        basis: Basis::strongest(
+            sum.stalled,
+            sum.decoded,
+            sum.pmu.sampled,
+            sum.harvested,
+            sum.emulated,
+        ),
         coherence: pmu::coherence(&sum.pmu),
         latency_cycles: sum.pmu.mean_latency(),
         threads: threads.collect(),
@@ -189,35 +188,14 @@ pub(super) fn code(name: CodeName) -> Code {
     Code {
         module: name.module,
         build_id: name.build_id,
-        ip: format!("{:#x}", name.ip),
+        ip: Hex(name.ip),
         symbol: name.symbol,
-        symbol_offset: name.symbol_offset.map(|offset| format!("{offset:#x}")),
+        symbol_offset: name.symbol_offset.map(Hex),
         inlined: name.inlined,
-        inline_chain: name.inline_chain.into_iter().map(frame).collect(),
+        inline_chain: name.inline_chain,
         file: name.file,
         line: name.line,
         column: name.column,
-    }
-}
-
-fn frame(frame: names::CodeFrame) -> CodeFrame {
-    CodeFrame {
-        function: frame.function,
-        file: frame.file,
-        line: frame.line,
-        column: frame.column,
-    }
-}
-
-/// A direction as the report has it; `None` where it is not known.
-pub(super) fn op_name(op: Op) -> Option<&'static str> {
-    match op {
-        Op::Load => Some("load"),
-        Op::Store => Some("store"),
-        Op::Rmw => Some("rmw"),
-        Op::Prefetch => Some("prefetch"),
-        Op::PrefetchOwn => Some("prefetch for ownership"),
-        Op::Unknown => None,
     }
 }
 
@@ -227,16 +205,5 @@ pub(super) fn share(part_ns: u64, whole_ns: u64) -> f64 {
         0.0
     } else {
         (part_ns as f64 / whole_ns as f64).clamp(0.0, 1.0)
-    }
-}
-
-fn basis_name(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Trapped => "trapped",
-        Basis::Stalled => "stalled",
-        Basis::Decoded => "decoded",
-        Basis::Sampled => "sampled",
-        Basis::Harvested => "harvested",
-        Basis::Emulated => "emulated",
     }
 }

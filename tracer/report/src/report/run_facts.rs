@@ -2,6 +2,7 @@
 
 use super::{
     allocation::{self, HeapFacts},
+    caveat::Caveat,
     model::{Order, Run, Target, Typing, Watch},
     pmu,
     rows::share,
@@ -53,6 +54,8 @@ pub struct RunFacts {
     pub software_emulation: Option<String>,
     /// Cost of loads of memory that nobody was seen to store to.
     pub undecided_cost: Cost,
+    /// What else to tell of it; in the report before what the names have to tell.
+    pub caveats: Vec<Caveat>,
 }
 
 /// The complete order of an emulated run.
@@ -104,20 +107,12 @@ pub(super) fn run(
         kernel_samples: tally.kernel_samples,
         accesses: facts.totals.accesses,
         lost: tally.lost_total(),
-        lost_per_cpu: tally
-            .lost
-            .iter()
-            .map(|(cpu, n)| (cpu.0.to_string(), *n))
-            .collect(),
+        lost_per_cpu: tally.lost.clone(),
         lost_context: tally.lost_context,
         blind_s: tally.blind_ns.values().sum::<u64>() as f64 / 1e9,
         filtered: tally.filtered,
         attributed: tally.attributed,
-        unresolved: tally
-            .unresolved
-            .iter()
-            .map(|(reason, n)| (reason.name().to_owned(), *n))
-            .collect(),
+        unresolved: tally.unresolved.clone(),
         operands_unknown: tally.operands_unknown,
         watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
         heap: (facts.heap.as_ref())
@@ -140,7 +135,7 @@ pub(super) fn run(
         typing: Typing {
             named: typing.named,
             untraced: (typing.untraced.into_iter())
-                .map(|((name, _), n)| (name.to_owned(), n))
+                .map(|((name, _), n)| (name, n))
                 .collect(),
         },
     }
@@ -159,12 +154,10 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
         incomplete: tally.incomplete,
         hits: tally.hits,
         lost: tally.lost,
-        unresolved: (tally.unresolved.iter())
-            .map(|(reason, n)| (reason.name().to_owned(), *n))
-            .collect(),
+        unresolved: tally.unresolved.clone(),
         inferred: tally.inferred,
         slots: watch.slots,
-        breadth: watch.breadth.name().to_owned(),
+        breadth: watch.breadth,
         hit_cost_ns: watch.hit_cost_ns,
         spent_s: tally.cost_ns as f64 / 1e9,
         spent_share: share(tally.cost_ns, facts.duration_ns),

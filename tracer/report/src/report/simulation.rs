@@ -33,9 +33,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::printable;
+use super::{named::Hex, printable};
 use crate::{
-    access::LineSize,
+    access::{LineKey, LineSize},
     analysis::{Simulated, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals},
     coherence::SystemModel,
     hint::your_code::OneOffLoads,
@@ -191,8 +191,8 @@ pub struct TopInstruction {
     pub module: Option<String>,
     /// Its build-id.
     pub build_id: Option<String>,
-    /// Address in the module's own numbering, hexadecimal; of the process where there is no module.
-    pub ip: String,
+    /// Address in the module's own numbering; of the process where there is no module.
+    pub ip: Hex,
     /// Function that holds it.
     pub function: Option<String>,
     /// Functions inlined there, innermost first.
@@ -216,9 +216,9 @@ pub struct TopInstruction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TopLine {
     /// As in reports.
-    pub key: String,
-    /// A virtual address of it, hexadecimal.
-    pub address: Option<String>,
+    pub key: LineKey,
+    /// A virtual address of it.
+    pub address: Option<Hex>,
     /// Names of what is on it.
     pub objects: Vec<String>,
     /// What it took.
@@ -332,10 +332,8 @@ impl SimulatedSession {
                 .collect(),
             top_lines: (lines.iter())
                 .map(|line| TopLine {
-                    key: line.key.to_string(),
-                    address: names
-                        .address(line.key)
-                        .map(|address| format!("{address:#x}")),
+                    key: line.key,
+                    address: names.address(line.key).map(Hex),
                     objects: objects(line, size, names),
                     costs: costs(&line.costs),
                 })
@@ -392,7 +390,7 @@ fn top_instruction(instruction: &SimulatedInstruction, names: &dyn Names) -> Top
     TopInstruction {
         module: code.module,
         build_id: code.build_id,
-        ip: format!("{:#x}", code.ip),
+        ip: Hex(code.ip),
         function: code.symbol,
         inlined: code.inlined,
         file: code.file,

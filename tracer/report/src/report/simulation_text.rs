@@ -284,7 +284,7 @@ fn top(out: &mut Lines, session: &SimulatedSession) {
                     grouped(at(&line.costs.transactions, reached)),
                     grouped(at(&line.costs.l3_misses, 0)),
                     options.name(&line.objects.join(", ")),
-                    options.name(&line.key),
+                    line.key.to_string(),
                 ]
             })
             .collect();
@@ -303,7 +303,7 @@ fn place(instruction: &TopInstruction) -> String {
     match (&instruction.file, instruction.line, &instruction.module) {
         (Some(file), Some(line), _) => format!("{file}:{line}"),
         (_, _, Some(module)) => format!("{module}+{}", instruction.ip),
-        _ => instruction.ip.clone(),
+        _ => instruction.ip.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::number::{count, grouped, percent};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    model::{AccessRow, Lines, Pieces, Share},
+    model::{AccessRow, Hex, Lines, Share},
     rows,
     subject::{OnLine, accessed_by},
     waits,
@@ -43,10 +43,8 @@ pub(super) fn lines(subject: &Subject, names: &dyn Names, whole: Cost) -> Option
         return None;
     }
     let worst = subject.shared_lines().take(WORST).map(|member| Share {
-        key: member.key.to_string(),
-        address: names
-            .address(member.key)
-            .map(|address| format!("{address:#x}")),
+        key: member.key,
+        address: names.address(member.key).map(Hex),
         share: member.cost.share_of(whole),
     });
     Some(Lines {
@@ -58,11 +56,7 @@ pub(super) fn lines(subject: &Subject, names: &dyn Names, whole: Cost) -> Option
         of: subject.owned.as_ref().and_then(|owned| owned.lines),
         watched: subject.watched_lines,
         half: subject.lines_of_half(),
-        pieces: subject.pieces.map(|pieces| Pieces {
-            bytes: pieces.stride,
-            used: pieces.used,
-            shared: pieces.shared,
-        }),
+        pieces: subject.pieces,
         worst: worst.collect(),
     })
 }

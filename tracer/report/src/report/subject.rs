@@ -149,16 +149,8 @@ impl OnLine {
                 Place::Private { .. } | Place::Physical { .. } => ObjectKind::Unknown,
             };
             return Object {
-                kind: kind.name().to_owned(),
-                name: None,
-                called: None,
-                thread: None,
-                type_name: None,
-                file: None,
-                line: None,
-                offset_in_object: None,
-                size: None,
-                allocation: None,
+                kind,
+                ..Object::default()
             };
         };
         let line = self.key.0.position();
@@ -175,7 +167,7 @@ impl OnLine {
             .zip(main.start)
             .and_then(|(first, start)| line.checked_add(u64::from(first))?.checked_sub(start));
         Object {
-            kind: main.kind.name().to_owned(),
+            kind: main.kind,
             name: main.name.clone(),
             called: main.called.clone(),
             thread: main.thread.map(|tid| self.thread(tid)),

@@ -46,11 +46,11 @@ pub fn render(report: &Report, options: TextOptions) -> String {
             &place,
         );
     }
-    let mut explained: Vec<&str> = Vec::new();
+    let mut explained = Vec::new();
     for finding in report.findings.iter().take(IN_FULL) {
         out.blank();
-        let explain = !explained.contains(&finding.kind.as_str());
-        explained.push(&finding.kind);
+        let explain = !explained.contains(&finding.kind);
+        explained.push(finding.kind);
         finding_text::print(&mut out, finding, explain);
     }
     if report.findings.len() > IN_FULL {

@@ -52,9 +52,7 @@ fn storing<'a>(rows: &'a [AccessRow], waiting: &AccessRow) -> Option<&'a AccessR
         let overlap = u16::from(row.offset) < end(waiting) && u16::from(waiting.offset) < end(row);
         overlap || (row.field.is_some() && row.field == waiting.field)
     };
-    let stores = rows
-        .iter()
-        .filter(|row| matches!(row.op.as_deref(), Some("store" | "rmw")));
+    let stores = rows.iter().filter(|row| row.op.stores());
     let is_another = |row: &AccessRow| {
         let waits = |tid| waiting.threads.iter().any(|thread| thread.tid == tid);
         row.threads.iter().any(|thread| !waits(thread.tid))

@@ -195,7 +195,7 @@ fn named(
     };
     let fields = here_rows().filter_map(|row| row.field.as_deref());
     // A function's name tells of the word only where it is the one that takes or counts it.
-    let changing = here_rows().filter(|row| row.op.as_deref() == Some("rmw"));
+    let changing = here_rows().filter(|row| row.op == Op::Rmw);
     let functions = changing.flat_map(|row| row.code.symbol.iter().chain(&row.code.inlined));
     // A lock's own type or variable has nothing but the lock.
     let small = |object: &&ObjectName| object.size.is_some_and(|size| size <= 64);

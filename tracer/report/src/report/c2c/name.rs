@@ -6,8 +6,12 @@ use super::{
 };
 use crate::{
     access::{LineKey, LineSize},
+    event::Unresolved,
     names::{AccessedBy, Names},
-    report::model::{Finding, Report},
+    report::{
+        model::{Finding, Report},
+        named::kind_name,
+    },
 };
 
 /// Lines with less than this share of all HITM and peer loads are left out, as in perf (`DISPLAY_LINE_LIMIT`).
@@ -75,8 +79,7 @@ pub fn name(lines: &Lines, report: &Report, names: &dyn Names, line_size: LineSi
         .collect();
     let mut named: Vec<NamedLine> = (lines.counted.iter())
         .filter_map(|(key, line)| {
-            let text = key.to_string();
-            let rank = judged.iter().position(|finding| finding.line.key == text);
+            let rank = judged.iter().position(|finding| finding.line.key == *key);
             let share = weight(&line.counts) as f64 / whole.max(1) as f64;
             let shown = share >= LEAST_SHARE || rank.is_some();
             let counted = line.counts.get(Event::Records) > 0;
@@ -96,7 +99,7 @@ pub fn name(lines: &Lines, report: &Report, names: &dyn Names, line_size: LineSi
         without_address: report
             .run
             .unresolved
-            .get("no_data_address")
+            .get(&Unresolved::NoDataAddress)
             .copied()
             .unwrap_or(0),
         shared,
@@ -157,7 +160,8 @@ fn named_line(
 }
 
 fn verdict(finding: &Finding) -> String {
-    format!("{} {} ({})", finding.id, finding.kind, finding.confidence)
+    let (kind, confidence) = (kind_name(finding.kind), finding.confidence.name());
+    format!("{} {kind} ({confidence})", finding.id)
 }
 
 fn accessed_by(key: &RowKey, row: &Row) -> AccessedBy {

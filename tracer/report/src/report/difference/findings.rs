@@ -4,8 +4,15 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Change;
-use crate::report::model::{Finding, Report};
+use super::{Change, Differs};
+use crate::{
+    finding::{Confidence, Verdict},
+    names::ObjectKind,
+    report::{
+        model::{Finding, Report},
+        named,
+    },
+};
 
 /// Part of all users that two lines without a common name must have in common to be the same.
 const COMMON_USERS: f64 = 0.5;
@@ -21,8 +28,8 @@ const HANDOFFS: f64 = 2.0;
 pub struct FindingChange {
     /// What happened.
     pub change: Change,
-    /// `name` or `code`: what the two were known to be the same by; `None` where there is one only.
-    pub matched_by: Option<&'static str>,
+    /// What the two were known to be the same by; `None` where there is one only.
+    pub matched_by: Option<MatchedBy>,
     /// The object after, or before if it is gone; `None` where it has no name.
     pub object: Option<String>,
     /// Its type; `type` in JSON.
@@ -36,8 +43,18 @@ pub struct FindingChange {
     pub before: Option<FindingSide>,
     /// After.
     pub after: Option<FindingSide>,
-    /// What differs, in words.
-    pub differences: Vec<String>,
+    /// What differs.
+    pub differences: Vec<Differs>,
+}
+
+/// What shows that findings of two sessions are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MatchedBy {
+    /// The name and type of the object.
+    Name,
+    /// The functions that use it.
+    Code,
 }
 
 /// A finding in one session.
@@ -49,10 +66,12 @@ pub struct FindingSide {
     pub is_finding: bool,
     /// Why it is none.
     pub insignificant_because: Option<String>,
-    /// `false-sharing`, ..
-    pub kind: String,
-    /// `sampled` or `confirmed`.
-    pub confidence: String,
+    /// As in the report.
+    #[serde(serialize_with = "named::kind")]
+    pub kind: Option<Verdict>,
+    /// How sure that is.
+    #[serde(serialize_with = "named::confidence")]
+    pub confidence: Confidence,
     /// Share of the session's cost, 0..1.
     pub share: f64,
     /// Samples that the share is known by.
@@ -75,9 +94,9 @@ pub(super) fn changes(before: &Report, after: &Report, comparable: bool) -> Vec<
     let mut left: BTreeSet<usize> = (0..old.len()).collect();
     let mut waiting: Vec<usize> = (0..new.len()).collect();
     for (rule, by) in [
-        (same_fields as Rule, "name"),
-        (same_object, "name"),
-        (same_users, "code"),
+        (same_fields as Rule, MatchedBy::Name),
+        (same_object, MatchedBy::Name),
+        (same_users, MatchedBy::Code),
     ] {
         waiting.retain(|&n| {
             let known = Known {
@@ -112,11 +131,11 @@ struct Known<'a> {
 type Rule = fn(&Finding, &Finding, &Known<'_>) -> bool;
 
 /// What names the object: its variable, or where it was allocated, and its type.
-fn name(finding: &Finding) -> Option<(&str, Option<&str>, Option<&str>)> {
+fn name(finding: &Finding) -> Option<(ObjectKind, Option<&str>, Option<&str>)> {
     let object = &finding.object;
     let named = object.name.is_some() || object.type_name.is_some();
     named.then_some((
-        object.kind.as_str(),
+        object.kind,
         object.name.as_deref(),
         object.type_name.as_deref(),
     ))
@@ -176,8 +195,8 @@ fn users(finding: &Finding) -> BTreeSet<(String, String)> {
             .rsplit('/')
             .next()
             .unwrap_or_default();
-        let name = code.symbol.as_ref().unwrap_or(&code.ip);
-        (name.clone(), file.to_owned())
+        let name = code.symbol.clone();
+        (name.unwrap_or_else(|| code.ip.to_string()), file.to_owned())
     });
     known.collect()
 }
@@ -197,8 +216,8 @@ fn side(finding: &Finding) -> FindingSide {
         id: finding.id.clone(),
         is_finding: finding.insignificant_because.is_none(),
         insignificant_because: finding.insignificant_because.clone(),
-        kind: finding.kind.clone(),
-        confidence: finding.confidence.clone(),
+        kind: finding.kind,
+        confidence: finding.confidence,
         share: finding.cost.share,
         samples: finding.cost.samples,
         handoffs_per_s: handoffs.and_then(|handoffs| handoffs.per_s),
@@ -232,7 +251,7 @@ fn one(finding: &Finding, change: Change) -> Option<FindingChange> {
     })
 }
 
-fn both(old: &Finding, new: &Finding, by: &'static str, comparable: bool) -> Option<FindingChange> {
+fn both(old: &Finding, new: &Finding, by: MatchedBy, comparable: bool) -> Option<FindingChange> {
     let (before, after) = (side(old), side(new));
     let renamed = (old.object.name != new.object.name)
         .then(|| spoken(old))
@@ -258,18 +277,18 @@ fn both(old: &Finding, new: &Finding, by: &'static str, comparable: bool) -> Opt
     })
 }
 
-fn differences(before: &FindingSide, after: &FindingSide, comparable: bool) -> Vec<String> {
+fn differences(before: &FindingSide, after: &FindingSide, comparable: bool) -> Vec<Differs> {
     let mut out = Vec::new();
     if before.kind != after.kind {
-        out.push("kind".to_owned());
+        out.push(Differs::Kind);
     }
     if comparable && differ(before, after) {
-        out.push("share".to_owned());
+        out.push(Differs::Share);
     }
     if let (Some(old), Some(new)) = (before.handoffs_per_s, after.handoffs_per_s)
         && (old.max(new) > HANDOFFS * old.min(new))
     {
-        out.push("hand-offs".to_owned());
+        out.push(Differs::HandOffs);
     }
     out
 }

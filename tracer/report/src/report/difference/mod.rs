@@ -22,7 +22,7 @@ use super::{
 };
 use crate::access::{Cost, CostIn, CostUnit};
 
-pub use findings::{FindingChange, FindingSide};
+pub use findings::{FindingChange, FindingSide, MatchedBy};
 pub use objects::ObjectChange;
 pub use pairs::{PairChange, PairSide};
 pub use text::render as render_text;
@@ -53,6 +53,20 @@ pub enum Change {
     Changed,
     /// In both, alike as far as sampling can tell.
     Same,
+}
+
+/// What is not alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Differs {
+    /// The kind of sharing.
+    Kind,
+    /// The share of the cost, or of a load's executions.
+    Share,
+    /// The rate of hand-offs.
+    HandOffs,
+    /// Whether there is a hint.
+    Hint,
 }
 
 /// What a session holds.

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::report::model::Report;
+use crate::{
+    names::ObjectKind,
+    report::{model::Report, named},
+};
 
 /// An object, by name and type.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ObjectChange {
-    /// `global`, `heap`, ..
-    pub kind: String,
+    /// What kind of memory.
+    #[serde(serialize_with = "named::object")]
+    pub kind: ObjectKind,
     /// Variable, or where it was allocated.
     pub name: Option<String>,
     /// Type; `type` in JSON.
@@ -26,17 +30,17 @@ pub struct ObjectChange {
     pub after_lines: u64,
 }
 
-type Key = (String, Option<String>, Option<String>);
+type Key = (ObjectKind, Option<String>, Option<String>);
 
 pub(super) fn changes(before: &Report, after: &Report) -> Vec<ObjectChange> {
     let (old, new) = (shares(before), shares(after));
     let mut keys: Vec<&Key> = old.keys().chain(new.keys()).collect();
-    keys.sort_unstable();
+    keys.sort_unstable_by_key(|&(kind, name, type_name)| (kind.name(), name, type_name));
     keys.dedup();
     let of = |all: &BTreeMap<Key, (f64, u64)>, key: &Key| all.get(key).copied();
     let mut out: Vec<ObjectChange> = (keys.into_iter())
         .map(|key| ObjectChange {
-            kind: key.0.clone(),
+            kind: key.0,
             name: key.1.clone(),
             type_name: key.2.clone(),
             before_share: of(&old, key).map(|(share, _)| share),
@@ -61,11 +65,7 @@ fn shares(report: &Report) -> BTreeMap<Key, (f64, u64)> {
         if object.name.is_none() && object.type_name.is_none() {
             continue;
         }
-        let key = (
-            object.kind.clone(),
-            object.name.clone(),
-            object.type_name.clone(),
-        );
+        let key = (object.kind, object.name.clone(), object.type_name.clone());
         let sum = out.entry(key).or_default();
         sum.0 += finding.cost.share;
         sum.1 += 1;

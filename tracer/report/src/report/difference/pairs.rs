@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 
-use super::Change;
-use crate::report::model::{Code, Pair, Report};
+use super::{Change, Differs};
+use crate::{
+    access::Op,
+    report::model::{Code, Pair, Report},
+};
 
 /// Shares of a load's executions that differ by less are alike.
 const LEAST_SHARE: f64 = 0.1;
@@ -23,8 +26,8 @@ pub struct PairChange {
     pub before: Option<PairSide>,
     /// After.
     pub after: Option<PairSide>,
-    /// What differs, in words.
-    pub differences: Vec<String>,
+    /// What differs.
+    pub differences: Vec<Differs>,
 }
 
 /// A pair in one session.
@@ -60,15 +63,15 @@ pub(super) fn changes(before: &Report, after: &Report) -> Vec<PairChange> {
 }
 
 /// What stays the same from build to build; reports list pairs in an order that does too.
-fn key(pair: &Pair) -> [Option<&str>; 6] {
-    [
+fn key(pair: &Pair) -> ([Option<&str>; 5], Op) {
+    let names = [
         pair.object.spoken(),
         pair.field.as_deref(),
         pair.load.code.symbol.as_deref(),
         pair.store.code.symbol.as_deref(),
         pair.store.field.as_deref(),
-        pair.store.op.as_deref(),
-    ]
+    ];
+    (names, pair.store.op)
 }
 
 fn change(old: Option<&Pair>, new: Option<&Pair>) -> Option<PairChange> {
@@ -80,14 +83,14 @@ fn change(old: Option<&Pair>, new: Option<&Pair>) -> Option<PairChange> {
         (_, None) => Change::Gone,
         (Some(before), Some(after)) => {
             if before.hint != after.hint {
-                differences.push("hint".to_owned());
+                differences.push(Differs::Hint);
             }
             let (old, new) = (
                 before.share_of_load.unwrap_or(0.0),
                 after.share_of_load.unwrap_or(0.0),
             );
             if (old - new).abs() > LEAST_SHARE {
-                differences.push("share".to_owned());
+                differences.push(Differs::Share);
             }
             if differences.is_empty() {
                 Change::Same
@@ -121,6 +124,6 @@ fn side(pair: &Pair) -> PairSide {
 fn place(code: &Code) -> String {
     match (&code.file, code.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
-        _ => code.symbol.clone().unwrap_or_else(|| code.ip.clone()),
+        _ => code.symbol.clone().unwrap_or_else(|| code.ip.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-use super::{Change, Difference, Session, build, render_json, render_text};
+use super::{Change, Difference, Differs, MatchedBy, Session, build, render_json, render_text};
 use crate::{
     access::{Cost, CostUnit, Op},
     finding::Verdict,
@@ -106,7 +106,7 @@ fn a_renamed_variable_is_known_by_the_functions_that_use_it() {
     let finding = &known.findings[0];
     assert_eq!(
         (known.findings.len(), finding.change, finding.matched_by),
-        (1, Change::Same, Some("code"))
+        (1, Change::Same, Some(MatchedBy::Code))
     );
     assert_eq!(finding.renamed_from.as_deref(), Some("counters"));
     assert!(text(&known).contains("totals (was counters)"));
@@ -129,12 +129,12 @@ fn shares_differ_only_beyond_chance() {
         Change::Same
     );
     let half = compare(&of(2000), &of(1000));
-    assert_eq!(half.findings[0].differences, ["share"]);
+    assert_eq!(half.findings[0].differences, [Differs::Share]);
     let kind = compare(
         &of(2000),
         &one("counters", ["hit", "miss"], Verdict::MixedSharing, 2000),
     );
-    assert_eq!(kind.findings[0].differences, ["kind"]);
+    assert_eq!(kind.findings[0].differences, [Differs::Kind]);
     assert!(text(&kind).contains("false-sharing -> mixed-sharing"));
 }
 

@@ -1,12 +1,14 @@
 //! The difference for people.
 
 use super::{
-    Change, Difference, FindingChange, FindingSide, ObjectChange, PairChange, Side, is_emulated,
+    Change, Difference, FindingChange, FindingSide, MatchedBy, ObjectChange, PairChange, Side,
+    is_emulated,
 };
 use crate::{
     number::{count, grouped, percent, seconds},
     report::{
         cost_words,
+        named::kind_name,
         style::{Role, TextOptions},
     },
 };
@@ -167,9 +169,9 @@ impl Text {
         }
         let kind = match (&finding.before, &finding.after) {
             (Some(before), Some(after)) if before.kind != after.kind => {
-                format!("{} -> {}", before.kind, after.kind)
+                format!("{} -> {}", kind_name(before.kind), kind_name(after.kind))
             }
-            (_, Some(side)) | (Some(side), None) => side.kind.clone(),
+            (_, Some(side)) | (Some(side), None) => kind_name(side.kind).to_owned(),
             (None, None) => String::new(),
         };
         let before = part(finding.before.as_ref());
@@ -195,7 +197,7 @@ impl Text {
                 rates.map(|(old, new)| format!("{old:.0} -> {new:.0} hand-offs per second")),
             );
         }
-        if finding.matched_by == Some("code") {
+        if finding.matched_by == Some(MatchedBy::Code) {
             more.push("known to be the same by the functions that use it".to_owned());
         }
         if !more.is_empty() {

@@ -14,9 +14,8 @@ use crate::{
     hint::{self, Placed},
     names::{Names, TypeKind, TypeTree, Untyped},
     report::{
-        Caveat,
         build::{Evidence, Listed, finding, listed, subjects_of},
-        model::{Finding, Thread, Tool},
+        model::{Finding, Hex, Thread, Tool},
         run_facts::RunFacts,
     },
 };
@@ -117,14 +116,13 @@ fn available(findings: usize, insignificant: usize) -> String {
     }
 }
 
-/// The layout of the object of one finding; `judged` and `extra` as in [`crate::report::build()`].
+/// The layout of the object of one finding; `judged` as in [`crate::report::build()`].
 pub fn build(
     judged: &Judged,
     id: FindingId,
     names: &dyn Names,
     tally: &Tally,
     run: &RunFacts,
-    extra: &[Caveat],
 ) -> Result<Layout, NoLayout> {
     let subjects = subjects_of(judged, names, tally, run);
     let all = listed(judged, &subjects, tally, run);
@@ -208,7 +206,7 @@ pub fn build(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         object: Object {
-            kind: object.kind.name().to_owned(),
+            kind: object.kind,
             name: object.name.clone(),
             thread: finding.object.thread.clone(),
             type_name: tree.type_name.clone(),
@@ -222,7 +220,7 @@ pub fn build(
             } else {
                 object.line
             },
-            address: at.address.map(|address| format!("{address:#x}")),
+            address: at.address.map(Hex),
             into_line: at.into_line(),
             size,
             alignment: tree.alignment,
@@ -240,7 +238,7 @@ pub fn build(
         cost_share: finding.cost.share,
         cost_unit: run.cost_unit,
         line: finding.line,
-        caveats: (extra.iter().map(|caveat| caveat.text.clone()))
+        caveats: (run.caveats.iter().map(|caveat| caveat.text.clone()))
             .chain(names.caveats())
             .collect(),
     })
@@ -279,8 +277,8 @@ fn what(finding: &Finding) -> String {
     let object = &finding.object;
     match (&object.name, &finding.line.address) {
         (Some(name), _) => format!("`{name}`"),
-        (None, Some(address)) => format!("the {} memory at {address}", object.kind),
-        (None, None) => format!("the {} memory {}", object.kind, finding.line.key),
+        (None, Some(address)) => format!("the {} memory at {address}", object.kind.name()),
+        (None, None) => format!("the {} memory {}", object.kind.name(), finding.line.key),
     }
 }
 

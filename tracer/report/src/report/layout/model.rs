@@ -2,9 +2,15 @@
 
 use serde::Serialize;
 
-use crate::access::CostUnit;
-
-use crate::report::model::{Line, Thread, Tool};
+use crate::{
+    access::{CostUnit, Op},
+    finding::{Confidence, Verdict},
+    names::{ObjectKind, Role, TypeKind},
+    report::{
+        model::{Hex, Line, Thread, Tool},
+        named,
+    },
+};
 
 /// Version of this schema.
 pub const SCHEMA: u32 = 1;
@@ -19,9 +25,11 @@ pub struct Layout {
     /// The finding, as the report names it: `F1`.
     pub finding: String,
     /// Its kind, as in the report.
-    pub kind: String,
+    #[serde(serialize_with = "named::kind")]
+    pub kind: Option<Verdict>,
     /// How sure the kind is, as in the report.
-    pub confidence: String,
+    #[serde(serialize_with = "named::confidence")]
+    pub confidence: Confidence,
     /// Share of the targets' sampled time that the line costs, 0..1.
     pub cost_share: f64,
     /// What it is a share of, as in the report's run.
@@ -46,7 +54,8 @@ pub struct Layout {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Object {
     /// As in the report.
-    pub kind: String,
+    #[serde(serialize_with = "named::object")]
+    pub kind: ObjectKind,
     /// Variable.
     pub name: Option<String>,
     /// Of a thread-local variable: whose it is.
@@ -59,7 +68,7 @@ pub struct Object {
     /// Line in `file`.
     pub declared_line: Option<u32>,
     /// A virtual address of its first byte.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// Bytes from the start of a cache line to its first byte.
     pub into_line: u64,
     /// Bytes.
@@ -100,7 +109,7 @@ pub struct LineRow {
     /// See `first`.
     pub last: u64,
     /// A virtual address of the first.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// Byte of the object at which the first begins; 0 for line 0.
     pub offset: u64,
     /// Bytes of the row above that are on the first line already; `None` where it begins between rows.
@@ -118,10 +127,12 @@ pub struct LineRow {
 pub struct Member {
     /// Nesting; members of the object have 1.
     pub depth: usize,
-    /// `member`, `base`, `variant`, `element`.
-    pub role: &'static str,
-    /// `struct`, `union`, `variants`, `array`, or `scalar`.
-    pub shape: &'static str,
+    /// What it is to the type around it.
+    #[serde(serialize_with = "named::role")]
+    pub role: Role,
+    /// What its type is made of.
+    #[serde(serialize_with = "named::shape")]
+    pub shape: TypeKind,
     /// Without a dot; empty for anonymous ones.
     pub name: String,
     /// From the object's start, as the report names it: `.slots[1].served`.
@@ -150,8 +161,9 @@ pub struct Member {
 /// What threads do to a member.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Use {
-    /// `load`, `store`, `rmw`.
-    pub op: Option<String>,
+    /// Its direction.
+    #[serde(serialize_with = "named::op")]
+    pub op: Op,
     /// Who.
     pub threads: Vec<Thread>,
     /// Share of the targets' sampled time, 0..1.

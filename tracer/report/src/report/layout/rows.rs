@@ -7,6 +7,7 @@ use super::{
 use crate::{
     hint,
     names::{self, Language, Part, Role, TypeKind, TypeTree},
+    report::model::Hex,
 };
 
 /// Rows of one layout.
@@ -138,7 +139,7 @@ impl Walk<'_> {
         let of_finding = (line_position(first)..=line_position(last)).contains(&self.at.finding);
         let address = self.at.address.map(|address| {
             let line = address.wrapping_sub(self.at.into_line());
-            format!("{:#x}", line.wrapping_add(first.wrapping_mul(self.at.line)))
+            Hex(line.wrapping_add(first.wrapping_mul(self.at.line)))
         });
         self.push(Row::Line(LineRow {
             first,
@@ -327,19 +328,8 @@ impl Walk<'_> {
         };
         Member {
             depth,
-            role: match part.role {
-                Role::Member => "member",
-                Role::Base => "base",
-                Role::Variant => "variant",
-                Role::Element => "element",
-            },
-            shape: match part.tree.kind {
-                TypeKind::Scalar => "scalar",
-                TypeKind::Structure => "struct",
-                TypeKind::Union => "union",
-                TypeKind::Variants => "variants",
-                TypeKind::Array { .. } => "array",
-            },
+            role: part.role,
+            shape: part.tree.kind.clone(),
             name: part.name.clone(),
             path,
             type_name: part.tree.type_name.clone(),

@@ -1,12 +1,14 @@
 //! A layout as text: the declaration at the left, offsets and sizes in the middle, who uses it at the right.
 
 use super::model::{Hole, Layout, LineRow, Member, Proposal, Row, Use};
+use crate::names::{self, TypeKind};
 use crate::number::{count, grouped, percent};
 use crate::report::{
     access_text::threads_words,
     cost_words,
-    finding_text::kind_words,
+    finding_text::{headed, memory_words},
     model::Thread,
+    named::op_name,
     printable::columns,
     shorten,
     style::{Role, TextOptions},
@@ -44,15 +46,7 @@ pub fn render(layout: &Layout, options: TextOptions) -> String {
 }
 
 fn title(out: &mut Lines, layout: &Layout) {
-    let role = match layout.kind.as_str() {
-        "false-sharing" => Role::False,
-        "true-sharing" => Role::True,
-        _ => Role::Mixed,
-    };
-    let mut kind = layout.kind.to_uppercase().replace('-', " ");
-    if layout.confidence == "confirmed" {
-        kind.push_str(", confirmed");
-    }
+    let (role, kind) = headed(layout.kind, layout.confidence);
     let right = format!(
         "{} {}",
         percent(layout.cost_share),
@@ -84,7 +78,7 @@ fn title(out: &mut Lines, layout: &Layout) {
 
 fn place(layout: &Layout) -> String {
     let object = &layout.object;
-    let kind = kind_words(&object.kind);
+    let kind = memory_words(object.kind);
     let thread = object.thread.as_ref();
     let of_thread = thread.map_or_else(String::new, |thread| format!(" of thread {thread}"));
     let mut text = format!(
@@ -290,7 +284,7 @@ fn cells(options: TextOptions, member: &Member, left: &str) -> Cells {
 
 fn plain(member: &Member) -> String {
     match member.role {
-        "base" => format!("{} /* base */", member.declaration),
+        names::Role::Base => format!("{} /* base */", member.declaration),
         _ if member.depth == 0 => format!("{};", member.type_name),
         _ => member.declaration.clone(),
     }
@@ -299,10 +293,11 @@ fn plain(member: &Member) -> String {
 /// What opens an inside: the type, or in Rust the member with it.
 fn opening(member: &Member) -> String {
     let declaration = member.declaration.trim_end_matches([';', ',']);
+    let is_array = matches!(member.shape, TypeKind::Array { .. });
     let text = match member.role {
-        "member" if member.depth == 0 || member.shape == "array" => declaration,
+        names::Role::Member if member.depth == 0 || is_array => declaration,
         // C names the member behind its inside.
-        "member" if member.declaration.ends_with(';') => &member.type_name,
+        names::Role::Member if member.declaration.ends_with(';') => &member.type_name,
         _ => declaration,
     };
     format!("{text} {{")
@@ -314,10 +309,11 @@ fn closing(member: &Member) -> String {
     } else {
         ""
     };
+    let is_array = matches!(member.shape, TypeKind::Array { .. });
     let text = match member.role {
-        "base" => "}; /* base */".to_owned(),
-        "member"
-            if member.depth > 0 && member.shape != "array" && member.declaration.ends_with(';') =>
+        names::Role::Base => "}; /* base */".to_owned(),
+        names::Role::Member
+            if member.depth > 0 && !is_array && member.declaration.ends_with(';') =>
         {
             if member.name.is_empty() {
                 "};".to_owned()
@@ -390,7 +386,7 @@ fn uses(options: TextOptions, uses: &[Use]) -> Vec<String> {
             let share = percent(one.cost_share);
             options.name(&format!(
                 "{mark} {} {} {share}",
-                one.op.as_deref().unwrap_or("access"),
+                op_name(one.op).unwrap_or("access"),
                 threads(&one.threads)
             ))
         })

@@ -96,7 +96,7 @@ impl Uses {
         let mut threads: Vec<Thread> = Vec::new();
         let mut stored = false;
         for used in self.within(start, end) {
-            stored |= matches!(used.row.op.as_deref(), Some("store" | "rmw"));
+            stored |= used.row.op.stores();
             for thread in &used.row.threads {
                 if !threads
                     .iter()
@@ -123,7 +123,7 @@ fn sum<'a>(rows: impl Iterator<Item = &'a AccessRow>) -> Vec<Use> {
             sum.trapped += row.trapped;
         } else {
             sums.push(Use {
-                op: row.op.clone(),
+                op: row.op,
                 threads: row.threads.clone(),
                 cost_share: row.cost_share,
                 count: row.count,

@@ -6,10 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::{Sources, edits, memory, store_kind, store_words};
 use crate::{
+    finding::Verdict,
     hint::file::{HintFile, HintedCode, LoadHint},
     number::{grouped, percent},
     report::{
         model::{Code, Finding, Report},
+        named::op_name,
         printable,
     },
 };
@@ -140,12 +142,21 @@ fn rule(rule: &Rule) -> Value {
     })
 }
 
-fn rule_of(id: &str) -> Option<(usize, &'static Rule)> {
-    RULES.iter().enumerate().find(|(_, rule)| rule.id == id)
+/// Place of the rule for loads in [`RULES`].
+const LOAD_HINT: usize = 3;
+
+/// Place of a finding's rule in [`RULES`].
+fn rule_of(kind: Option<Verdict>) -> usize {
+    match kind {
+        Some(Verdict::FalseSharing) => 0,
+        // A finding has one of the three kinds; an unknown one is still told.
+        Some(Verdict::MixedSharing) | None => 1,
+        Some(Verdict::TrueSharing) => 2,
+    }
 }
 
 fn of_hint(hint: &LoadHint, file: &HintFile, sources: &dyn Sources) -> Value {
-    let (index, rule) = rule_of("load-hint").unwrap_or((0, &RULES[0]));
+    let rule = &RULES[LOAD_HINT];
     let what = memory(hint).map_or_else(
         || "a cache line".to_owned(),
         |memory| format!("the line of {memory}"),
@@ -167,7 +178,7 @@ fn of_hint(hint: &LoadHint, file: &HintFile, sources: &dyn Sources) -> Value {
     });
     let mut result = json!({
         "ruleId": rule.id,
-        "ruleIndex": index,
+        "ruleIndex": LOAD_HINT,
         "level": rule.level,
         "message": {"text": text},
         "locations": [load.location(sources)],
@@ -205,8 +216,8 @@ fn of_hint(hint: &LoadHint, file: &HintFile, sources: &dyn Sources) -> Value {
 }
 
 fn of_finding(finding: &Finding, sources: &dyn Sources) -> Value {
-    // A finding has one of the three kinds; an unknown one is still told.
-    let (index, rule) = rule_of(&finding.kind).unwrap_or((1, &RULES[1]));
+    let index = rule_of(finding.kind);
+    let rule = &RULES[index];
     let object = &finding.object;
     let name = object.spoken().unwrap_or("memory without a name");
     let mut text = format!(
@@ -224,7 +235,7 @@ fn of_finding(finding: &Finding, sources: &dyn Sources) -> Value {
         ..Place::default()
     });
     let accessed = finding.accesses.iter().map(|row| {
-        let op = row.op.as_deref().unwrap_or("access");
+        let op = op_name(row.op).unwrap_or("access");
         let field = row.field.as_deref().unwrap_or("bytes without a name");
         let threads: Vec<String> = (row.threads.iter())
             .map(|thread| {
@@ -292,11 +303,11 @@ fn of_finding(finding: &Finding, sources: &dyn Sources) -> Value {
         ])},
         "properties": {
             "id": finding.id,
-            "confidence": finding.confidence,
+            "confidence": finding.confidence.name(),
             "cost": finding.cost,
             "handoffs": finding.handoffs,
             "advice": finding.advice.kind,
-            "objectKind": object.kind,
+            "objectKind": object.kind.name(),
             "facts": finding.facts,
         },
     })
@@ -320,6 +331,11 @@ fn related<'a>(
     out
 }
 
+/// An address as a file of hints has it.
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+}
+
 /// Where something is, in source or in a program.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place<'a> {
@@ -327,7 +343,7 @@ struct Place<'a> {
     line: Option<u32>,
     column: Option<u32>,
     module: Option<&'a str>,
-    address: Option<&'a str>,
+    address: Option<u64>,
     function: Option<&'a str>,
 }
 
@@ -338,7 +354,7 @@ impl<'a> Place<'a> {
             line: code.line,
             column: code.column,
             module: code.module.as_deref(),
-            address: code.offset.as_deref(),
+            address: code.offset.as_deref().and_then(hexadecimal),
             function: code.function.as_deref(),
         }
     }
@@ -349,7 +365,7 @@ impl<'a> Place<'a> {
             line: code.line,
             column: code.column,
             module: code.module.as_deref(),
-            address: Some(&code.ip),
+            address: Some(code.ip.0),
             function: code.symbol.as_deref(),
         }
     }
@@ -368,11 +384,8 @@ impl<'a> Place<'a> {
             out.insert("physicalLocation".to_owned(), physical);
         } else if let Some(module) = self.module {
             let mut physical = json!({"artifactLocation": artifact(module, sources)});
-            let number = self
-                .address
-                .and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok());
             // The standard's integers are those of JSON readers: exact up to 2^53.
-            if let Some(number) = number.filter(|number| *number < 1 << 53) {
+            if let Some(number) = self.address.filter(|number| *number < 1 << 53) {
                 physical["address"] = json!({"relativeAddress": number});
             }
             out.insert("physicalLocation".to_owned(), physical);

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::{Hex, Pieces};
+use crate::access::LineKey;
+
 /// Lines that are one thing: of one variable, of one type, from one allocation, or used by the same instructions.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Lines {
@@ -21,24 +24,13 @@ pub struct Lines {
     pub worst: Vec<Share>,
 }
 
-/// Elements of an array, as far as they were seen in use.
-#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
-pub struct Pieces {
-    /// Bytes of each.
-    pub bytes: u64,
-    /// Elements that were used.
-    pub used: u64,
-    /// Of those, elements that several threads used.
-    pub shared: u64,
-}
-
 /// One line among several.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Share {
     /// Key; equal keys are the same memory.
-    pub key: String,
+    pub key: LineKey,
     /// A virtual address of it.
-    pub address: Option<String>,
+    pub address: Option<Hex>,
     /// Share of the cost of the whole run, 0..1.
     pub share: f64,
 }

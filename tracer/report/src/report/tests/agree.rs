@@ -83,7 +83,7 @@ fn check_groups(finding: &Finding) {
         for byte in u16::from(row.offset)..u16::from(row.offset) + row.size {
             let tids = || row.threads.iter().map(|thread| thread.tid);
             touching.entry(byte).or_default().extend(tids());
-            if row.op.as_deref() != Some("load") {
+            if row.op != Op::Load {
                 storing.entry(byte).or_default().extend(tids());
             }
         }

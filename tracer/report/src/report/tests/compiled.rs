@@ -76,7 +76,7 @@ fn text((tree, flat): (TypeTree, ObjectLayout), into: u64, sites: Vec<SiteCounts
     .field(0, 64, 0, "");
     let judgements = [judgement(Verdict::FalseSharing, 0.0, sites)];
     let id = FindingId::parse("1").unwrap();
-    let layout = layout::build(&judgements.into(), id, &names, &tally(), &facts(), &[]).unwrap();
+    let layout = layout::build(&judgements.into(), id, &names, &tally(), &facts()).unwrap();
     for colour in [false, true] {
         for unicode in [false, true] {
             let options = TextOptions {

@@ -7,7 +7,7 @@ use crate::{
     access::{Access, Basis, CostUnit, Cpu, Measured, Op, Pid, Tid},
     analysis::AnalysisOptions,
     event::Batch,
-    finding::Thresholds,
+    finding::{Confidence, Thresholds, Verdict},
     pipeline::Pipeline,
     report::{
         OrderFacts, RunFacts, build,
@@ -68,14 +68,7 @@ fn run(addresses: [u64; 2]) -> Report {
     };
     let (_, names) = two_counters();
     let (judgements, pairs) = (pipeline.judge(), pipeline.pairs());
-    build(
-        &judgements.into(),
-        &pairs,
-        &names,
-        &pipeline.tally,
-        &run,
-        &[],
-    )
+    build(&judgements.into(), &pairs, &names, &pipeline.tally, &run)
 }
 
 #[test]
@@ -123,16 +116,16 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
     );
     let finding = &report.findings[0];
     assert_eq!(
-        (finding.kind.as_str(), finding.confidence.as_str()),
-        ("false-sharing", "confirmed")
+        (finding.kind, finding.confidence),
+        (Some(Verdict::FalseSharing), Confidence::Confirmed)
     );
     let handoffs = finding.handoffs.as_ref().expect("all were seen");
     assert_eq!((handoffs.observed, handoffs.truly), (998, Some(0)));
     assert_eq!((handoffs.per_s, handoffs.at_least_per_s), (None, None));
     for row in &finding.accesses {
         assert_eq!(
-            (row.basis.as_str(), row.count, row.trapped),
-            ("emulated", 4000, 0)
+            (row.basis, row.count, row.trapped),
+            (Basis::Emulated, 4000, 0)
         );
     }
     assert_eq!((report.run.samples, report.run.accesses), (16_100, 16_100));

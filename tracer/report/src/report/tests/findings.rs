@@ -6,6 +6,7 @@ use super::{check, one_atomic, plain, two_counters};
 use crate::{
     access::{LineKey, LineSize, Op, Place},
     finding::Verdict,
+    hint::role::Role,
     names::{Author, Language, MemberLayout, ObjectKind, ObjectLayout, WordUse, Written},
     report::{
         build,
@@ -233,7 +234,7 @@ fn two_locks_on_one_line_are_named_apart() {
         .map(|word| &*word.field)
         .collect();
     assert_eq!(words, [".reader", ".writer"]);
-    assert_eq!(finding.advice.words[0].role, "lock");
+    assert_eq!(finding.advice.words[0].role, Role::Lock);
 }
 
 #[test]
@@ -251,11 +252,11 @@ fn kernel_lines_and_pairs_of_lines_are_said_to_be_such() {
     }
     let mut facts = facts();
     facts.line_size = LineSize::B128;
-    let report = build(&[judgement].into(), &[], &names, &tally(), &facts, &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts);
     let finding = &report.findings[0];
     assert_eq!(
-        (finding.object.kind.as_str(), finding.line.bytes),
-        ("kernel", 128)
+        (finding.object.kind, finding.line.bytes),
+        (ObjectKind::Kernel, 128)
     );
     // hits 0..8 | misses 128..136, total 136..144 -> 256; 256 - 24 = 232.
     assert_eq!(finding.advice.bytes, Some(232));

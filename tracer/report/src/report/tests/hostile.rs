@@ -116,14 +116,7 @@ fn huge_counts_stay_readable() {
     let mut tally = tally();
     (tally.produced, tally.samples, tally.cost) = (u64::MAX, u64::MAX, Cost(u64::MAX));
     tally.lost.insert(Cpu(0), 0);
-    let text = plain(&build(
-        &[judgement].into(),
-        &[],
-        &names,
-        &tally,
-        &facts(),
-        &[],
-    ));
+    let text = plain(&build(&[judgement].into(), &[], &names, &tally, &facts()));
     assert!(
         text.contains("18,446,744,073,709,551,615 samples"),
         "{text}"

@@ -53,7 +53,7 @@ fn structure(type_name: &str, size: u64, parts: Vec<Part>) -> TypeTree {
 
 fn build(judgements: &[Judgement], names: &FakeNames, id: &str) -> Result<Layout, NoLayout> {
     let id = FindingId::parse(id).unwrap();
-    layout::build(&judgements.into(), id, names, &tally(), &facts(), &[])
+    layout::build(&judgements.into(), id, names, &tally(), &facts())
 }
 
 fn stats() -> TypeTree {

@@ -8,6 +8,7 @@ use crate::{
     analysis::{AnalysisOptions, LineTable, WatchedLines},
     event::Tally,
     finding::{Fact, Reason, Significance, Thresholds, Verdict, table_fixture::judge_all},
+    hint::AdviceKind,
     names::ObjectKind,
     report::{
         build,
@@ -59,7 +60,7 @@ pub(super) fn reported(table: &LineTable, samples: u64, whole: Cost) -> Report {
         &Thresholds::default(),
     );
     let (_, names) = two_counters();
-    build(&judgements.into(), &[], &names, &tally, &facts(), &[])
+    build(&judgements.into(), &[], &names, &tally, &facts())
 }
 
 #[test]
@@ -67,8 +68,8 @@ fn threads_on_neighbouring_words_are_reported_as_false_sharing() {
     let report = run([LINE, LINE + 8]);
     assert_eq!(report.findings.len(), 1);
     let finding = &report.findings[0];
-    assert_eq!(finding.kind, "false-sharing");
-    assert_eq!(finding.advice.kind, "separate-fields");
+    assert_eq!(finding.kind, Some(Verdict::FalseSharing));
+    assert_eq!(finding.advice.kind, AdviceKind::SeparateFields);
     let fields: Vec<_> = finding
         .accesses
         .iter()
@@ -81,8 +82,8 @@ fn threads_on_neighbouring_words_are_reported_as_false_sharing() {
 #[test]
 fn threads_on_the_same_word_are_reported_as_true_sharing() {
     let report = run([LINE, LINE]);
-    assert_eq!(report.findings[0].kind, "true-sharing");
-    assert_eq!(report.findings[0].advice.kind, "reduce-sharing");
+    assert_eq!(report.findings[0].kind, Some(Verdict::TrueSharing));
+    assert_eq!(report.findings[0].advice.kind, AdviceKind::ReduceSharing);
     assert!(report.findings[0].advice.fields.is_empty());
 }
 
@@ -130,6 +131,6 @@ proptest! {
         }
         let mut facts = facts();
         facts.line_size = if wide { LineSize::B128 } else { LineSize::B64 };
-        plain(&build(&[judged].into(), &[], &fake, &tally(), &facts, &[]));
+        plain(&build(&[judged].into(), &[], &fake, &tally(), &facts));
     }
 }

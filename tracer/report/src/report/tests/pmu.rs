@@ -58,7 +58,7 @@ fn report_of(judgements: &[Judgement], run: &RunFacts) -> Report {
         cost: Cost(WHOLE_CYCLES),
         ..Tally::default()
     };
-    build(&judgements.into(), &[], &names, &tally, run, &[])
+    build(&judgements.into(), &[], &names, &tally, run)
 }
 
 /// Loads by thread 4001 that took 200 cycles each.

@@ -36,19 +36,11 @@ fn copies_of_a_source_line_are_one_row_and_unnamed_instructions_are_not() {
         .sites
         .push(site(0, 8, Op::Rmw, 4001, 0x402004, 1, 0));
     let rows = &report(&[judged_again], &names).findings[0].accesses;
-    let places: Vec<_> = rows
-        .iter()
-        .map(|row| (row.code.ip.as_str(), row.count))
-        .collect();
+    let places: Vec<_> = rows.iter().map(|row| (row.code.ip.0, row.count)).collect();
     // Hits with its copy, misses, and two instructions without a source line.
     assert_eq!(
         places,
-        [
-            ("0x1136", 2750),
-            ("0x1166", 2300),
-            ("0x2000", 1),
-            ("0x2004", 1)
-        ]
+        [(0x1136, 2750), (0x1166, 2300), (0x2000, 1), (0x2004, 1)]
     );
 }
 

@@ -70,7 +70,6 @@ fn few_samples_are_not_called_proof() {
             &FakeNames::default(),
             &few,
             &facts(),
-            &[],
         ),
         &expect![[r#"
             No sharing of cache lines was seen, in too few samples to tell.
@@ -100,7 +99,6 @@ fn where_processors_are_a_program_nothing_is_cleared_and_it_is_called_what_it_is
             &FakeNames::default(),
             &tally(),
             &run,
-            &[],
         )
     };
     let emulated = none(Some("QEMU TCG"));
@@ -130,7 +128,7 @@ fn where_most_could_not_be_read_that_is_said_first_and_nothing_is_cleared() {
     let names = FakeNames::default();
     let of = |unread, idle| {
         let tally = read_in_part(unread, idle);
-        build(&Judged::default(), &[], &names, &tally, &facts(), &[])
+        build(&Judged::default(), &[], &names, &tally, &facts())
     };
     let report = of(9990, 0);
     assert_eq!(report.run.doubt, Some(Doubt::Unread));
@@ -153,7 +151,7 @@ fn where_most_could_not_be_read_that_is_said_first_and_nothing_is_cleared() {
     let mut few = read_in_part(9990, 0);
     (few.samples, few.attributed) = (3, 0);
     few.unresolved = [(Unresolved::NoMapping, 3)].into();
-    let few = build(&Judged::default(), &[], &names, &few, &facts(), &[]);
+    let few = build(&Judged::default(), &[], &names, &few, &facts());
     assert_eq!(few.run.doubt, Some(Doubt::TooFewSamples));
     let report = of(4000, 0);
     assert!(report.run.conclusive && plain(&report).starts_with("No sharing of cache lines worth"));
@@ -178,7 +176,6 @@ fn where_cpus_were_not_sampled_for_much_of_the_time_nothing_is_cleared() {
             &FakeNames::default(),
             &tally,
             &facts(),
-            &[],
         )
     };
     let whole = facts().duration_ns * u64::from(facts().cpus);
@@ -208,7 +205,7 @@ fn findings_of_a_run_that_was_read_in_part_are_not_all() {
             judgements: vec![judgement.clone()],
             ..Judged::default()
         };
-        build(&judged, &[], &names, &tally, &facts(), &[])
+        build(&judged, &[], &names, &tally, &facts())
     };
     let text = plain(&of(6000));
     assert!(
@@ -232,7 +229,6 @@ fn no_samples_say_what_to_check() {
             &FakeNames::default(),
             &empty,
             &facts,
-            &[],
         ),
         &expect![[r#"
         No samples were taken, so nothing can be said about sharing.
@@ -264,14 +260,13 @@ fn every_loss_is_printed() {
     facts.totals.evicted_lines = 9;
     facts.totals.evicted_shared_lines = 2;
     facts.totals.evicted_touches = 310;
-    let extra = [Caveat::reading("The target ended after 3.1 s.")];
+    facts.caveats = vec![Caveat::reading("The target ended after 3.1 s.")];
     let report = build(
         &Judged::default(),
         &[],
         &FakeNames::default(),
         &lossy,
         &facts,
-        &extra,
     );
     expect![[r#"
         2,000 of 12,001 samples (16.7 %) found no room in the ring buffer and were lost, most of them (1,500) on CPU 0. Shares of time are of those that arrived. A lower rate (-F) loses less.
@@ -293,7 +288,6 @@ fn every_loss_is_printed() {
             &FakeNames::default(),
             &tally(),
             &crate::report::fixture::facts(),
-            &[]
         )
         .caveats
         .len(),

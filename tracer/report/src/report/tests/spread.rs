@@ -8,6 +8,7 @@ use crate::{
     access::{Cost, LineKey, Op},
     analysis::SiteCounts,
     finding::{Judgement, Verdict},
+    hint::{AdviceKind, role::Role},
     names::{
         Author, ElementLayout, Language, MemberLayout, ObjectKind, ObjectLayout, ObjectName,
         Outcome, WordUse, Written,
@@ -84,11 +85,9 @@ fn node() -> ObjectName {
     node
 }
 
-fn words(advice: &Advice) -> Vec<(&str, &str)> {
+fn words(advice: &Advice) -> Vec<(&str, Role)> {
     let words = advice.words.iter();
-    words
-        .map(|word| (word.field.as_str(), word.role.as_str()))
-        .collect()
+    words.map(|word| (word.field.as_str(), word.role)).collect()
 }
 
 /// On each line one thread takes the lock, and the next one gives it back.
@@ -106,7 +105,7 @@ fn locks() -> Vec<Vec<SiteCounts>> {
 #[test]
 fn a_lock_of_many_is_known_by_what_threads_do_on_all_lines_together() {
     let advice = advice(Verdict::TrueSharing, locks(), array(64));
-    assert_eq!(words(&advice), [("[].lock", "lock")]);
+    assert_eq!(words(&advice), [("[].lock", Role::Lock)]);
     let text = advice.text.unwrap();
     assert!(
         text.starts_with("2 threads take `slots[].lock` by turns"),
@@ -128,7 +127,7 @@ fn what_was_set_when_all_began_is_no_shared_word() {
         line.push(site(8, 8, Op::Load, 4001, LOOK, 0, 100));
     }
     let seldom = advice(Verdict::TrueSharing, lines.clone(), array(64));
-    assert_eq!(words(&seldom), [("[].lock", "lock")]);
+    assert_eq!(words(&seldom), [("[].lock", Role::Lock)]);
     for line in &mut lines {
         line[2].decoded = 1_000;
     }
@@ -145,7 +144,7 @@ fn a_flag_of_many_that_one_thread_sets_each_and_another_clears_is_no_lock() {
         ]
     };
     let advice = advice(Verdict::TrueSharing, (0..12).map(line).collect(), array(64));
-    assert_eq!(words(&advice), [("[].lock", "flag")]);
+    assert_eq!(words(&advice), [("[].lock", Role::Flag)]);
 }
 
 #[test]
@@ -163,7 +162,7 @@ fn words_of_one_writer_each_are_not_taken_for_words_of_many_writers() {
         (0..12).map(line(1)).collect(),
         array(64),
     );
-    assert_eq!(words(&each), [("[].next", "published-value")]);
+    assert_eq!(words(&each), [("[].next", Role::Published)]);
     let text = each.text.unwrap();
     assert!(
         text.starts_with("One thread writes each `slots[].next` and 1 thread reads it"),
@@ -177,7 +176,7 @@ fn words_of_one_writer_each_are_not_taken_for_words_of_many_writers() {
         ]
     };
     let both = advice(Verdict::TrueSharing, (0..12).map(both).collect(), array(64));
-    assert_eq!(words(&both), [("[].next", "overwritten-data")]);
+    assert_eq!(words(&both), [("[].next", Role::Overwritten)]);
 }
 
 /// One thread stores, and another passed by: nothing tells what is whose.
@@ -193,13 +192,13 @@ fn line_of_one(n: u32) -> Vec<SiteCounts> {
 fn elements_get_lines_of_their_own_even_where_no_line_shows_two_threads() {
     let lines: Vec<Vec<SiteCounts>> = (0..12).map(line_of_one).collect();
     let small = advice(Verdict::FalseSharing, lines.clone(), array(8));
-    assert_eq!(small.kind, "pad-elements");
+    assert_eq!(small.kind, AdviceKind::PadElements);
     // 8,192 elements of 8 bytes.
     assert_eq!(small.bytes, Some(8192 * 56));
     assert!(small.text.unwrap().contains("_Alignas(64) long lock;"));
     // Whole lines that begin at one: there is nothing to grow.
     let whole = advice(Verdict::FalseSharing, lines, array(64));
-    assert_eq!(whole.kind, "separate-bytes");
+    assert_eq!(whole.kind, AdviceKind::SeparateBytes);
     assert!(
         whole
             .text
@@ -215,7 +214,7 @@ fn objects_of_a_type_get_it_aligned_and_cost_what_nobody_can_count() {
         (0..12).map(line_of_one).collect(),
         node(),
     );
-    assert_eq!((advice.kind.as_str(), advice.bytes), ("align-object", None));
+    assert_eq!((advice.kind, advice.bytes), (AdviceKind::AlignObject, None));
     let text = advice.text.unwrap();
     assert!(
         text.starts_with("Objects of type `struct node`, which different threads use, share lines"),
@@ -234,8 +233,8 @@ fn lines_of_which_nothing_is_known_get_words() {
         nothing,
     );
     assert_eq!(
-        (advice.kind.as_str(), advice.bytes),
-        ("separate-bytes", None)
+        (advice.kind, advice.bytes),
+        (AdviceKind::SeparateBytes, None)
     );
     let text = advice.text.unwrap();
     assert!(

@@ -94,7 +94,7 @@ fn caveats(spinning: u64, undecided: u64) -> String {
         undecided_cost: Cost(undecided),
         ..facts()
     };
-    let report = build(&vec![found].into(), &[], &names, &tally(), &run, &[]);
+    let report = build(&vec![found].into(), &[], &names, &tally(), &run);
     let texts: Vec<&str> = (report.caveats.iter())
         .map(|caveat| caveat.text.as_str())
         .collect();

@@ -83,7 +83,7 @@ fn confirmed() -> (Judgement, FakeNames) {
 }
 
 fn made(judgements: &[Judgement], pairs: &[JudgedPair], names: &FakeNames) -> Report {
-    build(&judgements.into(), pairs, names, &tally(), &watching(), &[])
+    build(&judgements.into(), pairs, names, &tally(), &watching())
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
     let (judgement, names) = confirmed();
     let report = made(&[judgement], &[], &names);
     let finding = &report.findings[0];
-    assert_eq!(finding.confidence, "confirmed");
+    assert_eq!(finding.confidence, Confidence::Confirmed);
     assert_eq!(finding.confirmed_after_s, Some(0.25));
     let hand_offs = finding.handoffs.as_ref().unwrap();
     assert_eq!((hand_offs.observed, hand_offs.truly), (304, Some(3)));
@@ -110,8 +110,8 @@ fn a_confirmed_finding_says_so_and_what_the_windows_saw() {
 #[test]
 fn a_sampled_finding_makes_no_such_claim() {
     let (judgement, names) = two_counters();
-    let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
-    assert_eq!(report.findings[0].confidence, "sampled");
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts());
+    assert_eq!(report.findings[0].confidence, Confidence::Sampled);
     assert_eq!(report.findings[0].handoffs, None);
     assert_eq!(report.run.watch, None);
     assert!(!plain(&report).contains("confirmed"));
@@ -247,7 +247,7 @@ fn a_pair_without_a_hint_is_listed_by_itself_with_the_reason() {
 #[test]
 fn a_run_without_windows_says_why_it_has_no_pairs() {
     let (judgement, names) = two_counters();
-    let report = build(&[judgement].into(), &[], &names, &tally(), &facts(), &[]);
+    let report = build(&[judgement].into(), &[], &names, &tally(), &facts());
     let text = in_one_line(&text::render_pairs(&report, TextOptions::default()));
     assert!(text.contains("record without --no-watch"), "{text}");
 }

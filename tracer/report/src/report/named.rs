@@ -1,0 +1,104 @@
+//! The names by which JSON and text tell what the model holds as enums.
+#![allow(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "serde passes references"
+)]
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Serialize, Serializer};
+
+use crate::{
+    access::{Cpu, Op},
+    event::{Breadth, Unresolved},
+    finding::{Confidence, Verdict},
+    names::{ObjectKind, Role, TypeKind},
+};
+
+/// A number that is written in hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hex(pub u64);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// What a finding's kind is called; where there is no verdict, no conflict was seen, or its kind could not be told.
+pub(super) fn kind_name(verdict: Option<Verdict>) -> &'static str {
+    verdict.map_or("undecided", Verdict::name)
+}
+
+/// What a direction is called; `None` where it is not known.
+pub(super) fn op_name(op: Op) -> Option<&'static str> {
+    match op {
+        Op::Load => Some("load"),
+        Op::Store => Some("store"),
+        Op::Rmw => Some("rmw"),
+        Op::Prefetch => Some("prefetch"),
+        Op::PrefetchOwn => Some("prefetch for ownership"),
+        Op::Unknown => None,
+    }
+}
+
+pub(super) fn kind<S: Serializer>(verdict: &Option<Verdict>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind_name(*verdict))
+}
+
+pub(super) fn op<S: Serializer>(op: &Op, to: S) -> Result<S::Ok, S::Error> {
+    op_name(*op).serialize(to)
+}
+
+pub(super) fn confidence<S: Serializer>(sure: &Confidence, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(sure.name())
+}
+
+pub(super) fn object<S: Serializer>(kind: &ObjectKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
+}
+
+pub(super) fn breadth<S: Serializer>(breadth: &Breadth, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(breadth.name())
+}
+
+pub(super) fn role<S: Serializer>(role: &Role, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match role {
+        Role::Member => "member",
+        Role::Base => "base",
+        Role::Variant => "variant",
+        Role::Element => "element",
+    })
+}
+
+pub(super) fn shape<S: Serializer>(kind: &TypeKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match kind {
+        TypeKind::Scalar => "scalar",
+        TypeKind::Structure => "struct",
+        TypeKind::Union => "union",
+        TypeKind::Variants => "variants",
+        TypeKind::Array { .. } => "array",
+    })
+}
+
+/// In the order of the names.
+pub(super) fn reasons<S: Serializer>(
+    counts: &BTreeMap<Unresolved, u64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let named = counts.iter().map(|(reason, n)| (reason.name(), n));
+    named.collect::<BTreeMap<_, _>>().serialize(to)
+}
+
+/// In the order of the numbers' digits.
+pub(super) fn cpus<S: Serializer>(counts: &BTreeMap<Cpu, u64>, to: S) -> Result<S::Ok, S::Error> {
+    let named = counts.iter().map(|(cpu, n)| (cpu.0.to_string(), n));
+    named.collect::<BTreeMap<_, _>>().serialize(to)
+}
