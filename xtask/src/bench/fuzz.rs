@@ -152,7 +152,7 @@ impl Ran {
     }
 }
 
-/// Runs a target on the committed seeds, and on what earlier runs found.
+/// Runs a target on the committed seeds and finds, and on what earlier runs found.
 fn fuzz(target: &str, fuzzing: Fuzzing) -> Result<Ran> {
     let fuzz = root().join("fuzz");
     let corpus = fuzz.join("corpus").join(target);
@@ -175,6 +175,11 @@ fn fuzz(target: &str, fuzzing: Fuzzing) -> Result<Ran> {
         .arg(target)
         .arg(corpus)
         .arg(fuzz.join("seeds").join(target));
+    // A part of what reached other code, of a fuzzing of all targets.
+    let found = fuzz.join("found").join(target);
+    if found.is_dir() {
+        command.arg(found);
+    }
     command.arg("--").args(LIMITS);
     if target == "perf_data" {
         // What zstd takes to unpack a stream of perf's highest level; the last one counts.
