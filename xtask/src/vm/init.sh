@@ -25,6 +25,9 @@ run() {
     } >&3
 }
 
+# From here on a guest that dies may have died of us.
+run started true
+
 # Whether to look again: too little was seen to tell (exit code 3). On one CPU that is the answer.
 again() {
     [ "$code" = 3 ] && [ "$cpus" -gt 1 ]

@@ -27,6 +27,11 @@ pub struct Records {
 const MARK: &str = "@@ ";
 
 impl Records {
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
     /// Reads what `init.sh` writes. A record without its end is left out.
     pub fn parse(text: &str) -> Records {
         let mut records = BTreeMap::new();
