@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use cohtrace::hint::file::{HintFile, HintedCode, StoreKind};
 use cohtrace_tests::{
-    live::{GRACE, skipped_core},
+    live::{GRACE, skipped},
     tool::{cohtrace, run},
 };
 use serde_json::Value;
@@ -51,7 +51,7 @@ pub fn assert_valid(log: &std::path::Path) {
     let python = std::env::var_os("COHTRACE_SARIF_PYTHON").filter(|name| !name.is_empty());
     let schema = std::env::var_os("COHTRACE_SARIF_SCHEMA").filter(|name| !name.is_empty());
     let (Some(python), Some(schema)) = (python, schema) else {
-        return skipped_core(
+        return skipped(
             "no schema of SARIF: name a Python with the module jsonschema in COHTRACE_SARIF_PYTHON and the schema's file in \
              COHTRACE_SARIF_SCHEMA (.ci/run does)",
         );

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cohtrace_tests::{
-    live::{GRACE, skipped_core},
+    live::{GRACE, skipped},
     tool::run,
 };
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub fn python() -> Option<PathBuf> {
         .output()
         .is_ok_and(|output| output.status.success());
     if !imports {
-        skipped_core(
+        skipped(
             "no DuckDB: `pip install duckdb` into a virtual environment, and name its python in COHTRACE_DUCKDB_PYTHON",
         );
         return None;
