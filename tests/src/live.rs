@@ -3,7 +3,6 @@
 use std::{
     fmt::{self, Write as _},
     fs::{self, File},
-    io::Write as _,
     path::PathBuf,
     process::Command,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
@@ -11,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use cohtrace_skips::say;
 pub use cohtrace_skips::{skipped, skipped_core};
 
 use crate::{
@@ -70,12 +70,6 @@ pub fn take_turn() -> Turn {
         _thread: thread,
         _process: process,
     }
-}
-
-/// Prints past the test harness, which hides what a passing test prints.
-fn say(what: &str) {
-    // Nobody is left to tell when standard error is closed.
-    writeln!(std::io::stderr(), "\n*** {what}\n").ok();
 }
 
 /// Why no live test can run here. Panics when one should and the tool says it cannot.
@@ -174,7 +168,9 @@ fn look_again(name: &str, looks: u32, see: impl Fn() -> anyhow::Result<()>) {
         match see() {
             Ok(()) => return,
             Err(error) if look == looks || !is_by_chance(&error) => panic!("{error:#}"),
-            Err(error) => say(&format!("{name}: look {look} of {looks} missed: {error:#}")),
+            Err(error) => say(format_args!(
+                "*** {name}: look {look} of {looks} missed: {error:#}"
+            )),
         }
     }
 }

@@ -10,8 +10,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 
 use crate::{
-    live::skipped,
-    live::skipped_core,
+    live::{skipped, skipped_core},
     workload::{profile_directory, turn},
 };
 

@@ -295,8 +295,8 @@ impl Tally {
     }
 }
 
-/// Adds counts, each to the one of its key.
-fn add_each<K: Ord + Copy>(sums: &mut BTreeMap<K, u64>, counts: &BTreeMap<K, u64>) {
+/// Adds counts, each to the one of its key; sums stay at the most that there is.
+pub fn add_each<K: Ord + Copy>(sums: &mut BTreeMap<K, u64>, counts: &BTreeMap<K, u64>) {
     for (key, n) in counts {
         let sum = sums.entry(*key).or_default();
         *sum = sum.saturating_add(*n);

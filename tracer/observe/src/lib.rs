@@ -1,4 +1,4 @@
-//! Ways to observe running programs, and recordings of perf.
+//! Ways to observe running programs.
 #![deny(unsafe_code)]
 
 pub mod source;

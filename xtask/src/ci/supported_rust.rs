@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Outcome, cargo, run_to_end};
+use super::{Outcome, run_to_end};
 
 /// Checks the workspace with that compiler, where it is there.
 pub fn check() -> Outcome {
@@ -10,8 +10,8 @@ pub fn check() -> Outcome {
     let running = Command::new("rustc").arg("--version").output();
     let running = running.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     if running.is_ok_and(|version| is_version(&version, oldest)) {
-        // What all other steps run with.
-        return cargo(&["check", "--workspace", "--locked", "--quiet"]);
+        // All other steps build with it.
+        return Outcome::Passed;
     }
     let toolchain = format!("+{oldest}");
     let mut asked = Command::new("cargo");

@@ -149,33 +149,21 @@ impl Opinion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::WindowVerdict;
     use crate::{
         access::LineSize,
-        analysis::{HandOffs, PmuCounts, Sharing},
-        finding::Thresholds,
+        analysis::{HandOffs, Sharing},
+        finding::{Thresholds, WindowVerdict, significance::tests::shared},
     };
 
     /// 1 s of 10 s stalled on a line of two threads, a part of it without a store sampled.
     fn evidence(stored_ns: f64, unstored_ns: f64) -> Evidence {
         Evidence {
-            accesses: 2000,
-            stores: 2000,
-            samples: 2000,
-            cost: Cost(1_000_000_000),
-            several_store: true,
-            one_cpu: false,
-            folded: 0,
-            pmu_loads: PmuCounts::default(),
-            pmu_stores: PmuCounts::default(),
-            unknown_sizes: false,
             sharing: Sharing {
                 cost: Cost(stored_ns),
                 unstored_cost: Cost(unstored_ns),
                 ..Sharing::default()
             },
-            kinds: None,
-            widest_kinds: None,
+            ..shared()
         }
     }
 

@@ -170,7 +170,7 @@ fn stored_often(evidence: &Evidence, model: &Model) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{
         access::{Cost, LineSize},
@@ -179,7 +179,7 @@ mod tests {
     };
 
     /// 1 s of 10 s stalled on a line of two threads, all of it shared.
-    fn shared() -> Evidence {
+    pub(in crate::finding) fn shared() -> Evidence {
         Evidence {
             accesses: 2000,
             stores: 2000,

@@ -24,7 +24,7 @@ pub struct Sample {
     pub time: Option<u64>,
     /// Data address.
     pub addr: Option<u64>,
-    /// Which event.
+    /// The number by which the kernel tells events of one recording apart.
     pub id: Option<u64>,
     /// Where it was taken.
     pub cpu: Option<u32>,

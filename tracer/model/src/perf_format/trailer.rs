@@ -19,7 +19,7 @@ pub struct Trailer {
     pub task: Option<(u32, u32)>,
     /// By the event's clock, nanoseconds.
     pub time: Option<u64>,
-    /// Which event.
+    /// The number by which the kernel tells events of one recording apart.
     pub id: Option<u64>,
     /// Where it was written.
     pub cpu: Option<u32>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::access::Cpu;
+use crate::{access::Cpu, event::add_each};
 
 /// Counts over the whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,10 +64,7 @@ impl Counts {
             };
         }
         let mut all = self.lost.clone();
-        for (cpu, n) in &self.lost_samples {
-            let lost = all.entry(*cpu).or_default();
-            *lost = lost.saturating_add(*n);
-        }
+        add_each(&mut all, &self.lost_samples);
         all
     }
 }

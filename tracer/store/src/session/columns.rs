@@ -36,7 +36,7 @@ pub(super) enum Coding {
     Delta,
 }
 
-/// One column.
+/// A column of a table, as its files have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Column {
     pub name: &'static str,
