@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use crate::{budget::Budget, memory_budget::MemoryBudget, missing::Missing};
+use crate::{allowance::Allowance, budget::Budget, missing::Missing};
 
 /// What the tables of a module may hold unless [`crate::Module::set_memory_limit`] says otherwise, bytes. A program
 /// of 150 MB, most of it debug info, takes less than 100 MB in all when all of its code was asked for.
@@ -20,7 +20,7 @@ pub(crate) struct Memory {
     /// Of what is read once and not dropped: sections that were decompressed, symbols.
     fixed_bytes: AtomicUsize,
     /// For all modules together, all that the above count.
-    all: MemoryBudget,
+    all: Allowance,
     limit: AtomicUsize,
     /// Counts decodings: a table is as old as the last decoding before its last use.
     clock: AtomicU64,
@@ -33,7 +33,7 @@ impl Default for Memory {
             bytes: AtomicUsize::new(0),
             name_bytes: AtomicUsize::new(0),
             fixed_bytes: AtomicUsize::new(0),
-            all: MemoryBudget::default(),
+            all: Allowance::default(),
             limit: AtomicUsize::new(DEFAULT_LIMIT),
             clock: AtomicU64::new(0),
             trimming: Mutex::new(()),
@@ -49,14 +49,14 @@ impl Drop for Memory {
 
 impl Memory {
     /// Of a module that shares a budget with others.
-    pub(crate) fn within(all: &MemoryBudget) -> Memory {
+    pub(crate) fn within(all: &Allowance) -> Memory {
         let mut memory = Memory::default();
         memory.all = all.clone();
         memory
     }
 
     /// The budget that is shared.
-    pub(crate) fn all(&self) -> &MemoryBudget {
+    pub(crate) fn all(&self) -> &Allowance {
         &self.all
     }
 
@@ -267,7 +267,7 @@ mod tests {
     fn the_longest_unused_tables_go_and_give_back_what_they_cost() {
         let memory = Arc::new(Memory::default());
         memory.set_limit(4000);
-        let budget = Budget::for_bytes(0);
+        let budget = Budget::for_bytes(0, memory.all());
         let tables: Vec<Kept<Vec<u8>>> = (0..6).map(|_| Kept::default()).collect();
         let mut decoded = 0;
         let mut ask = |index: usize| {

@@ -34,6 +34,7 @@
 #![deny(unsafe_code)]
 
 mod access;
+mod allowance;
 mod budget;
 mod code;
 mod debug_files;
@@ -46,7 +47,6 @@ mod language;
 mod locals;
 mod lookup;
 mod machine_code;
-mod memory_budget;
 mod minidebug;
 mod missing;
 mod module;
@@ -60,6 +60,7 @@ mod types;
 mod unwind;
 
 pub use access::{Accessed, Coverage, Operand, Prototyped, Prototypes, Reached, Storage, Untraced};
+pub use allowance::Allowance;
 pub use code::{Code, Frame};
 pub use debug_files::{Bytes, DebugFiles, DebugRequest, NoDebugFiles};
 pub use demangle::demangle;
@@ -67,7 +68,6 @@ pub use dwarf::SourceFile;
 pub use jit::{JitDump, JitDumpError, JitFunction, JitLine, PerfMap};
 pub use language::Language;
 pub use lookup::{Candidate, NamedVariable, VariableError, without_parameters};
-pub use memory_budget::MemoryBudget;
 pub use missing::{Missing, ModuleError};
 pub use module::{Bounds, Function, Module};
 pub use object::Object;

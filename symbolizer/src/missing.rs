@@ -40,6 +40,8 @@ pub enum Missing {
     TooDeep,
     /// The symbols or the debug info would take more memory than there is for names.
     NoMemory,
+    /// It was not read before somebody asked to stop, and there was no time for it afterwards.
+    NoTime,
 }
 
 impl fmt::Display for Missing {
@@ -82,6 +84,9 @@ impl fmt::Display for Missing {
             }
             Missing::NoMemory => {
                 "its symbols or debug info need more memory than there is for names: raise the bound (--memory)"
+            }
+            Missing::NoTime => {
+                "not looked up, since the run was asked to stop: let it end by itself (--duration) to have all names"
             }
             Missing::TooDeep => "types are nested too deeply to follow",
         })

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use crate::{
     Code, Language,
     access::AccessCache,
+    allowance::Allowance,
     debug_files::{Bytes, DebugFiles},
     demangle,
     dwarf::{DebugInfo, Finder, SourceFile},
     image::Image,
     kept::Memory,
-    memory_budget::MemoryBudget,
     missing::{Missing, ModuleError},
     spans::Span,
     symbols::{SymbolName, Symbols, functions_named, read_name},
@@ -66,14 +66,14 @@ impl Module {
         bytes: Bytes,
         debug: Box<dyn DebugFiles + Send + Sync>,
     ) -> Result<Module, ModuleError> {
-        Module::parse_within(bytes, debug, &MemoryBudget::default())
+        Module::parse_within(bytes, debug, &Allowance::default())
     }
 
     /// The same, of many modules that share a bound on memory.
     pub fn parse_within(
         bytes: Bytes,
         debug: Box<dyn DebugFiles + Send + Sync>,
-        budget: &MemoryBudget,
+        budget: &Allowance,
     ) -> Result<Module, ModuleError> {
         Module::new(bytes, Arc::from(debug), budget)
     }
@@ -84,7 +84,7 @@ impl Module {
         Module::new(bytes, Arc::clone(&self.finder), self.memory.all())
     }
 
-    fn new(bytes: Bytes, finder: Finder, budget: &MemoryBudget) -> Result<Module, ModuleError> {
+    fn new(bytes: Bytes, finder: Finder, budget: &Allowance) -> Result<Module, ModuleError> {
         let memory = Arc::new(Memory::within(budget));
         Ok(Module {
             image: Arc::new(Image::parse(bytes)?.within(&memory)),

@@ -106,7 +106,7 @@ impl DebugInfo {
     ) -> Result<DebugInfo, Missing> {
         let supplement = supplement::find(&image, &*finder);
         let sections = Sections::find(image, Naming::Plain);
-        let budget = Budget::for_bytes(sections.bytes());
+        let budget = Budget::for_bytes(sections.bytes(), memory.all());
         if let Some(Ok(supplement)) = &supplement {
             budget.allow(supplement.bytes());
         }
@@ -222,7 +222,7 @@ impl<'a> View<'a> {
         if read > MOST_ENTRIES {
             return Err(Missing::TooDeep);
         }
-        Ok(())
+        self.info.budget.time()
     }
 
     /// Pays for decoding.

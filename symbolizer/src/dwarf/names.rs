@@ -1,7 +1,5 @@
 //! Names of functions and variables as the source writes them, with their namespaces and types in front.
 
-use std::collections::HashSet;
-
 use super::{Die, View, entry::Entry};
 use crate::{demangle, language::Language};
 
@@ -13,12 +11,11 @@ const MOST_PARTS: usize = 64;
 impl<'a> View<'a> {
     /// The entry and the ones it refers to for what it does not say itself: a definition, then its declaration.
     pub(crate) fn chain(&self, die: Die) -> Vec<(Die, Entry<'a>)> {
-        let mut chain = Vec::new();
-        let mut seen = HashSet::new();
+        let mut chain: Vec<(Die, Entry<'a>)> = Vec::new();
         let mut next = Some(die);
         while let Some(at) = next
             && chain.len() < MOST_HOPS
-            && seen.insert(at)
+            && chain.iter().all(|(seen, _)| *seen != at)
             && let Ok(entry) = self.entry(at)
         {
             next = entry.origin;

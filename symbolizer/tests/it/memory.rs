@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use symbolizer::{MemoryBudget, Missing, Module, NoDebugFiles};
+use symbolizer::{Allowance, Missing, Module, NoDebugFiles};
 
 use crate::toolchain::{build, parse};
 
@@ -67,7 +67,7 @@ fn compressed() -> (Vec<u8>, usize) {
     (built.bytes(), module.held_bytes() - before)
 }
 
-fn within(bytes: &[u8], budget: &MemoryBudget) -> Module {
+fn within(bytes: &[u8], budget: &Allowance) -> Module {
     let bytes = Arc::new(bytes.to_vec());
     Module::parse_within(bytes, Box::new(NoDebugFiles), budget).unwrap()
 }
@@ -75,7 +75,7 @@ fn within(bytes: &[u8], budget: &MemoryBudget) -> Module {
 #[test]
 fn sections_are_not_decompressed_beyond_the_budget_and_that_is_said() {
     let (bytes, takes) = compressed();
-    let enough = MemoryBudget::new(takes);
+    let enough = Allowance::new(takes);
     let module = within(&bytes, &enough);
     let text = module.section_range(".text").unwrap();
     assert!(!module.source_files().is_empty() && enough.refused() == 0);
@@ -85,7 +85,7 @@ fn sections_are_not_decompressed_beyond_the_budget_and_that_is_said() {
     );
     drop(module);
     assert_eq!(enough.bytes(), 0);
-    let short = MemoryBudget::new(takes / 4);
+    let short = Allowance::new(takes / 4);
     let module = within(&bytes, &short);
     assert_eq!(module.frames(text.start).missing, Some(Missing::NoMemory));
     assert!(module.source_files().is_empty());
@@ -95,7 +95,7 @@ fn sections_are_not_decompressed_beyond_the_budget_and_that_is_said() {
 #[test]
 fn a_module_is_read_where_another_one_makes_room() {
     let (bytes, takes) = compressed();
-    let budget = MemoryBudget::new(takes * 3 / 2);
+    let budget = Allowance::new(takes * 3 / 2);
     let first = Arc::new(std::sync::Mutex::new(within(&bytes, &budget)));
     assert!(!first.lock().unwrap().source_files().is_empty());
     let second = within(&bytes, &budget);
@@ -111,9 +111,7 @@ fn a_module_is_read_where_another_one_makes_room() {
     let third = within(&bytes, &budget);
     assert_eq!(
         third.source_files().len(),
-        within(&bytes, &MemoryBudget::default())
-            .source_files()
-            .len()
+        within(&bytes, &Allowance::default()).source_files().len()
     );
     drop((second, third));
     assert!(!first.lock().unwrap().source_files().is_empty());

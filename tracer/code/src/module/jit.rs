@@ -91,6 +91,9 @@ pub enum JitMissing {
         "the JIT map was left out: it needs more memory than there is for names, raise the bound (--memory)"
     )]
     NoMemory,
+    /// Somebody asked to stop.
+    #[error(transparent)]
+    NoTime(symbolizer::Missing),
     /// There are tables, but nothing in them is at the address.
     #[error("the JIT map has no entry for this address{}", incomplete(*.0))]
     NotCovered(u64),

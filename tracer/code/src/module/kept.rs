@@ -1,11 +1,14 @@
 //! How much memory names may take in sum: of modules, of compilers' tables, of decoded code.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, TryLockError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use symbolizer::MemoryBudget;
+use symbolizer::Allowance;
 
 use super::{ByFile, LoadedModule, ModuleStore};
 use crate::space::MappedFiles;
@@ -44,8 +47,8 @@ impl CacheBudget {
 pub(super) type Opened = Arc<Mutex<ByFile>>;
 
 /// What is opened from here on may hold so much; who was longest unused starts afresh when it is not enough.
-pub(super) fn bounded(opened: &Opened, bytes: usize) -> MemoryBudget {
-    let budget = MemoryBudget::new(bytes);
+pub(super) fn bounded(opened: &Opened, bytes: usize) -> Allowance {
+    let budget = Allowance::new(bytes);
     // The modules hold the budget, so the budget must not hold the modules.
     let opened = Arc::downgrade(opened);
     budget.when_short(move |budget, wanted| {
@@ -67,7 +70,7 @@ pub(super) fn bounded(opened: &Opened, bytes: usize) -> MemoryBudget {
 const LITTLE: usize = 64 << 10;
 
 /// Has modules start afresh, the longest unused first, until so much is free, and a quarter of all.
-fn make_room(mut opened: MutexGuard<'_, ByFile>, budget: &MemoryBudget, wanted: usize) {
+fn make_room(mut opened: MutexGuard<'_, ByFile>, budget: &Allowance, wanted: usize) {
     let all = opened.values_mut().flatten();
     let mut modules: Vec<&mut Arc<LoadedModule>> =
         all.filter_map(|known| known.opened.as_mut().ok()).collect();
@@ -108,6 +111,21 @@ impl ModuleStore {
     /// The bound on memory.
     pub fn budget(&self) -> CacheBudget {
         self.cache
+    }
+
+    /// Once the flag is set, names are looked up for `grace` and no longer; what was read by then still has its own.
+    pub fn heed(&self, asked_to_stop: Arc<AtomicBool>, grace: Duration) {
+        self.budget.heed(asked_to_stop, grace);
+    }
+
+    /// Whether the time for names is over.
+    pub fn is_out_of_time(&self) -> bool {
+        self.budget.is_out_of_time()
+    }
+
+    /// Whether half of it is: what is left is for names that are printed.
+    pub fn is_short_of_time(&self) -> bool {
+        self.budget.is_past(0.5)
     }
 
     /// Takes note that a module is asked for, and keeps all of them within the bound.

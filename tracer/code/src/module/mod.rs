@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use symbolizer::{MemoryBudget, Module, Region};
+use symbolizer::{Allowance, Module, Region};
 
 pub use debug_files::hex;
 pub use jit::{Compiled, JitCode, JitMissing, JitStore};
@@ -133,9 +133,13 @@ pub enum Unavailable {
     /// It is no ELF file that can be used.
     #[error("not a usable ELF file: {0}")]
     Malformed(String),
+    /// Somebody asked to stop.
+    #[error(transparent)]
+    NoTime(symbolizer::Missing),
 }
 
-type Opened = Result<Arc<LoadedModule>, Unavailable>;
+/// A module, or why there is none.
+pub type Opened = Result<Arc<LoadedModule>, Unavailable>;
 
 /// An answer, and what it answers.
 struct Known {
@@ -187,7 +191,7 @@ pub struct ModuleStore {
     // Asked for each sample, so without making a key of the name.
     opened: kept::Opened,
     /// What modules may hold in memory together.
-    budget: MemoryBudget,
+    budget: Allowance,
     cache: CacheBudget,
     /// Counts askings.
     clock: AtomicU64,
@@ -346,6 +350,14 @@ impl ModuleStore {
             self.using(module, opened);
         }
         found
+    }
+
+    /// The same to name something, for which there is no time some while after a request to stop: see [`ModuleStore::heed`].
+    pub fn open_to_name(&self, pid: Pid, mapping: &Mapping) -> Opened {
+        if self.is_out_of_time() {
+            return Err(Unavailable::NoTime(symbolizer::Missing::NoTime));
+        }
+        self.open(pid, mapping)
     }
 
     /// Looks whether files that names came from are still what they were; what changed gives no more names. Says whether

@@ -43,7 +43,7 @@ impl Resolver<'_> {
         }
         let mut modules = self.spaces.pid(space).into_iter().flat_map(|pid| {
             let code = self.spaces.code(space).into_iter();
-            code.filter_map(move |mapping| self.modules.open(pid, mapping).ok())
+            code.filter_map(move |mapping| self.modules.open_to_name(pid, mapping).ok())
         });
         let found = modules.any(|module| module.elf.section_range(BUILD).is_some());
         self.go.0.borrow_mut().insert(space, found);

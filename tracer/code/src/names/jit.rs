@@ -1,5 +1,7 @@
 //! Names of code that no file holds.
 
+use symbolizer::Missing;
+
 use super::{CodeName, Language, Resolver, missed::Unnamed, source::source_path};
 use crate::{
     access::{Pid, SpaceId},
@@ -53,7 +55,11 @@ impl Resolver<'_> {
     ) -> CodeName {
         let mappings = self.spaces.mappings(space);
         let compiled = Compiled::of(self.spaces, pid, space);
-        let code = self.modules.jit().find(compiled, ip, mappings);
+        let code = if self.modules.is_out_of_time() {
+            Err(JitMissing::NoTime(Missing::NoTime))
+        } else {
+            self.modules.jit().find(compiled, ip, mappings)
+        };
         let files = (self.spaces.mappings(space)).filter(|mapping| mapping.is_file());
         let language = runtime_language(files.map(|mapping| &*mapping.name));
         let named = Some(&*mapping.name).filter(|name| !name.is_empty() && !name.starts_with("//"));

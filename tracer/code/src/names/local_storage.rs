@@ -37,7 +37,7 @@ impl Programs {
         let find = || {
             let pid = spaces.pid(space)?;
             spaces.code(space).into_iter().find_map(|mapping| {
-                let module = modules.open(pid, mapping).ok()?;
+                let module = modules.open_to_name(pid, mapping).ok()?;
                 let template = module.elf.thread_local_template()?;
                 let is_program = module.elf.is_program();
                 let distance = is_program.then(|| template.distance_of_program())??;
@@ -63,7 +63,7 @@ impl Programs {
             let code = spaces
                 .mappings(space)
                 .filter(|m| m.is_file() && m.executable);
-            code.filter_map(|m| modules.open(pid, m).ok())
+            code.filter_map(|m| modules.open_to_name(pid, m).ok())
                 .filter_map(|module| module.elf.thread_local_segment())
                 .map(|(size, _)| size)
                 .sum()
@@ -129,7 +129,7 @@ fn module(
 ) -> Option<Arc<LoadedModule>> {
     let mut of_file =
         (spaces.code(space).into_iter()).filter(|mapping| (mapping.dev, mapping.inode) == file);
-    modules.open(pid, of_file.next()?).ok()
+    modules.open_to_name(pid, of_file.next()?).ok()
 }
 
 /// A variable's name as the source has it: `thread_local!` of Rust's standard library declares `HITS` by a variable

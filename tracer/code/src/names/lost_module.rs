@@ -21,7 +21,10 @@ impl Resolver<'_> {
         if !code.executable || !(own.is_file() || self.follows_its_file(space, own, code)) {
             return None;
         }
-        let reason = self.modules.open(self.spaces.pid(space)?, code).err()?;
+        let reason = self
+            .modules
+            .open_to_name(self.spaces.pid(space)?, code)
+            .err()?;
         if matches!(reason, Unavailable::Anonymous | Unavailable::Malformed(_)) {
             return None;
         }

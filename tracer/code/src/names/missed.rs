@@ -44,7 +44,8 @@ impl Missed {
         };
     }
 
-    /// One sentence for each module and reason. Where a package is known to hold the debug info it is named.
+    /// One sentence for each module and reason, and one for all for which there was no time. Where a package is known to hold the
+    /// debug info it is named.
     pub(super) fn sentences(&self, modules: &ModuleStore) -> Vec<String> {
         let helped = [
             Missing::NoDebugInfo,
@@ -68,20 +69,35 @@ impl Missed {
                 }
                 None => reason.clone(),
             };
-            format!("{} in {module}: {reason}", counted(addresses))
+            let addresses = counted(std::iter::once(addresses));
+            format!("{addresses} in {module}: {reason}")
         };
-        missed.iter().map(sentence).collect()
+        let no_time = Missing::NoTime.to_string();
+        let (late, known) =
+            (missed.iter()).partition::<Vec<_>, _>(|((_, reason), _)| *reason == no_time);
+        let late = (!late.is_empty()).then(|| {
+            let files = late.len();
+            let in_files = match files {
+                1 => "1 file".to_owned(),
+                _ => format!("{files} files"),
+            };
+            let addresses = late.iter().map(|(_, addresses)| *addresses);
+            format!("{} in {in_files}: {no_time}", counted(addresses))
+        });
+        known.into_iter().map(sentence).chain(late).collect()
     }
 }
 
-fn counted(addresses: &Addresses) -> String {
+fn counted<'a>(addresses: impl Iterator<Item = &'a Addresses> + Clone) -> String {
     let some = |count: usize, one: &str, many: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
         count => Some(format!("{count} {many}")),
     };
-    let code = some(addresses.code.len(), "instruction", "instructions");
-    let data = some(addresses.data.len(), "line of data", "lines of data");
+    let code = addresses.clone().map(|addresses| addresses.code.len());
+    let code = some(code.sum(), "instruction", "instructions");
+    let data = addresses.map(|addresses| addresses.data.len());
+    let data = some(data.sum(), "line of data", "lines of data");
     let both: Vec<String> = code.into_iter().chain(data).collect();
     both.join(" and ")
 }
@@ -116,6 +132,26 @@ mod tests {
                     Missing::NoDebugInfo
                 ),
                 "2 instructions in /opt/b.so: not there".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_is_one_sentence_whatever_the_file() {
+        let missed = Missed::default();
+        let modules = ModuleStore::new("/nonexistent".into(), true);
+        missed.count("/opt/a.so", &Missing::NoTime, Unnamed::Code(0x1000));
+        missed.count("/opt/a.so", &Missing::NoDebugInfo, Unnamed::Code(0x1000));
+        missed.count("/opt/b.so", &Missing::NoTime, Unnamed::Code(0x1000));
+        missed.count("/opt/b.so", &Missing::NoTime, Unnamed::Data(0x4000));
+        assert_eq!(
+            missed.sentences(&modules),
+            [
+                format!("1 instruction in /opt/a.so: {}", Missing::NoDebugInfo),
+                format!(
+                    "2 instructions and 1 line of data in 2 files: {}",
+                    Missing::NoTime
+                ),
             ]
         );
     }

@@ -166,7 +166,7 @@ impl Resolver<'_> {
             let opened = self
                 .spaces
                 .pid(space)
-                .map(|pid| self.modules.open(pid, mapping));
+                .map(|pid| self.modules.open_to_name(pid, mapping));
             let Some(Ok(module)) = opened else { continue };
             for range in module.elf.writable() {
                 let Some(addresses) = module.addresses(mapping, range) else {

@@ -112,9 +112,11 @@ pub struct Resolver<'a> {
     missing: Missed,
     /// What is asked of lines that may never be printed is not missing.
     asides: Cell<bool>,
+    /// Lines whose object was not asked for, for want of time.
+    apart: Cell<bool>,
     programs: Programs,
     pub(super) go: GoSpaces,
-    pub(super) kernel_code: KernelCode<'a>,
+    pub(super) kernel_code: KernelCode,
     pub(super) pointers: PointersOf,
     word_uses: RefCell<HashMap<(SpaceId, u64, bool), Option<WordUse>>>,
 }
@@ -130,6 +132,7 @@ impl<'a> Resolver<'a> {
             instructions: RefCell::default(),
             missing: Missed::default(),
             asides: Cell::new(false),
+            apart: Cell::new(false),
             programs: Programs::default(),
             go: GoSpaces::default(),
             kernel_code: KernelCode::default(),
@@ -342,7 +345,10 @@ impl<'a> Resolver<'a> {
             return None;
         }
         let code = code_of(self.spaces.mappings(space), addr)?;
-        let module = self.modules.open(self.spaces.pid(space)?, code).ok()?;
+        let module = self
+            .modules
+            .open_to_name(self.spaces.pid(space)?, code)
+            .ok()?;
         let svma = module.svma(code, addr)?;
         Some((module, svma))
     }
@@ -491,6 +497,10 @@ impl Names for Resolver<'_> {
     }
 
     fn owner(&self, key: LineKey, size: LineSize, by: &[AccessedBy]) -> Option<Owned> {
+        if self.modules.is_short_of_time() {
+            self.apart.set(true);
+            return None;
+        }
         self.asides.set(true);
         let resolved = self.objects_of(key, size, by);
         let objects: Vec<ObjectName> = resolved.iter().map(|r| r.name.clone()).collect();
@@ -547,7 +557,7 @@ impl Names for Resolver<'_> {
             return unnamed;
         };
         let module_name = Some(mapping.name.clone()).filter(|n| !n.is_empty());
-        let module = match self.modules.open(pid, mapping) {
+        let module = match self.modules.open_to_name(pid, mapping) {
             Ok(module) => module,
             Err(reason) => return self.compiled_code(space, pid, mapping, ip, &reason),
         };
@@ -581,7 +591,11 @@ impl Names for Resolver<'_> {
     }
 
     fn caveats(&self) -> Vec<String> {
-        self.missing.sentences(self.modules)
+        let apart = self.apart.get().then(|| {
+            "lines of one object may be listed apart: the run was asked to stop before they were put together".to_owned()
+        });
+        let missing = self.missing.sentences(self.modules);
+        missing.into_iter().chain(apart).collect()
     }
 }
 

@@ -54,12 +54,14 @@ pub struct Ranking<'a> {
 }
 
 impl Judged {
-    /// All members; of judgements that have none among them, what the judgement knows.
+    /// All members, the costliest first; of judgements that have none among them, what the judgement knows.
     pub fn all_members(&self) -> Vec<Member> {
         let mut members = self.members.clone();
         let known: FxHashSet<LineKey> = members.iter().map(|member| member.key).collect();
         let missing = (self.judgements.iter()).filter(|judgement| !known.contains(&judgement.key));
         members.extend(missing.map(Member::of_judgement));
+        // Who is asked about each may not have the time for all.
+        members.sort_by_key(Member::rank);
         members
     }
 }

@@ -1,6 +1,6 @@
 //! The running kernel's symbols, `/proc/kallsyms`.
 
-use std::{collections::HashSet, fs, io, ops::Range, path::Path};
+use std::{fs, io, ops::Range, path::Path};
 
 use crate::space::KERNEL_START;
 
@@ -170,11 +170,12 @@ impl Kallsyms {
         self.functions.iter().find(is_it).map(|symbol| symbol.addr)
     }
 
-    /// Names that several functions have.
-    pub fn shared_names(&self) -> HashSet<&str> {
-        let mut seen = HashSet::new();
-        let names = self.functions.iter().map(|symbol| self.name(symbol));
-        names.filter(|name| !seen.insert(*name)).collect()
+    /// Whether several functions have that name. Looks through all of them, which takes less than a table of names would for the few
+    /// hundred functions of a report.
+    pub fn is_shared_name(&self, name: &str) -> bool {
+        let same =
+            |symbol: &&Symbol| symbol.len as usize == name.len() && self.name(symbol) == name;
+        self.functions.iter().filter(same).nth(1).is_some()
     }
 
     /// Addresses and names of the kernel's own variables, without those of its modules.

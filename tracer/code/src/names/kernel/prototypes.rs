@@ -3,7 +3,7 @@
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     rc::Rc,
 };
 
@@ -26,10 +26,8 @@ const OF_TRACERS: [&str; 3] = ["__fentry__", "ftrace_", "bpf_trampoline_"];
 
 /// Functions of the kernel that were followed.
 #[derive(Default)]
-pub(in crate::names) struct KernelCode<'a> {
+pub(in crate::names) struct KernelCode {
     followed: RefCell<HashMap<u64, Result<Rc<Prototyped>, Untraced>>>,
-    /// Names that several functions have.
-    shared_names: OnceCell<HashSet<&'a str>>,
     /// What to subtract (wrapping) from an address in the block of a CPU to get an offset in BTF's section.
     processor: OnceCell<Option<u64>>,
 }
@@ -38,7 +36,6 @@ pub(in crate::names) struct KernelCode<'a> {
 struct Kernel<'k> {
     symbols: &'k Kallsyms,
     types: &'k KernelTypes,
-    shared_names: &'k HashSet<&'k str>,
     processor: Option<u64>,
 }
 
@@ -48,7 +45,7 @@ impl Kernel<'_> {
         let (start, _, name) = self.symbols.function(address)?;
         // Those of modules are described elsewhere.
         let is_own = self.symbols.module_of_function(address).is_none();
-        let is_it = start == address && is_own && !self.shared_names.contains(name);
+        let is_it = start == address && is_own && !self.symbols.is_shared_name(name);
         self.types.function(name).filter(|_| is_it)
     }
 }
@@ -153,10 +150,6 @@ impl Resolver<'_> {
         let (start, code) = (self.spaces.kernel_memory(ip)).ok_or(Untraced::NoFunction)?;
         let known = self.kernel_code.followed.borrow().get(&start).cloned();
         let followed = known.unwrap_or_else(|| {
-            let shared_names = self
-                .kernel_code
-                .shared_names
-                .get_or_init(|| symbols.shared_names());
             let processor = self
                 .kernel_code
                 .processor
@@ -164,7 +157,6 @@ impl Resolver<'_> {
             let kernel = Kernel {
                 symbols,
                 types,
-                shared_names,
                 processor: *processor,
             };
             let followed = Prototyped::new(code, start, &kernel).map(Rc::new);

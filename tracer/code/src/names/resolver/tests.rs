@@ -1,6 +1,13 @@
 //! What lines are called where no module is behind them.
 
-use std::sync::Arc;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use super::*;
 use crate::{
@@ -104,4 +111,40 @@ fn shared_memory_that_was_seen_to_be_mapped_is_an_object_from_its_first_byte_on(
         );
         assert_eq!(object.allocation.map(|made| made.tid), Some(Tid(8)));
     }
+}
+
+/// Names of this very test, as the report asks for them, after a request to stop that leaves so much time; and what is told of it.
+fn named_after_a_stop(grace: Duration) -> (Option<String>, Vec<String>) {
+    let own = Pid(std::process::id());
+    let mut spaces = AddressSpaces::default();
+    for context in crate::sys::proc_snapshot::process(Path::new("/proc"), own, 1) {
+        spaces.apply(&context);
+    }
+    let here = named_after_a_stop as fn(Duration) -> _ as usize as u64;
+    let (space, _) = spaces.place(own, here);
+    let modules = ModuleStore::new("/".into(), true);
+    let asked = Arc::new(AtomicBool::new(false));
+    modules.heed(asked.clone(), grace);
+    let before = Resolver::new(&spaces, &modules).code(Some(space), here, false);
+    assert!(
+        before
+            .symbol
+            .is_some_and(|name| name.ends_with("named_after_a_stop"))
+    );
+    asked.store(true, Ordering::Relaxed);
+    let resolver = Resolver::new(&spaces, &modules);
+    let after = resolver.code(Some(space), here, false);
+    assert_eq!(after.module, before.module);
+    (after.symbol, resolver.caveats())
+}
+
+#[test]
+fn after_a_request_to_stop_names_are_given_for_a_while_and_then_their_absence_is_told() {
+    let (symbol, told) = named_after_a_stop(Duration::ZERO);
+    assert_eq!(symbol, None);
+    let no_time = format!("1 instruction in 1 file: {}", Missing::NoTime);
+    assert_eq!(told, [no_time]);
+    let (symbol, told) = named_after_a_stop(Duration::from_secs(3600));
+    assert!(symbol.is_some_and(|name| name.ends_with("named_after_a_stop")));
+    assert_eq!(told, Vec::<String>::new());
 }

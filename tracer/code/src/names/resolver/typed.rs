@@ -168,7 +168,10 @@ impl Resolver<'_> {
             return Some((vmlinux.clone(), ip.wrapping_sub(bias)));
         }
         let mapping = self.spaces.mapping(space, ip)?;
-        let module = self.modules.open(self.spaces.pid(space)?, mapping).ok()?;
+        let module = self
+            .modules
+            .open_to_name(self.spaces.pid(space)?, mapping)
+            .ok()?;
         let svma = module.svma(mapping, ip)?;
         Some((module, svma))
     }
