@@ -389,6 +389,8 @@ pub const HITS: &str = "HITS";
 pub const WATCH_CONTROL: &str = "WATCH_CONTROL";
 /// Per-CPU array with one [`WatchStats`].
 pub const WATCH_STATS: &str = "WATCH_STATS";
+/// Ring buffer that tells by 8 bytes, the [`WatchControl::open`] of the window, that it has had its hits or its time.
+pub const WATCH_LIMITS: &str = "WATCH_LIMITS";
 /// Ring buffer of [`HeapRecord`]s and [`HeapFree`]s, told apart by their length.
 pub const HEAP_EVENTS: &str = "HEAP_EVENTS";
 /// LRU hash of [`HeapCall`]s by `pid << 32 | tid`.

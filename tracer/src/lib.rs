@@ -11,7 +11,7 @@ pub use cohtrace_judge::{analysis, finding, pipeline, spill, watch};
 pub use cohtrace_model::{
     access, coherence, data_source, event, evidence, heap, perf_format, space,
 };
-pub use cohtrace_observe::source;
+pub use cohtrace_observe::{observation, source};
 pub use cohtrace_platform::{machine, sys};
 pub use cohtrace_report::report;
 pub use cohtrace_store::{export, perf_data, session};

@@ -271,12 +271,13 @@ fn count(words: &[String]) -> Result<Counted> {
             source.stop();
         }
         batch.clear();
-        let progress = source.poll(&mut batch, Duration::from_millis(10))?;
+        let progress = source.take(&mut batch)?;
         counted.rows += batch.accesses.len() as u64;
         counted.executions += batch.tally.executions;
         if progress == Progress::End {
             break;
         }
+        source.idle()?;
     }
     counted.took = started.elapsed();
     Ok(counted)

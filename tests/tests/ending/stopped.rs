@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM at any moment; of the whole machine, naming what was seen may take its time, and a second one ends that.
+//! Ctrl-C and SIGTERM at any moment, also while the report is made.
 
 use std::{
     process::Command,
@@ -54,8 +54,7 @@ fn at_any_moment_ctrl_c_and_sigterm_end_every_command_that_observes_within_a_sec
         } else {
             SOON
         };
-        let again = arguments.contains(&"-a");
-        let (took, ended) = stopped(&mut command, moment, signal, again);
+        let (took, ended) = stopped(&mut command, moment, signal);
         if took > limit {
             late.push(format!("{arguments:?} after {moment:?}: {took:?}"));
         }
@@ -77,25 +76,16 @@ fn at_any_moment_ctrl_c_and_sigterm_end_every_command_that_observes_within_a_sec
     assert!(reports > STOPS, "{reports} reports");
 }
 
-/// Runs a command until a moment, and sends it a signal, and another a while later if it may take that long: how long it took to
-/// end after the last one, and what it printed if it ended in order.
+/// Runs a command until a moment, and sends it a signal: how long it took to end, and what it printed if it ended in order.
 fn stopped(
     command: &mut Command,
     moment: Duration,
     signal: libc::c_int,
-    again: bool,
 ) -> (Duration, Option<String>) {
-    let mut tool = Running::start(command).expect("cohtrace starts");
+    let tool = Running::start(command).expect("cohtrace starts");
     thread::sleep(moment);
     tool.signal(signal);
-    let mut asked = Instant::now();
-    while again && asked.elapsed() < SOON && tool.is_running() {
-        thread::sleep(Duration::from_millis(5));
-    }
-    if again && tool.is_running() {
-        tool.signal(signal);
-        asked = Instant::now();
-    }
+    let asked = Instant::now();
     let ended = tool.wait(GRACE).expect("it ends");
     let in_order = ended.status.code().is_some();
     if in_order {

@@ -16,7 +16,7 @@ use core::ptr;
 
 use aya_ebpf::{
     EbpfContext as _, Global,
-    bindings::bpf_user_pt_regs_t,
+    bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP, bpf_user_pt_regs_t},
     helpers::{
         bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user,
         generated::{bpf_probe_read_user as read_user, bpf_ringbuf_reserve, bpf_ringbuf_submit},
@@ -30,6 +30,7 @@ use tracer_ebpf::{
 };
 
 use super::{
+    output::FORCE_WAKEUP,
     registers::{
         RETURN_POPS, arguments, instruction_pointer, mode, record_thread, returned, stack_pointer,
     },
@@ -45,8 +46,10 @@ const CALLS: u32 = 8192;
 const STALE_NS: u64 = 10_000_000_000;
 /// Pages have at least so many bytes, a power of two.
 const LEAST_PAGE: u64 = 4096;
-/// `BPF_RB_NO_WAKEUP`: user space looks every few milliseconds anyway.
-const NO_WAKEUP: u64 = 1;
+/// `BPF_RB_NO_WAKEUP`, as the helpers take it.
+const NO_WAKEUP: u64 = BPF_RB_NO_WAKEUP as u64;
+/// User space is woken from here on; before, it looks often enough by itself.
+const MUCH: u64 = RING_BYTES as u64 / 4;
 
 #[map]
 static HEAP_EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);
@@ -278,7 +281,7 @@ pub fn heap_return(context: RetProbeContext) -> u32 {
     filled.function = call.function;
     filled.stack_bytes = copy_stack(stack_pointer(registers), &mut filled.stack);
     // SAFETY: the reservation of above, not used after.
-    unsafe { bpf_ringbuf_submit(record.cast(), NO_WAKEUP) };
+    unsafe { bpf_ringbuf_submit(record.cast(), wakeup()) };
     count(Counter::Emitted);
     0
 }
@@ -337,9 +340,19 @@ fn free(ids: u64, time_ns: u64, addr: u64, bytes: u64) {
         pid: (ids >> 32) as u32,
         tid: ids as u32,
     };
-    match HEAP_EVENTS.output::<HeapFree>(&freed, NO_WAKEUP) {
+    match HEAP_EVENTS.output::<HeapFree>(&freed, wakeup()) {
         Ok(()) => count(Counter::Emitted),
         Err(_) => count(Counter::Dropped),
+    }
+}
+
+/// Whether user space has to be told that there is something.
+#[inline(always)]
+fn wakeup() -> u64 {
+    if HEAP_EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) >= MUCH {
+        FORCE_WAKEUP
+    } else {
+        NO_WAKEUP
     }
 }
 

@@ -2,7 +2,14 @@
 
 use core::ffi::c_void;
 
-use aya_ebpf::{bindings::BPF_F_CURRENT_CPU, helpers::bpf_perf_event_output, maps::PerfEventArray};
+use aya_ebpf::{
+    bindings::{BPF_F_CURRENT_CPU, BPF_RB_FORCE_WAKEUP},
+    helpers::bpf_perf_event_output,
+    maps::PerfEventArray,
+};
+
+/// `BPF_RB_FORCE_WAKEUP`, as the helpers take it.
+pub(super) const FORCE_WAKEUP: u64 = BPF_RB_FORCE_WAKEUP as u64;
 
 /// Whether the record found room. The type of the rings is what their map was declared with; one program at a time
 /// writes to them, and the user half knows which.

@@ -17,7 +17,7 @@ use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, bpf_perf_event_data, bpf_user_pt_regs_t},
     helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user},
     macros::map,
-    maps::{Array, PerCpuArray, PerfEventArray},
+    maps::{Array, PerCpuArray, PerfEventArray, RingBuf},
 };
 use tracer_ebpf::{
     SAMPLE_KERNEL, SAMPLE_STACK_TOP, WATCH_SLOTS, WatchControl, WatchRecord, WatchStats,
@@ -25,7 +25,7 @@ use tracer_ebpf::{
 use zerocopy::FromZeros as _;
 
 use super::{
-    output::emit,
+    output::{FORCE_WAKEUP, emit},
     registers::{record_thread, stack_pointer},
     targets::is_target,
 };
@@ -39,6 +39,10 @@ static WATCH_CONTROL: Array<WatchControl> = Array::with_max_entries(1, BPF_F_MMA
 
 #[map]
 static WATCH_STATS: PerCpuArray<WatchStats> = PerCpuArray::with_max_entries(1, 0);
+
+/// Wakes user space when a window has its hits: each trap from then on costs its thread time and shows nothing.
+#[map]
+static WATCH_LIMITS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
 /// The kernel goes on to an event's own overflow handling, and with it to the event's limit.
 const COUNT_DOWN: i32 = 1;
@@ -95,6 +99,8 @@ pub extern "C" fn watch(context: *mut bpf_perf_event_data) -> i32 {
     if hits_before >= hit_limit || now >= deadline_ns {
         if stats.first_skipped_ns == 0 {
             stats.first_skipped_ns = now;
+            // Where two hits were the last at once, neither saw that it was.
+            tell_limit(open);
         }
         stats.skipped += 1;
         stats.fired |= slot;
@@ -122,7 +128,16 @@ pub extern "C" fn watch(context: *mut bpf_perf_event_data) -> i32 {
     } else {
         stats.dropped += 1;
     }
+    if hits_before + 1 >= hit_limit {
+        tell_limit(open);
+    }
     DONE
+}
+
+/// Where the ring is full, user space has been woken already.
+#[inline(always)]
+fn tell_limit(open: u64) {
+    let _ = WATCH_LIMITS.output::<u64>(&open, FORCE_WAKEUP);
 }
 
 /// The bit of the first slot with this address, if one with this address is of the running thread's

@@ -1,21 +1,25 @@
 //! `attach`: source → pipeline → report.
 
-use std::{process::ExitCode, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Result;
 
 use super::{
     args::AttachArgs,
-    observe::{Observation, Observed},
+    names_ahead::NamesAhead,
+    observe::{Arguments, described},
     output,
+    progress::Progress,
     record::Recording,
     report::{analysis_options, counted, make, thresholds},
 };
 use crate::{
     access::CostUnit,
+    event::Batch,
     finding::{Confidence, Verdict},
     module::ModuleStore,
     names::{Names, Resolver},
+    observation::{Observed, Observer},
     pipeline::Pipeline,
     report::{Caveat, RunFacts, cost_words},
 };
@@ -24,40 +28,37 @@ use crate::{
 pub fn run(args: &AttachArgs) -> Result<ExitCode> {
     // Before there is anything to lose.
     output::check(args.output.output.as_deref())?;
-    let mut observation = Observation::open(
-        &args.target,
-        &args.sampling,
-        &args.watch,
-        &args.heap,
-        args.output.json,
-    )?;
+    let arguments = Arguments {
+        target: &args.target,
+        sampling: &args.sampling,
+        watch: &args.watch,
+        heap: &args.heap,
+    };
+    let mut observation = arguments.open(args.output.json)?;
     let options = analysis_options(&args.analysis, observation.frequency_hz());
     let recording = args
         .record
         .as_ref()
-        .map(|path| {
-            let sampling = &args.sampling;
-            Recording::create(path, false, &args.target, sampling, &mut observation)
-        })
+        .map(|path| Recording::create(path, false, arguments, &mut observation))
         .transpose()?;
-    let mut state = (
-        Pipeline::new(options, thresholds(&args.analysis, args.pairs.thresholds())),
+    let mut attached = Attached {
+        pipeline: Pipeline::new(options, thresholds(&args.analysis, args.pairs.thresholds())),
         recording,
-    );
-    let modules = observation.modules.clone();
-    let cost_unit = observation.kind.cost_unit();
-    let result = observation.run(
-        &mut state,
-        |(pipeline, recording), batch| {
-            pipeline.feed(batch);
-            recording
-                .as_mut()
-                .map_or(Ok(()), |recording| recording.append(batch))
-        },
-        |(pipeline, _)| Some(pipeline),
-        |(pipeline, _), elapsed| progress_line(pipeline, &modules, cost_unit, elapsed),
-    );
-    let (pipeline, recording) = state;
+        modules: observation.modules.clone(),
+        cost_unit: observation.kind.cost_unit(),
+        ahead: NamesAhead::default(),
+        progress: Progress::new(args.sampling.quiet),
+    };
+    let result = observation.run(&mut attached);
+    let Attached {
+        pipeline,
+        recording,
+        modules,
+        cost_unit,
+        mut progress,
+        ..
+    } = attached;
+    progress.clear();
     if let Some(recording) = recording {
         recording.finish(result.as_ref().ok())?;
     }
@@ -74,16 +75,51 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         started_ns: Some(observation.started_ns()),
         duration_ns: duration.as_nanos() as u64,
         frequency_hz: observation.frequency_hz(),
-        targets: observation.targets.described.clone(),
+        targets: described(&observation.targets.described),
         cpus: observation.cpus(),
         software_emulation: observation.machine.software_emulation(),
-        watch: observation.watch_facts(),
-        heap: observation.heap_facts(),
+        watch: arguments.watch_facts(&mut observation),
+        heap: arguments.heap_facts(&observation),
         caveats: caveats.chain(remarks).collect(),
         ..counted(&pipeline, cost_unit)
     };
     let report = make(&pipeline, &modules, &facts);
     output::print(&report, &args.output)
+}
+
+/// What `attach` keeps while it observes.
+struct Attached {
+    pipeline: Pipeline,
+    recording: Option<Recording>,
+    modules: Arc<ModuleStore>,
+    cost_unit: CostUnit,
+    ahead: NamesAhead,
+    progress: Progress,
+}
+
+impl Observer for Attached {
+    type Error = anyhow::Error;
+
+    fn take(&mut self, batch: &mut Batch) -> Result<()> {
+        self.pipeline.feed(batch);
+        let recording = self.recording.as_mut();
+        recording.map_or(Ok(()), |recording| recording.append(batch))
+    }
+
+    fn pipeline(&mut self) -> Option<&mut Pipeline> {
+        Some(&mut self.pipeline)
+    }
+
+    fn tell(&mut self, elapsed: Duration) {
+        let (pipeline, modules, cost_unit) = (&self.pipeline, &self.modules, self.cost_unit);
+        self.progress
+            .update(|| progress_line(pipeline, modules, cost_unit, elapsed));
+    }
+
+    fn rest(&mut self) {
+        let facts = || counted(&self.pipeline, self.cost_unit);
+        self.ahead.rest(&self.pipeline, &self.modules, facts);
+    }
 }
 
 /// What was let go that lines would have needed.

@@ -9,13 +9,13 @@ use super::{
     destination, output,
     progress::Progress,
     report::{boot_id, modules_of},
-    signals::StopSignal,
 };
 use crate::{
     event::{Batch, ContextKind},
     export::{BuildIds, Description, Exported, KernelText, MemoryNode, PerfDataWriter},
     machine::{Machine, kallsyms::Kallsyms},
     session::SessionReader,
+    sys::stop_signal::StopSignal,
 };
 
 /// Writes the file beside its place and moves it there when it is whole. Nothing is replaced unasked, and nothing but a
@@ -27,7 +27,7 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         bail!("{} exists; --force replaces it", path.display());
     }
     let reader = SessionReader::open(&args.session)?;
-    let stop = StopSignal::install()?;
+    let stop = StopSignal::install().context("installing signal handlers")?;
     let folder = destination::folder(&place);
     // Gone when dropped, whatever happens; mode 0600, as perf wants it.
     let file = tempfile::Builder::new()

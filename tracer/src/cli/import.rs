@@ -10,13 +10,14 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{args::ImportArgs, failure, output, progress::Progress, signals::StopSignal};
+use super::{args::ImportArgs, failure, output, progress::Progress};
 use crate::{
     access::CostUnit,
     event::Batch,
     module::ModuleStore,
     perf_data::{self, Description, PerfData},
     session::{MachineRecord, Meta, SessionWriter, SourceRecord, WriterOptions},
+    sys::stop_signal::StopSignal,
 };
 
 /// Bytes asked for at once.
@@ -85,7 +86,7 @@ fn import<R: Read>(
     to: &Path,
     args: &ImportArgs,
 ) -> Result<ExitCode> {
-    let stop = StopSignal::install()?;
+    let stop = StopSignal::install().context("installing signal handlers")?;
     let name = args.file.display().to_string();
     let modules = ModuleStore::new("/".into(), false).recorded_elsewhere();
     let mut file = file.with_modules(modules.into());

@@ -9,13 +9,8 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    args::{RecordArgs, SamplingArgs, TargetArgs},
-    heap_options,
-    observe::{Observation, Observed},
-    output,
-    report::boot_id,
-    watch_options,
-    writing::Writer,
+    args::RecordArgs, heap_options, observe::Arguments, output, progress::Progress,
+    report::boot_id, watch_options, writing::Writer,
 };
 use crate::{
     access::CostUnit,
@@ -23,6 +18,7 @@ use crate::{
     event::Batch,
     finding::Thresholds,
     machine::Virtualization,
+    observation::{Observation, Observed, Observer},
     pipeline::Pipeline,
     printable::words,
     report::cost_words,
@@ -33,35 +29,32 @@ use crate::{
 
 /// Watches, and keeps everything.
 pub fn run(args: &RecordArgs) -> Result<ExitCode> {
-    let mut observation =
-        Observation::open(&args.target, &args.sampling, &args.watch, &args.heap, false)?;
-    let recording = Recording::create(
-        &args.output,
-        args.force,
-        &args.target,
-        &args.sampling,
-        &mut observation,
-    )?;
+    let arguments = Arguments {
+        target: &args.target,
+        sampling: &args.sampling,
+        watch: &args.watch,
+        heap: &args.heap,
+    };
+    let mut observation = arguments.open(false)?;
+    let recording = Recording::create(&args.output, args.force, arguments, &mut observation)?;
     // Only to know what to watch: the session keeps what was seen, not what was thought of it.
     let options = AnalysisOptions {
         sample_period_ns: 1_000_000_000 / args.sampling.frequency().max(1),
         ..AnalysisOptions::default()
     };
-    let pipeline = (!args.watch.no_watch && observation.watches())
-        .then(|| Pipeline::new(options, Thresholds::default()).forgetting());
-    let mut state = (recording, pipeline);
-    let result = observation.run(
-        &mut state,
-        |(recording, pipeline), batch| {
-            if let Some(pipeline) = pipeline {
-                pipeline.feed(batch);
-            }
-            recording.append(batch)
-        },
-        |(_, pipeline)| pipeline.as_mut(),
-        |(recording, _), elapsed| recording.progress_line(elapsed),
-    );
-    let (recording, _) = state;
+    let watches = !args.watch.no_watch && observation.watcher().is_some();
+    let mut recorded = Recorded {
+        recording,
+        pipeline: watches.then(|| Pipeline::new(options, Thresholds::default()).forgetting()),
+        progress: Progress::new(args.sampling.quiet),
+    };
+    let result = observation.run(&mut recorded);
+    let Recorded {
+        recording,
+        mut progress,
+        ..
+    } = recorded;
+    progress.clear();
     let summary = format!(
         "recorded {}; now run: cohtrace report {}",
         recording.counts(),
@@ -73,6 +66,33 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         output::say(&summary);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `record` keeps while it observes.
+struct Recorded {
+    recording: Recording,
+    pipeline: Option<Pipeline>,
+    progress: Progress,
+}
+
+impl Observer for Recorded {
+    type Error = anyhow::Error;
+
+    fn take(&mut self, batch: &mut Batch) -> Result<()> {
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.feed(batch);
+        }
+        self.recording.append(batch)
+    }
+
+    fn pipeline(&mut self) -> Option<&mut Pipeline> {
+        self.pipeline.as_mut()
+    }
+
+    fn tell(&mut self, elapsed: Duration) {
+        let recording = &self.recording;
+        self.progress.update(|| recording.progress_line(elapsed));
+    }
 }
 
 /// A session being written, by a thread of its own: a program in an emulator makes accesses as fast as one thread
@@ -92,11 +112,10 @@ impl Recording {
     pub fn create(
         path: &Path,
         force: bool,
-        target: &TargetArgs,
-        sampling: &SamplingArgs,
+        arguments: Arguments<'_>,
         observation: &mut Observation,
     ) -> Result<Recording> {
-        let meta = describe(target, sampling, observation);
+        let meta = describe(arguments, observation);
         let options = WriterOptions {
             force,
             ..WriterOptions::default()
@@ -161,9 +180,12 @@ impl Recording {
     }
 }
 
-fn describe(target: &TargetArgs, sampling: &SamplingArgs, observation: &mut Observation) -> Meta {
-    let watch = observation.watch_facts();
-    let heap = observation.heap_facts();
+fn describe(arguments: Arguments<'_>, observation: &mut Observation) -> Meta {
+    let Arguments {
+        target, sampling, ..
+    } = arguments;
+    let watch = arguments.watch_facts(observation);
+    let heap = arguments.heap_facts(observation);
     let machine = &observation.machine;
     let read = |path: &str| {
         std::fs::read_to_string(path)

@@ -16,7 +16,6 @@ use super::{
     output,
     reading::{Reading, name},
     session_code::SessionCode,
-    signals::StopSignal,
 };
 use crate::{
     access::{Basis, SpaceId},
@@ -30,6 +29,7 @@ use crate::{
         simulation_text,
     },
     space::AddressSpaces,
+    sys::stop_signal::StopSignal,
 };
 
 /// Names of hints without a load that text tells; JSON has all.
@@ -57,7 +57,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     }
     let replays = Replays {
         args,
-        stop: StopSignal::install()?,
+        stop: StopSignal::install().context("installing signal handlers")?,
     };
     let sessions = replays.sessions()?;
     let after = args

@@ -15,7 +15,10 @@ mod unwinder;
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
+    os::{
+        fd::{AsFd as _, BorrowedFd},
+        unix::fs::MetadataExt as _,
+    },
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -149,6 +152,11 @@ impl HeapTracker {
             tracker.expect_file(path, roots);
         }
         Ok(tracker)
+    }
+
+    /// Becomes readable when much waits to be taken.
+    pub fn told(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
     }
 
     /// What a probed allocation and a probed free cost.

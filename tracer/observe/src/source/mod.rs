@@ -1,7 +1,7 @@
 //! Ways to observe memory accesses. A source differs from others by the [`Evidence`] it declares,
 //! never by its name. Adding one: a file here, a `pub mod`, an entry in [`SOURCES`].
 
-use std::{sync::Arc, time::Duration};
+use std::{os::fd::BorrowedFd, sync::Arc, time::Duration};
 
 pub use crate::evidence::Evidence;
 use crate::{
@@ -121,9 +121,15 @@ pub trait SourceKind: Sync {
 
 /// A running observation.
 pub trait Source {
-    /// Appends what has become known to `batch`; blocks at most `wait`.
-    fn poll(&mut self, batch: &mut Batch, wait: Duration) -> Result<Progress, SourceError>;
-    /// Takes no more samples; what is in hand comes by further polls, until [`Progress::End`].
+    /// Appends what has become known to `batch`, without waiting.
+    fn take(&mut self, batch: &mut Batch) -> Result<Progress, SourceError>;
+    /// What becomes readable when there is something to take; `None` where nothing does, and [`Source::idle`] waits itself.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Nothing is done between now and the next [`Source::take`]. How long that may take at most; zero: there is something already.
+    fn idle(&mut self) -> Result<Duration, SourceError>;
+    /// Takes no more samples; what is in hand is taken by further calls, until [`Progress::End`].
     fn stop(&mut self);
     /// Start of sampling, CLOCK_MONOTONIC nanoseconds.
     fn started_ns(&self) -> u64;
@@ -151,7 +157,7 @@ pub trait Source {
     fn caveats(&self) -> Vec<String>;
 }
 
-/// What a poll left behind.
+/// What was left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There may be more later.

@@ -7,7 +7,11 @@
 
 mod upkeep;
 
-use std::{os::fd::AsFd, sync::Arc, time::Duration};
+use std::{
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
+    time::Duration,
+};
 
 use rustc_hash::FxHashMap;
 use tracer_ebpf::Stats;
@@ -33,7 +37,7 @@ use crate::{
     module::{ModuleStore, Stamps},
     perf_format::ring_record::{self, RecordKind},
     space::MappedFiles,
-    sys::{bpf::KernelHalf, clock, perf_event, poll},
+    sys::{bpf::KernelHalf, clock, perf_event, poll::Descriptors},
 };
 use upkeep::{Announced, left_to_debugger};
 
@@ -100,10 +104,10 @@ enum Pending<R> {
 pub(super) struct Sampling<S: Sampler> {
     live: Live,
     sampler: S,
-    /// Lent to the keeper between two polls.
+    /// Lent to the keeper while something else is done than taking and waiting.
     rings: Vec<CpuRings>,
     keep_up: KeepUp<Vec<CpuRings>>,
-    /// Taken out of the rings since the last poll.
+    /// Taken out of the rings since they were lent.
     aside: Aside,
     cpus: u32,
     started_ns: u64,
@@ -126,7 +130,17 @@ pub(super) struct Sampling<S: Sampler> {
     debuggers_looked_ns: u64,
     modules: Arc<ModuleStore>,
     retiring: Retiring,
+    descriptors: Descriptors,
+    /// How long may pass until the next look.
+    pause: Duration,
+    /// Of all that was ever taken out of the rings.
+    newest_ns: u64,
 }
+
+/// Between two looks while there is something to see: short enough for live figures.
+const BUSY: Duration = Duration::from_millis(50);
+/// The same while there is not.
+const QUIET: Duration = Duration::from_millis(200);
 
 impl<S: Sampler> Sampling<S> {
     /// Opens everything, and starts.
@@ -221,6 +235,9 @@ impl<S: Sampler> Sampling<S> {
             debuggers_looked_ns: 0,
             modules: modules.clone(),
             retiring: Retiring::default(),
+            descriptors: Descriptors::new().map_err(waiting)?,
+            pause: BUSY,
+            newest_ns: 0,
         };
         if leave > 0 && sampling.watcher.is_some() {
             sampling.tell_of_debugger();
@@ -230,7 +247,8 @@ impl<S: Sampler> Sampling<S> {
         sampling.watchdog = sampling.sampler.period_ns().map(Watchdog::new);
         sampling.started_ns = clock::monotonic_ns();
         sampling.sampler.start()?;
-        sampling.keep_up.lend(rings);
+        sampling.rings = rings;
+        sampling.wait_for_all()?;
         Ok(sampling)
     }
 
@@ -282,6 +300,19 @@ impl<S: Sampler> Sampling<S> {
         for (time_ns, hit) in hits {
             self.order.push(time_ns, Pending::Hit(hit));
         }
+    }
+
+    /// Has all that is open now end a wait.
+    fn wait_for_all(&self) -> Result<(), SourceError> {
+        let rings = (self.rings.iter()).flat_map(|c| [c.samples.event(), c.sideband.event()]);
+        let watcher = self.watcher.iter();
+        let hits = watcher.flat_map(|watcher| watcher.rings().chain([watcher.told()]));
+        let heap = self.heap.iter().map(HeapTracker::told);
+        let all = rings.map(AsFd::as_fd).chain(hits).chain(heap);
+        for fd in all.chain(self.announced.descriptor()) {
+            self.descriptors.add(fd).map_err(waiting)?;
+        }
+        Ok(())
     }
 
     /// Takes the hits out of their rings; `last`: nothing will follow.
@@ -420,28 +451,25 @@ impl<S: Sampler> Sampling<S> {
 }
 
 impl<S: Sampler> Source for Sampling<S> {
-    fn poll(&mut self, batch: &mut Batch, wait: Duration) -> Result<Progress, SourceError> {
+    fn take(&mut self, batch: &mut Batch) -> Result<Progress, SourceError> {
         if self.ended {
             return Ok(Progress::End);
         }
         self.take_back()?;
-        if !self.stopped && self.aside.is_empty() {
-            let rings: Vec<_> = self
-                .rings
-                .iter()
-                .flat_map(|c| [c.samples.event().as_fd(), c.sideband.event().as_fd()])
-                .collect();
-            poll::wait_readable(&rings, wait).map_err(|source| SourceError::System {
-                what: "waiting for samples",
-                source,
-            })?;
-        }
+        self.descriptors.clear().map_err(waiting)?;
         let closed = self.watcher.as_mut().map_or(Ok(None), Watcher::settle);
         self.window_closed(closed);
         let round_ns = clock::monotonic_ns();
         let mut tally = Tally::default();
         self.drain(&mut tally);
         self.count(&mut tally);
+        self.pause = match self.order.newest_ns() {
+            newest_ns if newest_ns == self.newest_ns => QUIET.min(2 * self.pause),
+            newest_ns => {
+                self.newest_ns = newest_ns;
+                BUSY
+            }
+        };
         if !self.stopped {
             // After what they gave was taken: what ended with its CPU is closed.
             self.check_clocks(&mut tally);
@@ -464,6 +492,20 @@ impl<S: Sampler> Source for Sampling<S> {
             Progress::End
         } else {
             Progress::Running
+        })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptors.as_fd())
+    }
+
+    /// What was kept aside meanwhile is taken at once; then nobody has to empty the rings.
+    fn idle(&mut self) -> Result<Duration, SourceError> {
+        self.take_back()?;
+        Ok(if self.aside.is_empty() {
+            self.pause
+        } else {
+            Duration::ZERO
         })
     }
 
@@ -519,6 +561,13 @@ impl<S: Sampler> Source for Sampling<S> {
             .chain(self.presence.caveats())
             .chain(watchdog)
             .collect()
+    }
+}
+
+fn waiting(source: std::io::Error) -> SourceError {
+    SourceError::System {
+        what: "waiting for samples",
+        source,
     }
 }
 

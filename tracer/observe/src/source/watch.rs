@@ -9,7 +9,13 @@
 //!   the window  ─► TimeOrder, after its hits          ─► take_window()
 //! ```
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    os::fd::{AsFd as _, BorrowedFd},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use rustc_hash::FxHashMap;
 use tracer_ebpf::{SAMPLE_32BIT, SAMPLE_KERNEL, SAMPLE_STACK_TOP, WatchRecord};
@@ -28,11 +34,11 @@ use crate::{
     module::ModuleStore,
     perf_format::ring_record::{self, RecordKind},
     sys::{
-        affinity::OnCpu,
         bpf::KernelHalf,
         breakpoints::{Breakpoints, Closed, WindowPlan},
         perf_event, proc_snapshot,
         ring::Ring,
+        window_keeper::WindowKeeper,
     },
     watch::Prices,
 };
@@ -99,9 +105,11 @@ struct Account {
 
 /// Opens windows, one at a time.
 pub struct Watcher {
-    breakpoints: Breakpoints,
+    keeper: WindowKeeper,
     cpus: Vec<Cpu>,
     rings: Vec<Ring>,
+    slots: usize,
+    breadth: Breadth,
     prices: Prices,
     code: TrappedCode,
     open: Option<Open>,
@@ -125,16 +133,22 @@ impl Watcher {
     ) -> Result<Watcher, SourceError> {
         let rings = rings(live, cpus)?;
         let breakpoints = Breakpoints::open(&mut live.kernel, cpus, slots)?;
-        let costs = breakpoints.costs();
+        let keeper = WindowKeeper::start(breakpoints).map_err(|source| SourceError::System {
+            what: "starting the thread that keeps windows",
+            source,
+        })?;
+        let (slots, breadth, costs) = keeper.offer()?;
         let prices = Prices {
             hit_ns: costs.hit_ns,
             window_ns: costs.arm_ns + costs.disarm_ns,
         };
         Ok(Watcher {
             held: rings.iter().map(|_| None).collect(),
-            breakpoints,
+            keeper,
             cpus: cpus.to_vec(),
             rings,
+            slots,
+            breadth,
             prices,
             code: TrappedCode::new(modules),
             open: None,
@@ -156,7 +170,8 @@ impl Watcher {
         self.rings = rings(live, cpus)?;
         self.held = self.rings.iter().map(|_| None).collect();
         self.cpus = cpus.to_vec();
-        self.breakpoints.reopen(cpus, slots)?;
+        self.keeper.reopen(cpus, slots)?;
+        (self.slots, self.breadth, _) = self.keeper.offer()?;
         Ok(())
     }
 
@@ -168,12 +183,12 @@ impl Watcher {
 
     /// Words that fit into a window.
     pub fn slots(&self) -> usize {
-        self.breakpoints.slots()
+        self.slots
     }
 
     /// Where breakpoints are armed.
     pub fn breadth(&self) -> Breadth {
-        self.breakpoints.breadth()
+        self.breadth
     }
 
     /// What hits and windows cost here.
@@ -184,6 +199,21 @@ impl Watcher {
     /// Time that all windows took from the targets so far, nanoseconds.
     pub fn spent_ns(&self) -> u64 {
         self.spent_ns
+    }
+
+    /// Becomes readable when the open window is over.
+    pub fn told(&self) -> BorrowedFd<'_> {
+        self.keeper.told()
+    }
+
+    /// What becomes readable when many hits wait to be taken.
+    pub fn rings(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rings.iter().map(|ring| ring.event().as_fd())
+    }
+
+    /// Time until the open window is over whatever comes; `None` when none is open.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.keeper.time_left()
     }
 
     /// Whether a window is open.
@@ -197,7 +227,6 @@ impl Watcher {
         // Whoever runs beside us is held up while we arm, and what it wanted meanwhile has another: were we
         // always on one CPU, some lock would always be held by threads of the other.
         let cpu = self.cpus[number as usize % self.cpus.len()];
-        let _on_cpu = OnCpu::move_to(cpu).ok();
         let slots: Vec<WatchedWord> = subject
             .words
             .iter()
@@ -211,13 +240,14 @@ impl Watcher {
             Breadth::Cpus => Vec::new(),
             Breadth::Threads => threads(subject.words),
         };
-        self.breakpoints.arm(&WindowPlan {
+        let plan = WindowPlan {
             number,
             words: &slots,
             threads: &threads,
             hit_limit: limits.hits,
             duration_ns: limits.ns,
-        })?;
+        };
+        self.keeper.arm(&plan, cpu)?;
         self.windows += 1;
         let account = Account {
             words: subject.words.to_vec(),
@@ -236,11 +266,12 @@ impl Watcher {
         Ok(())
     }
 
-    /// Closes the open window if its hits or its time are over.
+    /// Takes the open window if its hits or its time are over.
     pub fn settle(&mut self) -> Result<Option<Window>, SourceError> {
-        match self.breakpoints.over() {
-            Some(_) => self.close(None),
-            None => Ok(None),
+        if self.keeper.is_over() {
+            self.close(None)
+        } else {
+            Ok(None)
         }
     }
 
@@ -257,7 +288,7 @@ impl Watcher {
             dropped,
             other_traps,
             end,
-        } = self.breakpoints.disarm()?;
+        } = self.keeper.close()?;
         let cost_ns = (hits + other_traps) * self.prices.hit_ns;
         self.spent_ns += self.prices.window_ns + cost_ns;
         Ok(Some(Window {
@@ -271,7 +302,7 @@ impl Watcher {
             unresolved: BTreeMap::new(),
             inferred: 0,
             cost_ns,
-            breadth: self.breadth(),
+            breadth: self.breadth,
             end: reason.unwrap_or(end),
         }))
     }

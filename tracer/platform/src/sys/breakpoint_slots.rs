@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     breakpoints::BreakpointError,
     cpu_crew::Crew,
     perf_event::{self, Attributes, OpenError, PerfEvent, Scope},
+    rendezvous::Rendezvous,
 };
 use crate::{
     access::{Cpu, Tid},
@@ -64,6 +66,11 @@ pub struct Arming {
     /// A hit for which the program returns 1 turns its event off.
     pub limited: bool,
 }
+
+/// How long CPUs wait for each other before a breakpoint is turned on: what waits is the targets' time.
+const TOGETHER: Duration = Duration::from_micros(500);
+/// How often they try to be there together. The first time wakes those that were away.
+const TRIES: usize = 8;
 
 /// Where breakpoints lie while they are not armed; nobody touches it.
 static IDLE: AtomicU64 = AtomicU64::new(0);
@@ -147,7 +154,7 @@ impl Slots {
         }
     }
 
-    /// Turns the first slots on. Whoever turns on the last one does `then` at once, and its result is the
+    /// Turns the first slots on, on all CPUs at once. Whoever turns on the last one does `then` at once, and its result is the
     /// answer: until then every touch traps in vain. After an error some may be on, and `then` was not done.
     pub fn arm<R: Send + 'static>(
         &mut self,
@@ -158,17 +165,18 @@ impl Slots {
     ) -> Result<R, BreakpointError> {
         match self {
             Slots::Cpus { crew, fired, .. } => {
-                let (arming, fired) = (arming.clone(), std::mem::take(fired));
-                let cpus = Arc::new(AtomicUsize::new(crew.len()));
-                let armed = crew.each(move |cpu: &mut CpuSlots| {
+                let (places, fired) = (arming.places.clone(), std::mem::take(fired));
+                let moved = crew.each(move |cpu: &mut CpuSlots| {
                     cpu.limits_reached(&fired);
-                    cpu.arm(&arming)?;
-                    let is_last = cpus.fetch_sub(1, Ordering::AcqRel) == 1;
-                    Ok::<_, BreakpointError>(is_last.then(&then))
+                    cpu.move_to(&places)
                 });
-                let done: Vec<Option<R>> = armed.into_iter().collect::<Result<_, _>>()?;
-                let done = done.into_iter().flatten().next();
-                Ok(done.expect("one of the CPUs is the last"))
+                moved.into_iter().collect::<Result<(), _>>()?;
+                for patience in [TOGETHER; TRIES].into_iter().chain([Duration::ZERO]) {
+                    if let Some(done) = enable(crew, arming, patience, then.clone())? {
+                        return Ok(done);
+                    }
+                }
+                Err(BreakpointError::Plan("a CPU does not answer"))
             }
             Slots::Threads { armed, .. } => {
                 *armed = open_on(threads, program, &arming.places)?;
@@ -205,6 +213,30 @@ impl Slots {
     }
 }
 
+/// Turns breakpoints on that were moved, on all CPUs at once; `None` when they were not there at the same time, and all is still
+/// off. Without `patience` nobody waits for the others.
+fn enable<R: Send + 'static>(
+    crew: &Crew<CpuSlots>,
+    arming: &Arming,
+    patience: Duration,
+    then: impl Fn() -> R + Clone + Send + 'static,
+) -> Result<Option<R>, BreakpointError> {
+    let cpus = crew.len();
+    let (place, left) = (Rendezvous::of(cpus), AtomicUsize::new(cpus));
+    let (arming, shared) = (arming.clone(), Arc::new((place, left)));
+    let enabled = crew.each(move |cpu: &mut CpuSlots| {
+        let (place, left) = &*shared;
+        if !patience.is_zero() && !place.meet(patience) {
+            return Ok(None);
+        }
+        cpu.enable(&arming)?;
+        let is_last = left.fetch_sub(1, Ordering::AcqRel) == 1;
+        Ok::<_, BreakpointError>(is_last.then(&then))
+    });
+    let done: Vec<Option<R>> = enabled.into_iter().collect::<Result<_, _>>()?;
+    Ok(done.into_iter().flatten().next())
+}
+
 impl CpuSlots {
     fn open(&mut self, program: &OnHit) -> Result<(), BreakpointError> {
         let event = perf_event::open(&idle(), Scope::Cpu(self.cpu))?;
@@ -216,13 +248,17 @@ impl CpuSlots {
         Ok(())
     }
 
-    fn arm(&mut self, arming: &Arming) -> Result<(), BreakpointError> {
-        // All are moved before the first is on.
-        for (at, place) in self.events.iter().zip(&arming.places) {
+    /// Moves breakpoints that are off.
+    fn move_to(&mut self, places: &[Attributes]) -> Result<(), BreakpointError> {
+        for (at, place) in self.events.iter().zip(places) {
             at.event
                 .modify(place)
                 .map_err(system("moving a breakpoint"))?;
         }
+        Ok(())
+    }
+
+    fn enable(&mut self, arming: &Arming) -> Result<(), BreakpointError> {
         for at in self.events.iter_mut().take(arming.places.len()) {
             at.enable(arming.limited)
                 .map_err(system("arming a breakpoint"))?;

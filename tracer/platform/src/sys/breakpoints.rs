@@ -9,7 +9,11 @@
 //! A window opens only when every breakpoint is on and closes before the first is taken off, so that its
 //! order is complete on all CPUs.
 
-use std::io;
+use std::{
+    io,
+    os::fd::{AsFd as _, BorrowedFd},
+    time::Duration,
+};
 
 use tracer_ebpf::{WATCH_SLOTS, WatchStats};
 
@@ -250,6 +254,17 @@ impl Breakpoints {
         Ok(open_ns)
     }
 
+    /// Becomes readable when the open window has had its hits.
+    pub fn told(&self) -> BorrowedFd<'_> {
+        self.watch.limits.as_fd()
+    }
+
+    /// Time until the open window is over whatever comes; `None` when none is open.
+    pub fn time_left(&self) -> Option<Duration> {
+        let left_ns = self.window?.deadline_ns.saturating_sub(monotonic_ns());
+        Some(Duration::from_nanos(left_ns))
+    }
+
     /// Whether the open window has come to its end; from then on it only waits to be disarmed. `None` also
     /// when none is open.
     pub fn over(&self) -> Option<WindowEnd> {
@@ -270,6 +285,7 @@ impl Breakpoints {
         let disarmed = self.slots.disarm();
         self.costs.disarm_ns = monotonic_ns() - still_open_ns;
         self.watch.control.settle();
+        self.watch.limits.clear();
         let stats = self.watch.stats()?;
         let of_window = stats
             .iter()

@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
@@ -27,6 +27,12 @@ const LONGEST: usize = 2048;
 /// The kernel's announcements since the last look.
 #[derive(Debug)]
 pub struct CpuChanges(OwnedFd);
+
+impl AsFd for CpuChanges {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl CpuChanges {
     /// Listens from now on. Needs no rights; fails where the system calls are filtered.

@@ -11,7 +11,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use super::capabilities;
+use super::{affinity::OnCpu, capabilities, priority};
 use crate::access::Cpu;
 
 type Order<T> = Box<dyn FnOnce(&mut T) + Send>;
@@ -103,29 +103,11 @@ impl<T> Drop for Member<T> {
     }
 }
 
-/// Binds the calling thread to a CPU, ahead of all ordinary threads there, and away from signals, which are
-/// the main thread's. Each may fail, and only makes the thread slower.
+/// Binds the calling thread to a CPU, ahead of all ordinary threads there. Each may fail, and only makes the thread slower.
 fn settle_on(cpu: Cpu) {
-    const FIRST_REAL_TIME_PRIORITY: libc::c_int = 1;
-    // SAFETY: all zero is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    if (cpu.0 as usize) < 8 * size_of::<libc::cpu_set_t>() {
-        // SAFETY: the CPU is inside of the set.
-        unsafe { libc::CPU_SET(cpu.0 as usize, &mut set) };
-        // SAFETY: the set is live and as long as said; 0 is the calling thread.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
-    }
-    let priority = libc::sched_param {
-        sched_priority: FIRST_REAL_TIME_PRIORITY,
-    };
-    // SAFETY: the parameter is live; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
-    // SAFETY: all zero is a valid set; the call below fills it.
-    let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is live.
-    unsafe { libc::sigfillset(&raw mut signals) };
-    // SAFETY: the set is live; the old one is not asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut()) };
+    // For as long as the thread lives.
+    std::mem::forget(OnCpu::move_to(cpu));
+    priority::ahead_of_ordinary_threads();
 }
 
 #[cfg(test)]

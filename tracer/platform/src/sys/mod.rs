@@ -23,6 +23,7 @@ pub mod cpuid;
 #[path = "../../../qemu-plugin/src/layout.rs"]
 pub mod emulator_layout;
 pub mod emulator_memory;
+pub mod events;
 pub mod found_file;
 pub mod free_memory;
 pub mod heap_cost;
@@ -43,10 +44,12 @@ pub mod priority;
 pub mod probe;
 pub mod proc_snapshot;
 pub mod process_memory;
+mod rendezvous;
 pub mod ring;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod running;
 pub mod standard_streams;
+pub mod stop_signal;
 pub mod target_table;
 pub mod terminal;
 mod torn_pages;
@@ -54,3 +57,4 @@ pub mod uprobe;
 pub mod watch_control;
 #[cfg(test)]
 mod watch_tests;
+pub mod window_keeper;

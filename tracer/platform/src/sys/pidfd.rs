@@ -38,6 +38,11 @@ impl PidFd {
         Ok(PidFd(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
+    /// The same process once more.
+    pub fn try_clone(&self) -> io::Result<PidFd> {
+        Ok(PidFd(self.0.try_clone()?))
+    }
+
     /// Whether the process has ended; a zombie has.
     pub fn has_ended(&self) -> io::Result<bool> {
         Ok(wait_readable(&[self.0.as_fd()], Duration::ZERO)?[0])

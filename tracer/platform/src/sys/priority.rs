@@ -1,4 +1,4 @@
-//! The scheduling priority of the observing thread.
+//! The scheduling priority of observing threads.
 //!
 //! Beside hundreds of busy threads a fair share of a CPU is less than a hundredth of it: too little to empty
 //! rings and to close watch windows in time. The observer needs little, but needs it now.
@@ -31,6 +31,23 @@ impl Drop for Urgent {
         // To be less favourable is always allowed.
         let _ = setpriority_process(None, self.before);
     }
+}
+
+/// Puts the calling thread, which does little at a time, ahead of all ordinary threads, and away from signals, which are the main
+/// thread's. Without the right it stays among them.
+pub(super) fn ahead_of_ordinary_threads() {
+    const FIRST_REAL_TIME_PRIORITY: libc::c_int = 1;
+    let priority = libc::sched_param {
+        sched_priority: FIRST_REAL_TIME_PRIORITY,
+    };
+    // SAFETY: the parameter is live; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+    // SAFETY: all zero is a valid set; the call below fills it.
+    let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is live.
+    unsafe { libc::sigfillset(&raw mut signals) };
+    // SAFETY: the set is live; the old one is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut()) };
 }
 
 #[cfg(test)]

@@ -20,12 +20,12 @@ fn no_unit() -> SourceError {
 struct Silent;
 
 impl Source for Silent {
-    fn poll(
-        &mut self,
-        _: &mut crate::event::Batch,
-        _: std::time::Duration,
-    ) -> Result<super::super::Progress, SourceError> {
+    fn take(&mut self, _: &mut crate::event::Batch) -> Result<super::super::Progress, SourceError> {
         Ok(super::super::Progress::End)
+    }
+
+    fn idle(&mut self) -> Result<std::time::Duration, SourceError> {
+        Ok(std::time::Duration::ZERO)
     }
     fn stop(&mut self) {}
     fn started_ns(&self) -> u64 {

@@ -8,7 +8,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::{Evidence, Progress, Source, SourceError, SourceKind, SourceOptions, Target};
@@ -155,8 +155,8 @@ pub enum EmulationError {
 
 /// Accesses in a batch, about: few enough that they are still in the processor's cache when they are written.
 const BATCH: usize = 1 << 15;
-/// The longest sleep between looks at the rings, which fill in a few milliseconds.
-const NAP: Duration = Duration::from_millis(2);
+/// The longest sleep between looks at the rings, which fill in a few milliseconds, and at signals.
+const NAP: Duration = Duration::from_millis(1);
 /// A thread that makes no access for so long is not waited for, once there is no more room for the others'.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -172,8 +172,10 @@ struct Emulated {
     /// Nothing is written any more, and all that was is in `merge`.
     stopped: bool,
     unseen: u64,
-    /// The last poll could pass on nothing.
+    /// The last turn could pass on nothing.
     stuck: bool,
+    /// The last turn passed on all that may leave.
+    took_all: bool,
     stamps: Stamps,
 }
 
@@ -193,6 +195,7 @@ impl Emulated {
             stopped: false,
             unseen: 0,
             stuck: false,
+            took_all: false,
         }
     }
 
@@ -301,31 +304,30 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Source for Emulated {
-    fn poll(&mut self, batch: &mut Batch, wait: Duration) -> Result<Progress, SourceError> {
-        let until = Instant::now() + wait;
-        loop {
-            if let Some(moved) = self.moved() {
-                return Err(moved.into());
-            }
-            let done = self.turn(batch);
-            if self.stopped {
-                if let Some(failure) = self.failure() {
-                    return Err(failure.into());
-                }
-                return Ok(if done {
-                    Progress::End
-                } else {
-                    Progress::Running
-                });
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if batch.accesses.len() >= BATCH / 2 || left.is_zero() {
-                return Ok(Progress::Running);
-            }
-            if done {
-                Lanes::sleep(&self.emulator.memory, &self.processes.found, left.min(NAP));
-            }
+    fn take(&mut self, batch: &mut Batch) -> Result<Progress, SourceError> {
+        if let Some(moved) = self.moved() {
+            return Err(moved.into());
         }
+        self.took_all = self.turn(batch);
+        if !self.stopped {
+            return Ok(Progress::Running);
+        }
+        if let Some(failure) = self.failure() {
+            return Err(failure.into());
+        }
+        Ok(if self.took_all {
+            Progress::End
+        } else {
+            Progress::Running
+        })
+    }
+
+    /// Sleeps itself: threads of the emulator wake it by memory that they share with it.
+    fn idle(&mut self) -> Result<Duration, SourceError> {
+        if self.took_all && !self.stopped {
+            Lanes::sleep(&self.emulator.memory, &self.processes.found, NAP);
+        }
+        Ok(Duration::ZERO)
     }
 
     fn stop(&mut self) {

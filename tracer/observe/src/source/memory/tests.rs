@@ -95,10 +95,11 @@ fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructio
         Sampling::open(&target, &options, &machine, &offsets, &modules, memory).unwrap();
     let (mut batch, start) = (Batch::default(), Instant::now());
     while batch.accesses.len() < 40 && start.elapsed() < Duration::from_secs(20) {
-        source.poll(&mut batch, Duration::from_millis(20)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        source.take(&mut batch).unwrap();
     }
     source.stop();
-    while source.poll(&mut batch, Duration::ZERO).unwrap() != Progress::End {}
+    while source.take(&mut batch).unwrap() != Progress::End {}
     child.kill().unwrap();
     child.wait().unwrap();
 

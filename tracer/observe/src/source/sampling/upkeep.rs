@@ -1,6 +1,11 @@
 //! What changes around a run: CPUs that come and go, clocks that stop, debuggers that want breakpoint registers.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::fd::{AsFd as _, BorrowedFd},
+    path::Path,
+};
 
 use super::{Sampler, Sampling};
 use crate::{
@@ -34,6 +39,11 @@ impl Announced {
             changes: CpuChanges::listen().ok(),
             ..Announced::default()
         }
+    }
+
+    /// Becomes readable when something is announced.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.changes.as_ref().map(CpuChanges::as_fd)
     }
 
     /// Whether any CPU went or came, or may have, that was not dealt with.
@@ -188,6 +198,10 @@ impl<S: Sampler> Sampling<S> {
         {
             self.watcher = None;
             self.live.caveat(format!("watching ended early: {error}"));
+        }
+        if let Err(error) = self.wait_for_all() {
+            // It is looked at often enough without being told.
+            self.live.caveat(error.to_string());
         }
     }
 }

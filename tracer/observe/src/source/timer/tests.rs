@@ -38,10 +38,11 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
     let mut timer = open(&target, &options, &machine, offsets, &modules).unwrap();
     let (mut batch, start) = (Batch::default(), Instant::now());
     while start.elapsed() < Duration::from_secs(2) {
-        timer.poll(&mut batch, Duration::from_millis(20)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        timer.take(&mut batch).unwrap();
     }
     timer.stop();
-    while timer.poll(&mut batch, Duration::ZERO).unwrap() != Progress::End {}
+    while timer.take(&mut batch).unwrap() != Progress::End {}
     root.kill().unwrap();
     root.wait().unwrap();
     batch

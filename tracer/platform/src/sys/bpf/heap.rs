@@ -1,7 +1,7 @@
 //! The part of the kernel half that runs on the functions of allocators.
 
 use std::{
-    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
 };
 
@@ -91,6 +91,12 @@ pub enum HeapEvent {
     Allocated(Box<HeapRecord>),
     /// A free or an unmapping.
     Freed(HeapFree),
+}
+
+impl AsFd for HeapRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 impl HeapRing {

@@ -249,7 +249,12 @@ fn raw_tracepoint<'a>(
 
 fn map_data<'a>(ebpf: &'a Ebpf, name: &'static str) -> Result<&'a MapData, BpfError> {
     match ebpf.map(name) {
-        Some(Map::Array(data) | Map::PerCpuArray(data) | Map::PerfEventArray(data)) => Ok(data),
+        Some(
+            Map::Array(data)
+            | Map::PerCpuArray(data)
+            | Map::PerfEventArray(data)
+            | Map::RingBuf(data),
+        ) => Ok(data),
         _ => Err(map_error(name, MapError::ElementNotFound)),
     }
 }

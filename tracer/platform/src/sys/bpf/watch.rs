@@ -1,15 +1,16 @@
 //! The part of the kernel half that runs on data breakpoints.
 
 use std::{
-    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    fmt,
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
     sync::Arc,
 };
 
 use aya::{
-    maps::{Map, MapData, PerCpuArray},
+    maps::{Map, MapData, PerCpuArray, RingBuf},
     programs::{PerfEvent as WatchProgram, ProgramError},
 };
-use tracer_ebpf::{HITS, WATCH_CONTROL, WATCH_STATS, WatchStats, programs};
+use tracer_ebpf::{HITS, WATCH_CONTROL, WATCH_LIMITS, WATCH_STATS, WatchStats, programs};
 
 use super::{BpfError, KernelHalf, map_data, map_error, program_error, update_element};
 use crate::{
@@ -28,7 +29,31 @@ pub struct Watch {
     pub program: OnHit,
     /// What counts as a hit.
     pub control: Arc<ControlMemory>,
+    /// What tells that a window has its hits.
+    pub limits: WatchLimits,
     stats: Map,
+}
+
+/// Readable when a window has its hits.
+pub struct WatchLimits(RingBuf<MapData>);
+
+impl fmt::Debug for WatchLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WatchLimits({:?})", self.0.as_fd())
+    }
+}
+
+impl WatchLimits {
+    /// What was told is known.
+    pub fn clear(&mut self) {
+        while self.0.next().is_some() {}
+    }
+}
+
+impl AsFd for WatchLimits {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 impl KernelHalf {
@@ -57,14 +82,17 @@ impl KernelHalf {
             action: "mapping the control of watch windows".to_owned(),
             source,
         })?;
-        let stats = map_data(&self.ebpf, WATCH_STATS)?.fd().as_fd();
-        let stats = stats
-            .try_clone_to_owned()
-            .map_err(|error| own(WATCH_STATS, error))?;
-        let stats = MapData::from_fd(stats)
-            .and_then(Map::from_map_data)
-            .map_err(|error| map_error(WATCH_STATS, error))?;
+        let duplicate = |name: &'static str| {
+            let map = map_data(&self.ebpf, name)?.fd().as_fd();
+            let map = map.try_clone_to_owned().map_err(|error| own(name, error))?;
+            MapData::from_fd(map)
+                .and_then(Map::from_map_data)
+                .map_err(|error| map_error(name, error))
+        };
+        let (stats, limits) = (duplicate(WATCH_STATS)?, duplicate(WATCH_LIMITS)?);
+        let failed = |error| map_error(WATCH_LIMITS, error);
         Ok(Watch {
+            limits: WatchLimits(limits.try_into().map_err(failed)?),
             program: OnHit(Arc::new(program)),
             control: Arc::new(control),
             stats,

@@ -5,6 +5,7 @@
 
 use std::{
     io::ErrorKind,
+    os::fd::{AsFd as _, BorrowedFd},
     path::Path,
     process::Child,
     time::{Duration, Instant},
@@ -14,10 +15,11 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::Pid,
-    sys::proc_snapshot,
     sys::{
         orphans::{self, Children},
         pidfd::{PidFd, Signal},
+        poll::wait_readable,
+        proc_snapshot,
     },
 };
 
@@ -25,8 +27,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the kernel may take to end them after SIGKILL; longer where one waits for a device that does not answer.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(5);
+/// Between two looks for what cannot be waited for: processes that were not found yet.
+const LOOK: Duration = Duration::from_millis(20);
 /// Rounds of SIGTERM, so that a child is not missed that was forked while its parent was being asked. Not until no
 /// more come: what a program starts to end in order (`rm` of a temporary file) may take its time.
 const ROUNDS: usize = 3;
@@ -121,7 +123,7 @@ pub fn end(command: &mut Child, adopts: bool) -> Ending {
             // Where it could not even be opened. Does nothing once it is reaped.
             let _ = command.kill();
         }
-        std::thread::sleep(LOOK);
+        family.wait(LOOK);
     }
     let living: Vec<String> = (family.members.iter())
         .filter(|member| member.lives())
@@ -284,6 +286,15 @@ impl Family {
             }
         }
         killed
+    }
+
+    /// Waits until one of those who live ends, at most so long.
+    fn wait(&self, most: Duration) {
+        let living = self.members.iter().filter(|member| member.lives());
+        let living: Vec<BorrowedFd<'_>> = living.map(|member| member.process.as_fd()).collect();
+        if wait_readable(&living, most).is_err() {
+            std::thread::sleep(most);
+        }
     }
 
     /// Whether there is nobody left whom a signal could end.

@@ -1,30 +1,39 @@
 //! Ctrl-C, SIGTERM and SIGHUP as a flag: the run ends in order and still reports. A second Ctrl-C ends
 //! the tool at once.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use anyhow::{Context as _, Result};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     flag,
 };
+
+/// The signals that ask to stop.
+pub const STOPPING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Whether a signal asked us to stop.
 pub struct StopSignal(Arc<AtomicBool>);
 
 impl StopSignal {
     /// Installs the handlers.
-    pub fn install() -> Result<StopSignal> {
+    pub fn install() -> io::Result<StopSignal> {
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_conditional_default(signal, stop.clone())
-                .and_then(|_| flag::register(signal, stop.clone()))
-                .context("installing signal handlers")?;
+        for signal in STOPPING {
+            flag::register_conditional_default(signal, stop.clone())?;
+            flag::register(signal, stop.clone())?;
         }
         Ok(StopSignal(stop))
+    }
+
+    /// The flag that one sets.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
     }
 
     /// Whether one arrived.

@@ -5,12 +5,14 @@ use std::{
     process::{Child, Command},
 };
 
-use anyhow::{Context as _, Result};
-
-use super::{ending, targets::spoken};
-use crate::sys::{
-    launch::Held,
-    orphans::{self, Children},
+use super::{ObserveError, ending, targets::spoken};
+use crate::{
+    access::Pid,
+    sys::{
+        launch::Held,
+        orphans::{self, Children},
+        pidfd::PidFd,
+    },
 };
 
 /// A started command. Dropping it ends it, and what it started, as [`Started::finish`] does.
@@ -39,11 +41,17 @@ enum Stage {
 
 impl Started {
     /// Forks. The command waits until [`Started::release`].
-    pub fn hold(command: Command, words: &[OsString], leave_running: bool) -> Result<Started> {
+    pub fn hold(
+        command: Command,
+        words: &[OsString],
+        leave_running: bool,
+    ) -> Result<Started, ObserveError> {
         // A shell that became this process by `exec` leaves its children to it, whose orphans are not the command's.
         let childless = orphans::children() == Children::None;
-        let held =
-            Held::new(command).with_context(|| format!("starting {}", spoken(&words[..1])))?;
+        let held = Held::new(command).map_err(|source| ObserveError::Start {
+            command: spoken(&words[..1]),
+            source,
+        })?;
         Ok(Started {
             pid: held.pid(),
             stage: Stage::Held(held),
@@ -59,15 +67,24 @@ impl Started {
     }
 
     /// Lets the command run.
-    pub fn release(&mut self) -> Result<()> {
+    pub fn release(&mut self) -> Result<(), ObserveError> {
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Held(held) => {
-                let child = held.release();
-                Stage::Running(child.with_context(|| format!("running {}", self.words))?)
+                let child = held.release().map_err(|source| ObserveError::Run {
+                    command: self.words.clone(),
+                    source,
+                })?;
+                Stage::Running(child)
             }
             other => other,
         };
         Ok(())
+    }
+
+    /// The command itself by descriptor, readable when it has ended. `None` where there is no more room for one: then it is only asked
+    /// for now and then.
+    pub fn process(&self) -> Option<PidFd> {
+        PidFd::open(Pid(self.pid)).ok()
     }
 
     /// Whether the command itself has ended; what it started may live on. To be asked again and again: reaps orphans.

@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-
-use super::args::WatchArgs;
+use super::ObserveError;
 use crate::{
     access::Pid,
     finding::Judgement,
     module::ModuleStore,
     names::{self, LookupError, WatchSpec},
     pipeline::Pipeline,
-    report::WatchFacts,
     source::{
-        Source, Target, Watching,
-        watch::{Limits, Subject, Watcher},
+        Source, Target,
+        watch::{Limits, Subject},
     },
     space::AddressSpaces,
     sys::clock,
@@ -30,8 +27,7 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 const JUDGED_NS: u64 = 100_000_000;
 
 /// Opens windows during a run.
-pub struct Windows {
-    watching: Watching,
+pub(super) struct Windows {
     share: f64,
     specs: Vec<(String, WatchSpec)>,
     pids: Vec<Pid>,
@@ -47,27 +43,26 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// As asked; an error where a request makes no sense.
-    pub fn new(args: &WatchArgs, target: &Target) -> Result<Windows> {
-        let specs = args
-            .watch
-            .iter()
-            .map(|text| Ok((text.clone(), names::parse_watch(text)?)))
-            .collect::<Result<Vec<_>>>()?;
+    /// Of what these texts name, or else of what samples suspect; `share` of the time may be spent.
+    pub(super) fn new(
+        texts: Vec<String>,
+        share: f64,
+        target: &Target,
+    ) -> Result<Windows, ObserveError> {
+        let specs = texts
+            .into_iter()
+            .map(|text| {
+                let spec = names::parse_watch(&text)?;
+                Ok((text, spec))
+            })
+            .collect::<Result<Vec<_>, ObserveError>>()?;
         let pids = match target {
             Target::Trees(pids) => pids.clone(),
             Target::Everything if specs.is_empty() => Vec::new(),
-            Target::Everything => bail!(
-                "--watch names memory of a process: give that process with -p, or start it with `-- COMMAND`"
-            ),
+            Target::Everything => return Err(ObserveError::WatchOfNobody),
         };
         Ok(Windows {
-            watching: match (args.no_watch, specs.is_empty()) {
-                (true, _) => Watching::Off,
-                (false, true) => Watching::IfPossible,
-                (false, false) => Watching::Required,
-            },
-            share: args.overhead / 100.0,
+            share,
             found: vec![None; specs.len()],
             missing: None,
             specs,
@@ -80,35 +75,20 @@ impl Windows {
         })
     }
 
-    /// What the source shall be ready for.
-    pub fn watching(&self) -> Watching {
-        self.watching
-    }
-
-    /// What the report says of the watcher.
-    pub fn facts(&self, watcher: &Watcher) -> WatchFacts {
-        WatchFacts {
-            budget_share: self.share,
-            hit_cost_ns: watcher.prices().hit_ns,
-            slots: watcher.slots() as u32,
-            breadth: watcher.breadth(),
-        }
-    }
-
-    /// Opens the next window when none is open, there is something to watch, and the budget allows it.
-    /// Returns whether a window is open now; an error when a name that was given is of nothing.
-    pub fn turn(
+    /// Opens the next window when none is open, there is something to watch, and the budget allows it. An error when a name
+    /// that was given is of nothing.
+    pub(super) fn turn(
         &mut self,
         source: &mut dyn Source,
         pipeline: &Pipeline,
         modules: &ModuleStore,
-    ) -> Result<bool> {
+    ) -> Result<(), ObserveError> {
         let started_ns = source.started_ns();
         let Some(watcher) = source.watcher() else {
-            return Ok(false);
+            return Ok(());
         };
         if watcher.is_open() {
-            return Ok(true);
+            return Ok(());
         }
         let now_ns = clock::monotonic_ns();
         self.look_up(pipeline, modules, now_ns)?;
@@ -117,7 +97,7 @@ impl Windows {
             .governor
             .get_or_insert_with(|| Governor::new(share, prices, started_ns));
         let Some(hits) = governor.allowance(now_ns, watcher.spent_ns()) else {
-            return Ok(false);
+            return Ok(());
         };
         let slots = watcher.slots();
         let request = if self.specs.is_empty() {
@@ -140,7 +120,7 @@ impl Windows {
             self.planner.next_asked(&asked, line_size, slots)
         };
         let Some(request) = request else {
-            return Ok(false);
+            return Ok(());
         };
         let subject = Subject {
             words: &request.words,
@@ -151,22 +131,24 @@ impl Windows {
             hits: hits.min(request.enough_hits),
             ns: WINDOW.as_nanos() as u64,
         };
-        match watcher.arm(subject, limits) {
-            Ok(()) => Ok(true),
-            Err(error) => {
-                // Once is enough: the same refusal would come for every window.
-                let text = format!("a watch window could not be opened: {error}");
-                if !self.caveats.contains(&text) {
-                    self.caveats.push(text);
-                }
-                Ok(false)
+        if let Err(error) = watcher.arm(subject, limits) {
+            // Once is enough: the same refusal would come for every window.
+            let text = format!("a watch window could not be opened: {error}");
+            if !self.caveats.contains(&text) {
+                self.caveats.push(text);
             }
         }
+        Ok(())
     }
 
     /// Finds the named memory, as soon as a target has mapped it. A name that is not there soon after the
     /// program is, is a mistake.
-    fn look_up(&mut self, pipeline: &Pipeline, modules: &ModuleStore, now_ns: u64) -> Result<()> {
+    fn look_up(
+        &mut self,
+        pipeline: &Pipeline,
+        modules: &ModuleStore,
+        now_ns: u64,
+    ) -> Result<(), ObserveError> {
         for (n, (text, spec)) in self.specs.iter().enumerate() {
             if self.found[n].is_some() {
                 continue;
@@ -180,7 +162,7 @@ impl Windows {
                     }
                     // It did not start yet.
                     Err(LookupError::NoModules { .. }) => {}
-                    Err(error) => known = Some(format!("--watch {text}: {error}")),
+                    Err(error) => known = Some(format!("{text}: {error}")),
                 }
             }
             if self.found[n].is_some() {
@@ -194,15 +176,17 @@ impl Windows {
             }
         }
         match &self.missing {
-            Some((since_ns, why)) if now_ns - since_ns >= PATIENCE_NS => Err(anyhow!("{why}")),
+            Some((since_ns, why)) if now_ns - since_ns >= PATIENCE_NS => {
+                Err(ObserveError::NothingToWatch(why.clone()))
+            }
             _ => Ok(()),
         }
     }
 
     /// What could not be watched; an error when a name that was given is of nothing.
-    pub fn finish(&self) -> Result<Vec<String>> {
+    pub(super) fn finish(&self) -> Result<Vec<String>, ObserveError> {
         match &self.missing {
-            Some((_, why)) => Err(anyhow!("{why}")),
+            Some((_, why)) => Err(ObserveError::NothingToWatch(why.clone())),
             None => Ok(self.caveats.clone()),
         }
     }
