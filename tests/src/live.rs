@@ -1,11 +1,11 @@
-//! One live test: build a workload, run the tool on it, compare. Runs take turns, across test binaries too.
+//! One live test: build a workload, run the tool on it, compare. It runs alone.
 
 use std::{
     fmt::{self, Write as _},
-    fs::{self, File},
+    fs,
     path::PathBuf,
     process::Command,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -20,7 +20,8 @@ use crate::{
     disassembly, kernel,
     report::{Access, Finding, Report},
     tool::{self, Ended, cohtrace},
-    workload::{self, Program, Workload, target_directory, turn},
+    turn::{self, Turn},
+    workload::{self, Program, Workload, target_directory},
 };
 
 /// How long a workload runs under the tool, milliseconds; the tool looks at it for 2 s of that.
@@ -29,13 +30,6 @@ pub const RUN_MS: u64 = 2500;
 /// How long the tool may take beyond the time it was asked to look: symbols of a debug build on a busy machine.
 pub const GRACE: Duration = Duration::from_secs(40);
 
-/// The right to run live: only one test at a time has it, because two runs on a small machine disturb each other.
-#[derive(Debug)]
-pub struct Turn {
-    _thread: MutexGuard<'static, ()>,
-    _process: File,
-}
-
 /// Waits for the turn to run live. `None` when this machine cannot, which is said loudly; but where it should be able
 /// to (root, and a kernel with BPF), not being able to is a failure.
 pub fn ready() -> Option<Turn> {
@@ -43,7 +37,7 @@ pub fn ready() -> Option<Turn> {
         skipped_core(reason);
         return None;
     }
-    Some(take_turn())
+    Some(turn::alone())
 }
 
 /// Whether there is an emulator to run programs in; says so loudly where not.
@@ -56,20 +50,6 @@ pub fn has_emulator() -> bool {
         skipped_core("no qemu-x86_64 (apt install qemu-user)");
     }
     found
-}
-
-/// Waits for the turn to run.
-pub fn take_turn() -> Turn {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    // A test that failed while it had the turn left nothing half done that the next could trip over.
-    let thread = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = target_directory()
-        .and_then(|directory| turn(&directory.join("live.lock")))
-        .unwrap_or_else(|error| panic!("{error:#}"));
-    Turn {
-        _thread: thread,
-        _process: process,
-    }
 }
 
 /// Why no live test can run here. Panics when one should and the tool says it cannot.

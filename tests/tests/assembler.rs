@@ -1,12 +1,8 @@
 //! `cohtrace as`: real compilers build with hints, and what they built is disassembled by binutils.
 
-#[path = "assembler/bench.rs"]
 mod bench;
-#[path = "assembler/elsewhere.rs"]
 mod elsewhere;
-#[path = "assembler/loops.rs"]
 mod loops;
-#[path = "assembler/wrapper.rs"]
 mod wrapper;
 
 use std::{fs, process::Command};

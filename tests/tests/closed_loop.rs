@@ -1,7 +1,6 @@
 //! The loop closed: hints that were decided on a recording are built into the program, and the recording of that
 //! program shows what the simulation of the first predicted.
 
-#[path = "closed_loop/ways.rs"]
 mod ways;
 
 use std::{
@@ -23,8 +22,9 @@ use cohtrace::{
 use cohtrace_tests::{
     disassembly::{Prefetched, prefetches},
     evaluation::{Build, Input, Kernel, named},
-    live::{has_emulator, take_turn},
+    live::has_emulator,
     tool::{Ended, cohtrace, run},
+    turn,
 };
 use serde_json::Value;
 use ways::Way;
@@ -256,7 +256,7 @@ fn check(kernel: Kernel, way: Way, input: Input) {
     }
     let name = kernel.name;
     // Programs that share the CPUs disturb each other.
-    let _turn = take_turn();
+    let _turn = turn::alone();
     let bench = Bench::new(kernel, way, input);
     let plain = &bench.plain;
     let decided = bench.record(plain, "decided");

@@ -1,8 +1,6 @@
 //! However a run ends, it ends soon and with a full report.
 
-#[path = "ending/started.rs"]
 mod started;
-#[path = "ending/stopped.rs"]
 mod stopped;
 
 use std::time::Duration;

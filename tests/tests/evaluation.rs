@@ -9,8 +9,9 @@ use std::{
 
 use cohtrace_tests::{
     evaluation::{Build, Input, Kernel, PUBLISHED_LOAD_RISE, named, reduction},
-    live::{has_emulator, take_turn},
+    live::has_emulator,
     tool::{cohtrace, run},
+    turn,
 };
 use serde_json::Value;
 
@@ -72,7 +73,7 @@ impl Compared {
 fn record(kernel: &Kernel, directory: &Path, input: Input) -> PathBuf {
     let program = kernel.build(&Build::PLAIN).expect("it builds");
     let session = directory.join(input.name()).with_extension("coh");
-    let _turn = take_turn();
+    let _turn = turn::alone();
     let mut command = cohtrace(["record", "--quiet", "--force", "--source", "emulate"]);
     command.arg("--output").arg(&session).arg("--");
     command.arg(program).arg(input.name());

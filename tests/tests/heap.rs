@@ -1,6 +1,5 @@
 //! Heap memory by where it was allocated: the right place, at the right time, within the budget, and nothing left.
 
-#[path = "heap/pages.rs"]
 mod pages;
 
 use std::{

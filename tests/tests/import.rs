@@ -1,7 +1,6 @@
 //! Imported recordings of perf hold what `perf script` prints of them.
 
-#[path = "import/recordings.rs"]
-mod recordings;
+pub mod recordings;
 
 use std::{
     fs,

@@ -1,9 +1,5 @@
 //! Exported sessions read in perf's own tools, which count what our c2c tables count.
 
-#[path = "import/recordings.rs"]
-#[expect(dead_code, reason = "the imports' tests take the others")]
-mod recordings;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -23,6 +19,8 @@ use cohtrace_tests::{
     live::{GRACE, skipped_core},
     tool::{Ended, cohtrace, run},
 };
+
+use super::import::recordings;
 
 const CODE: u64 = 0x40_0000;
 const PRIVATE: u64 = 0x7f00_0000_0000;

@@ -10,8 +10,9 @@ use std::{
 
 use cohtrace_tests::{
     disassembly::prefetches,
-    live::{GRACE, has_emulator, take_turn},
+    live::{GRACE, has_emulator},
     tool::{Ended, cohtrace, run},
+    turn,
 };
 use serde_json::Value;
 
@@ -123,7 +124,7 @@ fn a_rebuild_saves_what_is_said_of_your_code_and_not_what_all_hints_would() {
     if !has_emulator() {
         return;
     }
-    let _turn = take_turn();
+    let _turn = turn::alone();
     let bench = Bench(tempfile::tempdir().expect("a temporary directory"));
     fs::write(bench.at("startup.c"), SOURCE).expect("room");
     bench.build("plain", &[]);

@@ -15,8 +15,9 @@ use std::{
 
 use cohtrace_tests::{
     answer::Variant,
-    live::{GRACE, Subject, ready, skipped_core, take_turn},
+    live::{GRACE, Subject, ready, skipped_core},
     tool::{Ended, Running, cohtrace, path, run},
+    turn,
 };
 use tempfile::TempDir;
 
@@ -318,7 +319,7 @@ fn what_observes_nothing_gives_up_all_that_it_has_first() {
     if !only_root() {
         return;
     }
-    let _turn = take_turn();
+    let _turn = turn::alone();
     let Some(place) = Place::new(OBSERVE) else {
         return;
     };

@@ -274,6 +274,26 @@ fn no_module_is_named_after_nothing() {
 }
 
 #[test]
+fn every_file_of_integration_tests_is_a_module_of_their_program() {
+    let main = read(Path::new("tests/tests/main.rs"));
+    let all = words(&main);
+    let modules = all.windows(2).filter(|pair| pair[0].text == "mod");
+    let modules: Vec<&str> = modules.map(|pair| pair[1].text).collect();
+    let mut broken = Broken::default();
+    for file in with_extension("rs") {
+        let Ok(below) = file.strip_prefix("tests/tests") else {
+            continue;
+        };
+        let module = below.with_extension("");
+        let module = module.iter().next().expect("a file has a name");
+        if module != "main" && !modules.iter().any(|listed| module == *listed) {
+            broken.add(&file, 1, "its tests are not run; tests/tests/main.rs");
+        }
+    }
+    broken.none_or_panic();
+}
+
+#[test]
 fn nothing_is_left_for_later() {
     let mut broken = Broken::default();
     for_each_rust_file("", |file, words, _| {

@@ -3,7 +3,6 @@
 
 #![cfg(target_arch = "x86_64")]
 
-#[path = "trapped/traced.rs"]
 mod traced;
 
 use cohtrace::{

@@ -183,7 +183,7 @@ fn a_recording_ends_them_too_and_leaves_them_where_asked() {
 
 #[test]
 fn an_emulated_programs_children_end_as_well() {
-    let _turn = cohtrace_tests::live::take_turn();
+    let _turn = cohtrace_tests::turn::alone();
     if !has_emulator() {
         return;
     }

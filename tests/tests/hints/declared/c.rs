@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path, process::Comma
 use cohtrace::hint::AdviceKind;
 
 use super::{BASE, Built, Numbers, Used, assert_sane, code, has};
-use crate::succeed;
+use crate::hints::succeed;
 
 /// Members of C: a declaration around the name `@`.
 const C_MEMBERS: [&str; 28] = [

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, path::Path, process::Command};
 use cohtrace::hint::AdviceKind;
 
 use super::{Built, Numbers, Used, assert_sane, code, has};
-use crate::succeed;
+use crate::hints::succeed;
 
 /// Fields: declarations with `@` for the name.
 const FIELDS: [&str; 20] = [

@@ -9,7 +9,7 @@ use cohtrace::{
 };
 
 use super::{assert_sane, code, has};
-use crate::succeed;
+use crate::hints::succeed;
 
 #[test]
 fn what_is_advised_for_java_compiles() {

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, path::Path, process::Command};
 use cohtrace::hint::AdviceKind;
 
 use super::{BASE, Built, By, Numbers, Used, assert_sane, code, has};
-use crate::succeed;
+use crate::hints::succeed;
 
 /// Fields: types, and values that a static can have.
 const FIELDS: [(&str, &str); 34] = [
