@@ -5,29 +5,53 @@
 //! the turn ([`crate::live::ready`]). Both are locks of one file, so the same holds for the threads of a test program and
 //! for several programs.
 
-use std::{cell::RefCell, fs::File, path::PathBuf};
+use std::{
+    cell::{Cell, RefCell},
+    fs::File,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
-use crate::workload::{target_directory, turn};
+use crate::{
+    times::Time,
+    workload::{target_directory, turn},
+};
 
 thread_local! {
     /// What the test on this thread holds while it runs beside others.
     static BESIDE_OTHERS: RefCell<Option<File>> = const { RefCell::new(None) };
+    /// How long it ran alone, and how long it waited for that.
+    static ALONE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// A test that runs, until dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Place(());
+pub struct Place {
+    began: Instant,
+}
 
 /// Waits until no test runs alone, and has none do so until the place is dropped.
 pub fn beside_others() -> Place {
     BESIDE_OTHERS.set(Some(locked(File::lock_shared)));
-    Place(())
+    ALONE.set(Duration::ZERO);
+    WAITED.set(Duration::ZERO);
+    Place {
+        began: Instant::now(),
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         BESIDE_OTHERS.take();
+        let time = Time {
+            test: thread::current().name().unwrap_or_default().to_owned(),
+            took: self.began.elapsed().saturating_sub(WAITED.get()),
+            alone: ALONE.get(),
+        };
+        time.tell();
     }
 }
 
@@ -37,6 +61,7 @@ impl Drop for Place {
 pub struct Turn {
     /// There until dropped.
     alone: Option<File>,
+    since: Instant,
     is_in_test: bool,
 }
 
@@ -44,14 +69,19 @@ pub struct Turn {
 pub fn alone() -> Turn {
     // Two that wait for each other to end would wait for ever.
     let is_in_test = BESIDE_OTHERS.take().is_some();
+    let start = Instant::now();
+    let alone = Some(locked(File::lock));
+    WAITED.set(WAITED.get() + start.elapsed());
     Turn {
-        alone: Some(locked(File::lock)),
+        alone,
+        since: Instant::now(),
         is_in_test,
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        ALONE.set(ALONE.get() + self.since.elapsed());
         if self.is_in_test
             && let Some(file) = self.alone.take()
             && file.lock_shared().is_ok()

@@ -3,6 +3,7 @@
 
 mod supported_rust;
 mod test_run;
+mod test_times;
 
 use std::{
     fmt, fs, io,
@@ -78,6 +79,7 @@ pub fn run(options: &Options) -> Result<()> {
     let is_built = step("release build", &release_build);
     step("LLVM plugin", &plugin);
     step("rights for the live tests", &live_tests);
+    step("tests are built", &test_build);
     if is_built {
         step("the oldest kernel and the newest", &kernels);
     }
@@ -131,6 +133,11 @@ fn documentation() -> Outcome {
 
 fn release_build() -> Outcome {
     cargo(&["build", "--release", "--locked", "--package", "cohtrace"])
+}
+
+/// Apart from their run, so that each has its own time.
+fn test_build() -> Outcome {
+    cargo(&["test", "--workspace", "--locked", "--no-run", "--quiet"])
 }
 
 /// The tests of load hints in clang and rustc use it.

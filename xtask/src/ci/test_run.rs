@@ -1,19 +1,26 @@
-//! All tests, and what their runners say: how many passed and failed, and what was skipped.
+//! All tests, and what their runners say: how many passed and failed, what was skipped, and where the time went.
 
 use std::{
+    fs,
     io::{self, BufRead as _, BufReader, Read, Write},
     path::Path,
     process::{Child, Stdio},
     sync::{Mutex, PoisonError},
     thread,
+    time::Instant,
 };
 
 use cohtrace_skips::{CORE_MARK, MARK};
+use cohtrace_tests::times;
 
-use super::{Outcome, command, ended};
+use super::{
+    Outcome, command, ended,
+    test_times::{Programs, longest},
+};
+use crate::bench::target_directory;
 
 /// What all runners counted: the last of them may have none.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Counted {
     passed: u64,
     failed: u64,
@@ -21,10 +28,12 @@ struct Counted {
     skipped: Vec<String>,
     /// Of these, what must have been tested where everything is set up.
     core: u64,
+    programs: Programs,
 }
 
 impl Counted {
     fn line(&mut self, line: &str) {
+        self.programs.line(line);
         if let Some((passed, failed)) = counts(line) {
             self.passed += passed;
             self.failed += failed;
@@ -54,12 +63,24 @@ pub fn run(built: Option<&Path>, strict: bool) -> Outcome {
     if let Some(built) = built {
         command.env("COHTRACE_BIN", built.join("release/cohtrace"));
     }
+    let times = target_directory().map(|directory| directory.join("test-times"));
+    if let Ok(times) = &times {
+        fs::remove_file(times).ok();
+        command.env(times::FILE, times);
+    }
+    let start = Instant::now();
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Outcome::Failed(format!("cargo did not start: {error}")),
     };
     let counted = relayed(&mut child);
     let outcome = ended(child.wait());
+    let took = start.elapsed();
+    println!("\n{}", counted.programs);
+    if let Some(times) = times.ok().and_then(|times| fs::read_to_string(times).ok()) {
+        println!("{}", longest(&times));
+    }
+    println!("the tests took {:.1} s", took.as_secs_f64());
     if !counted.skipped.is_empty() {
         println!("\nskipped, in whole or in part:");
         for what in &counted.skipped {
