@@ -86,7 +86,11 @@ fn cannot() -> Option<&'static str> {
 
 /// Looks that a workload with an answer may take. Sampling is a matter of chance, and a machine that gives the
 /// workload's threads no time together shows nothing to find; `hit_rate` counts how often one look is enough.
-const LOOKS: u32 = 3;
+const LOOKS: usize = 3;
+
+/// Seconds of a look that comes before these where something is to be found, which most often takes no more. What is found
+/// too much fails it as it fails any other.
+const FIRST_LOOK_S: u64 = 1;
 
 /// Runs the tool on a workload and panics with a readable difference unless it finds the answer, as the answer's observer sees
 /// it, and nothing else. A false alarm is never excused: the first look counts where nothing is to be found, and where more was
@@ -99,7 +103,11 @@ pub fn check(name: &str, answer: &Answer) {
     };
     let Some(_turn) = turn else { return };
     match answer.observer {
-        Observer::KernelLocks => look_again(name, LOOKS, || observe_kernel_locks(name, variant)),
+        Observer::KernelLocks => {
+            look_again(name, &[answer.seconds; LOOKS], |seconds| {
+                observe_kernel_locks(name, variant, seconds)
+            });
+        }
         Observer::Windows => look(name, variant, Windows::Required),
         Observer::Samples | Observer::Allocations => look(name, variant, Windows::WherePossible),
     }
@@ -107,9 +115,9 @@ pub fn check(name: &str, answer: &Answer) {
 
 /// What a run comes to on a workload whose threads spin in the kernel for a lock that it keeps in memory of its own: that must be
 /// found, with the lock's code as the one that spins.
-fn observe_kernel_locks(name: &str, variant: Variant) -> anyhow::Result<()> {
+fn observe_kernel_locks(name: &str, variant: Variant, seconds: u64) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
-    let ended = subject.attach()?;
+    let ended = subject.attach(seconds)?;
     subject.judge(&ended)?;
     let report = Report::parse(&ended.stdout)?;
     // The lock is a `struct rw_semaphore`; who waits for it is in one of these.
@@ -133,23 +141,35 @@ fn observe_kernel_locks(name: &str, variant: Variant) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks at a workload as often as its answer allows.
+/// Looks at a workload as often, and as long, as its answer allows.
 fn look(name: &str, variant: Variant, windows: Windows) {
-    let looks = match Subject::new(name, variant) {
-        Ok(subject) if subject.answer.findings.is_empty() => 1,
-        _ => LOOKS,
-    };
-    look_again(name, looks, || observe(name, variant, windows));
+    let subject = Subject::new(name, variant).unwrap_or_else(|error| panic!("{error:#}"));
+    let looks = looks(&subject.answer);
+    look_again(name, &looks, |seconds| subject.observe(seconds, windows));
+}
+
+/// Seconds of each look. Where nothing is to be found there is one, of full length, for what is seen late is a false alarm
+/// too. Windows, pairs and many threads have their time in each look.
+fn looks(answer: &Answer) -> Vec<u64> {
+    if answer.findings.is_empty() {
+        return vec![answer.seconds];
+    }
+    let has_pairs = !answer.pairs.is_empty() || !answer.no_pair.is_empty();
+    let is_soon = answer.observer == Observer::Samples && answer.seconds == 2 && !has_pairs;
+    let first = is_soon.then_some(FIRST_LOOK_S);
+    let full = [answer.seconds; LOOKS];
+    first.into_iter().chain(full).collect()
 }
 
 /// Looks until what is right is seen, as long as chance may be why it was not.
-fn look_again(name: &str, looks: u32, see: impl Fn() -> anyhow::Result<()>) {
-    for look in 1..=looks {
-        match see() {
+fn look_again(name: &str, looks: &[u64], see: impl Fn(u64) -> anyhow::Result<()>) {
+    let last = looks.len();
+    for (look, &seconds) in (1..).zip(looks) {
+        match see(seconds) {
             Ok(()) => return,
-            Err(error) if look == looks || !is_by_chance(&error) => panic!("{error:#}"),
+            Err(error) if look == last || !is_by_chance(&error) => panic!("{error:#}"),
             Err(error) => say(format_args!(
-                "*** {name}: look {look} of {looks} missed: {error:#}"
+                "*** {name}: look {look} of {last} missed: {error:#}"
             )),
         }
     }
@@ -199,15 +219,7 @@ pub enum Windows {
 /// What one run of the tool on a workload comes to: `Err` explains the difference from the answer.
 pub fn observe(name: &str, variant: Variant, windows: Windows) -> anyhow::Result<()> {
     let subject = Subject::new(name, variant)?;
-    let ended = subject.attach()?;
-    subject.judge(&ended)?;
-    if windows == Windows::Required && !subject.answer.findings.is_empty() {
-        let report = Report::parse(&ended.stdout)?;
-        if report.watch.is_none() {
-            bail!("the run had no watch windows: {:#?}", report.caveats);
-        }
-    }
-    Ok(())
+    subject.observe(subject.answer.seconds, windows)
 }
 
 /// A built workload with its answer.
@@ -239,9 +251,21 @@ impl Subject {
         command
     }
 
+    /// What a look of so many seconds comes to.
+    fn observe(&self, seconds: u64, windows: Windows) -> anyhow::Result<()> {
+        let ended = self.attach(seconds)?;
+        self.judge(&ended)?;
+        if windows == Windows::Required && !self.answer.findings.is_empty() {
+            let report = Report::parse(&ended.stdout)?;
+            if report.watch.is_none() {
+                bail!("the run had no watch windows: {:#?}", report.caveats);
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the tool on the program, which outlives the look at it.
-    fn attach(&self) -> anyhow::Result<Ended> {
-        let seconds = self.answer.seconds;
+    fn attach(&self, seconds: u64) -> anyhow::Result<Ended> {
         let run_ms = seconds * 1000 + 500;
         let mut command = cohtrace(["attach", "--json", "--duration", &seconds.to_string()]);
         command
@@ -313,5 +337,26 @@ impl Subject {
         let path = directory.join(name);
         fs::write(&path, report).with_context(|| format!("writing {}", path.display()))?;
         Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(words: &str) -> Answer {
+        let json = format!(r#"{{"variant": "plain", {words}}}"#);
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_found_by_samples_has_a_short_look_first() {
+        let found = r#""findings": [{"kind": "k", "object": {"kind": "global"}, "fields": []}]"#;
+        let with = |more: &str| looks(&answer(&format!("{found}{more}")));
+        assert_eq!(with(""), [FIRST_LOOK_S, 2, 2, 2]);
+        assert_eq!(looks(&answer(r#""findings": []"#)), [2]);
+        assert_eq!(with(r#", "seconds": 6"#), [6; LOOKS]);
+        assert_eq!(with(r#", "observer": "windows""#), [2; LOOKS]);
+        assert_eq!(with(r#", "no_pair": ["@a"]"#), [2; LOOKS]);
     }
 }
