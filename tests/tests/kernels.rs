@@ -21,17 +21,21 @@ const CLANG: Build<'static> = Build {
     depends_on: "",
 };
 
-/// The checksums of the runs of a build that finds itself right, or wrong, every time.
-fn checksums(kernel: &Kernel, build: &Build, input: Input, right: bool) -> BTreeSet<String> {
+/// The checksum of a run of a build that finds itself right, or wrong.
+fn checksum(kernel: &Kernel, build: &Build, input: Input, right: bool) -> String {
     let program = kernel.build(build).unwrap_or_else(|e| panic!("{e:#}"));
-    let run = || {
-        let answered = kernel.run(&program, input);
-        let answered = answered.unwrap_or_else(|e| panic!("{e:#}"));
-        let who = format!("{} ({}), {}", kernel.name, build.name, input.name());
-        assert_eq!(answered.right, right, "{who}");
-        answered.checksum
-    };
-    (0..RUNS).map(|_| run()).collect()
+    let answered = kernel.run(&program, input);
+    let answered = answered.unwrap_or_else(|e| panic!("{e:#}"));
+    let who = format!("{} ({}), {}", kernel.name, build.name, input.name());
+    assert_eq!(answered.right, right, "{who}");
+    answered.checksum
+}
+
+/// The checksums of several runs.
+fn checksums(kernel: &Kernel, build: &Build, input: Input, right: bool) -> BTreeSet<String> {
+    let runs = 0..RUNS;
+    runs.map(|_| checksum(kernel, build, input, right))
+        .collect()
 }
 
 #[test]
@@ -69,10 +73,11 @@ fn each_kernel_notices_that_a_single_update_is_missing() {
 
 #[test]
 fn the_two_inputs_of_each_kernel_are_different_work() {
+    // All runs with one input give one result: that is a test of its own.
     for kernel in &KERNELS {
         let [train, reference] =
-            Input::ALL.map(|input| checksums(kernel, &Build::PLAIN, input, true));
-        assert!(train.is_disjoint(&reference), "{}", kernel.name);
+            Input::ALL.map(|input| checksum(kernel, &Build::PLAIN, input, true));
+        assert_ne!(train, reference, "{}", kernel.name);
     }
 }
 
