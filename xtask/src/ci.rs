@@ -1,6 +1,7 @@
 //! Everything that must hold before a change is taken. A step that fails does not hide the next; a
 //! step that cannot be done here is named as such and never passes for done.
 
+mod cpu_time;
 mod supported_rust;
 mod test_run;
 mod test_times;
@@ -8,12 +9,12 @@ mod test_times;
 use std::{
     fmt, fs, io,
     process::{Command, ExitStatus, Stdio},
-    time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
 use clap::Args;
 
+use self::cpu_time::{Clock, Took};
 use crate::{
     bench::target_directory,
     ebpf::{self, Check},
@@ -41,7 +42,7 @@ impl fmt::Display for Outcome {
 struct Step {
     name: &'static str,
     outcome: Outcome,
-    took: Duration,
+    took: Took,
 }
 
 /// How the task is run.
@@ -57,13 +58,13 @@ pub fn run(options: &Options) -> Result<()> {
     let mut steps = Vec::new();
     let mut step = |name, check: &dyn Fn() -> Outcome| {
         println!("=== {name}");
-        let start = Instant::now();
+        let clock = Clock::start();
         let outcome = check();
         let passed = matches!(outcome, Outcome::Passed);
         if !passed {
             println!("{outcome}");
         }
-        let took = start.elapsed();
+        let took = clock.stop();
         steps.push(Step {
             name,
             outcome,
@@ -181,7 +182,7 @@ fn table(steps: &[Step]) {
     {
         let outcome = outcome.to_string();
         let first_line = outcome.lines().next().unwrap_or_default();
-        println!("{name:width$}  {:5.1} s  {first_line}", took.as_secs_f64());
+        println!("{name:width$}  {took}  {first_line}");
     }
     println!();
 }

@@ -7,14 +7,15 @@ use std::{
     process::{Child, Stdio},
     sync::{Mutex, PoisonError},
     thread,
-    time::Instant,
 };
 
 use cohtrace_skips::{CORE_MARK, MARK};
 use cohtrace_tests::times;
 
 use super::{
-    Outcome, command, ended,
+    Outcome, command,
+    cpu_time::Clock,
+    ended,
     test_times::{Programs, longest},
 };
 use crate::bench::target_directory;
@@ -68,19 +69,19 @@ pub fn run(built: Option<&Path>, strict: bool) -> Outcome {
         fs::remove_file(times).ok();
         command.env(times::FILE, times);
     }
-    let start = Instant::now();
+    let clock = Clock::start();
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Outcome::Failed(format!("cargo did not start: {error}")),
     };
     let counted = relayed(&mut child);
     let outcome = ended(child.wait());
-    let took = start.elapsed();
+    let took = clock.stop();
     println!("\n{}", counted.programs);
     if let Some(times) = times.ok().and_then(|times| fs::read_to_string(times).ok()) {
         println!("{}", longest(&times));
     }
-    println!("the tests took {:.1} s", took.as_secs_f64());
+    println!("tests  {took}");
     if !counted.skipped.is_empty() {
         println!("\nskipped, in whole or in part:");
         for what in &counted.skipped {

@@ -1,6 +1,6 @@
 //! Where the time of the tests goes: by program, as their runners say it, and the longest of the integration tests.
 
-use std::{fmt, time::Duration};
+use std::{cmp::Reverse, fmt, time::Duration};
 
 use cohtrace_tests::{figures::Table, times::Time};
 
@@ -81,7 +81,7 @@ pub fn longest(written: &str) -> String {
         .lines()
         .filter_map(|line| line.parse().ok())
         .collect();
-    times.sort_by(|a, b| b.took.cmp(&a.took));
+    times.sort_by_key(|time| Reverse(time.took));
     let alone: Duration = times.iter().map(|time| time.alone).sum();
     let beside: Duration = times
         .iter()
