@@ -87,6 +87,13 @@ impl Windows {
         let Some(watcher) = source.watcher() else {
             return Ok(());
         };
+        if let Some(error) = watcher.refusal() {
+            // Once is enough: the same refusal would come for every window.
+            let text = format!("a watch window could not be opened: {error}");
+            if !self.caveats.contains(&text) {
+                self.caveats.push(text);
+            }
+        }
         if watcher.is_open() {
             return Ok(());
         }
@@ -131,13 +138,7 @@ impl Windows {
             hits: hits.min(request.enough_hits),
             ns: WINDOW.as_nanos() as u64,
         };
-        if let Err(error) = watcher.arm(subject, limits) {
-            // Once is enough: the same refusal would come for every window.
-            let text = format!("a watch window could not be opened: {error}");
-            if !self.caveats.contains(&text) {
-                self.caveats.push(text);
-            }
-        }
+        watcher.arm(subject, limits);
         Ok(())
     }
 

@@ -113,6 +113,8 @@ pub struct Watcher {
     prices: Prices,
     code: TrappedCode,
     open: Option<Open>,
+    /// Why the last window could not be opened.
+    refusal: Option<SourceError>,
     /// Windows opened so far: the number of the next.
     windows: u64,
     spent_ns: u64,
@@ -152,6 +154,7 @@ impl Watcher {
             prices,
             code: TrappedCode::new(modules),
             open: None,
+            refusal: None,
             windows: 0,
             spent_ns: 0,
             accounts: FxHashMap::default(),
@@ -221,8 +224,13 @@ impl Watcher {
         self.open.is_some()
     }
 
-    /// Opens a window. At most one is open: [`Watcher::is_open`].
-    pub fn arm(&mut self, subject: Subject<'_>, limits: Limits) -> Result<(), SourceError> {
+    /// Why the window could not be opened that was asked for last; told once.
+    pub fn refusal(&mut self) -> Option<SourceError> {
+        self.refusal.take()
+    }
+
+    /// Opens a window, in a moment. At most one is open: [`Watcher::is_open`].
+    pub fn arm(&mut self, subject: Subject<'_>, limits: Limits) {
         let number = self.windows;
         // Whoever runs beside us is held up while we arm, and what it wanted meanwhile has another: were we
         // always on one CPU, some lock would always be held by threads of the other.
@@ -247,7 +255,7 @@ impl Watcher {
             hit_limit: limits.hits,
             duration_ns: limits.ns,
         };
-        self.keeper.arm(&plan, cpu)?;
+        self.keeper.arm(&plan, cpu);
         self.windows += 1;
         let account = Account {
             words: subject.words.to_vec(),
@@ -263,11 +271,16 @@ impl Watcher {
             words: subject.words.to_vec(),
             everyone: subject.everyone,
         });
-        Ok(())
     }
 
     /// Takes the open window if its hits or its time are over.
     pub fn settle(&mut self) -> Result<Option<Window>, SourceError> {
+        if let Some(error) = self.keeper.refusal() {
+            if let Some(open) = self.open.take() {
+                self.accounts.remove(&(open.number as u32));
+            }
+            self.refusal = Some(error.into());
+        }
         if self.keeper.is_over() {
             self.close(None)
         } else {

@@ -6,7 +6,8 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -65,12 +66,19 @@ pub struct Arming {
     pub places: Vec<Attributes>,
     /// A hit for which the program returns 1 turns its event off.
     pub limited: bool,
+    /// All CPUs by appointment; otherwise each as soon as it hears of it.
+    pub together: bool,
 }
 
-/// How long CPUs wait for each other before a breakpoint is turned on: what waits is the targets' time.
-const TOGETHER: Duration = Duration::from_micros(500);
-/// How often they try to be there together. The first time wakes those that were away.
-const TRIES: usize = 8;
+/// When CPUs turn breakpoints on, counted from the order, try after try: one that cannot be interrupted by another before it has
+/// an interrupt of its own (every 1 to 10 ms) must have heard of it by then.
+const APPOINTMENTS: [Duration; 3] = [
+    Duration::from_millis(12),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+];
+/// How long those that are there wait for the others: what waits is the targets' time.
+const PATIENCE: Duration = Duration::from_micros(500);
 
 /// Where breakpoints lie while they are not armed; nobody touches it.
 static IDLE: AtomicU64 = AtomicU64::new(0);
@@ -171,8 +179,10 @@ impl Slots {
                     cpu.move_to(&places)
                 });
                 moved.into_iter().collect::<Result<(), _>>()?;
-                for patience in [TOGETHER; TRIES].into_iter().chain([Duration::ZERO]) {
-                    if let Some(done) = enable(crew, arming, patience, then.clone())? {
+                let several = arming.together && crew.len() > 1;
+                let appointments = APPOINTMENTS.into_iter().filter(|_| several).map(Some);
+                for appointment in appointments.chain([None]) {
+                    if let Some(done) = enable(crew, arming, appointment, then.clone())? {
                         return Ok(done);
                     }
                 }
@@ -213,21 +223,28 @@ impl Slots {
     }
 }
 
-/// Turns breakpoints on that were moved, on all CPUs at once; `None` when they were not there at the same time, and all is still
-/// off. Without `patience` nobody waits for the others.
+/// Turns breakpoints on that were moved, on all CPUs at once, so long after the order; `None` when they were not there at the same
+/// time, and all is still off. Without an appointment each CPU does when it hears of it.
+///
+/// A CPU of a virtual machine may take a tick (4 ms), or many, to be interrupted by another: those before it would trap in vain
+/// all the while. Its own timer is exact.
 fn enable<R: Send + 'static>(
     crew: &Crew<CpuSlots>,
     arming: &Arming,
-    patience: Duration,
+    appointment: Option<Duration>,
     then: impl Fn() -> R + Clone + Send + 'static,
 ) -> Result<Option<R>, BreakpointError> {
     let cpus = crew.len();
+    let at = appointment.map(|after| Instant::now() + after);
     let (place, left) = (Rendezvous::of(cpus), AtomicUsize::new(cpus));
     let (arming, shared) = (arming.clone(), Arc::new((place, left)));
     let enabled = crew.each(move |cpu: &mut CpuSlots| {
         let (place, left) = &*shared;
-        if !patience.is_zero() && !place.meet(patience) {
-            return Ok(None);
+        if let Some(at) = at {
+            thread::sleep(at.saturating_duration_since(Instant::now()));
+            if !place.meet(PATIENCE) {
+                return Ok(None);
+            }
         }
         cpu.enable(&arming)?;
         let is_last = left.fetch_sub(1, Ordering::AcqRel) == 1;

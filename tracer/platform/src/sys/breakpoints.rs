@@ -195,7 +195,7 @@ impl Breakpoints {
         let (mut least_arm, mut least_disarm) = (u64::MAX, u64::MAX);
         for _ in 0..COST_ROUNDS {
             let start = monotonic_ns();
-            let armed = breakpoints.arm_slots(places.clone(), &own_thread, monotonic_ns)?;
+            let armed = breakpoints.arm_slots(places.clone(), false, &own_thread, monotonic_ns)?;
             breakpoints.slots.disarm()?;
             least_arm = least_arm.min(armed - start);
             least_disarm = least_disarm.min(monotonic_ns() - armed);
@@ -243,7 +243,7 @@ impl Breakpoints {
         let control = self.watch.control.clone();
         let (number, duration_ns) = (plan.number, plan.duration_ns);
         let open = move || control.open(number, duration_ns);
-        let open_ns = self.arm_slots(places, plan.threads, open)?;
+        let open_ns = self.arm_slots(places, true, plan.threads, open)?;
         self.costs.arm_ns = open_ns - start;
         self.window = Some(OpenWindow {
             number: plan.number,
@@ -300,12 +300,14 @@ impl Breakpoints {
     fn arm_slots<R: Send + 'static>(
         &mut self,
         places: Vec<Attributes>,
+        together: bool,
         threads: &[Tid],
         then: impl Fn() -> R + Clone + Send + 'static,
     ) -> Result<R, BreakpointError> {
         let arming = Arming {
             places,
             limited: self.limit_by_program,
+            together,
         };
         let armed = self.slots.arm(&self.watch.program, &arming, threads, then);
         if armed.is_err() {

@@ -44,9 +44,10 @@ impl<T: Send + 'static> Crew<T> {
                 .name(format!("cohtrace/{}", cpu.0))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
+                    // That takes a right that is not kept.
+                    settle_on(cpu);
                     // All that is done on a CPU is opening events there. Where no right can be given up, none is used.
                     let _ = capabilities::keep(rights);
-                    settle_on(cpu);
                     for order in waiting {
                         order(&mut state);
                     }
@@ -112,8 +113,13 @@ fn settle_on(cpu: Cpu) {
 
 #[cfg(test)]
 mod tests {
+    use cohtrace_skips::skipped;
+
     use super::*;
-    use crate::sys::live_tests::online_cpus;
+    use crate::{
+        machine::Capability,
+        sys::{capabilities::effective, live_tests::online_cpus},
+    };
 
     #[test]
     fn each_order_runs_on_its_own_cpu_and_keeps_its_own_state() {
@@ -128,6 +134,20 @@ mod tests {
             let expected: Vec<_> = cpus.iter().map(|cpu| (*cpu, round, cpu.0 as i32)).collect();
             assert_eq!(ran, expected);
         }
+    }
+
+    #[test]
+    fn its_threads_run_ahead_of_ordinary_ones_where_that_may_be_and_keep_no_right_to_it() {
+        if !effective().has(Capability::SYS_NICE) {
+            skipped("CAP_SYS_NICE is not ours: threads cannot run ahead of others");
+            return;
+        }
+        let crew = Crew::start(&online_cpus(), |_| ()).unwrap();
+        // SAFETY: the call has no precondition; 0 is the calling thread.
+        let policies = crew.each(|()| unsafe { libc::sched_getscheduler(0) });
+        assert!(policies.iter().all(|policy| *policy == libc::SCHED_FIFO));
+        let rights = crew.each(|()| effective().has(Capability::SYS_NICE));
+        assert!(rights.iter().all(|has| !has));
     }
 
     #[test]

@@ -42,8 +42,19 @@ pub struct WindowKeeper {
     bell: Arc<OwnedFd>,
     ended: Arc<Ended>,
     thread: Option<JoinHandle<()>>,
-    /// CLOCK_MONOTONIC nanoseconds at which the open window is over at the latest.
-    deadline_ns: Option<u64>,
+    window: Option<KeptWindow>,
+}
+
+/// The window that was ordered and not closed yet.
+#[derive(Debug)]
+enum KeptWindow {
+    /// The breakpoints are turned on; since when, or why not.
+    Arming {
+        since: Receiver<Result<u64, BreakpointError>>,
+        duration_ns: u64,
+    },
+    /// Until CLOCK_MONOTONIC nanoseconds at the latest.
+    Open { deadline_ns: u64 },
 }
 
 /// A window that is over.
@@ -93,48 +104,88 @@ impl WindowKeeper {
             bell,
             ended,
             thread: Some(thread),
-            deadline_ns: None,
+            window: None,
         })
     }
 
-    /// Becomes readable when the open window is over.
+    /// Becomes readable when the window is over, or was refused.
     pub fn told(&self) -> BorrowedFd<'_> {
         self.ended.told.as_fd()
     }
 
-    /// Whether the open window is over, and waits to be taken by [`WindowKeeper::close`].
+    /// Whether the window is over, and waits to be taken by [`WindowKeeper::close`].
     pub fn is_over(&self) -> bool {
         let closed = self.ended.closed.lock();
         closed.unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Time until the open window is over whatever comes; `None` when none is open.
+    /// Time until the window is over whatever comes, or a time that it takes anyway; `None` when there is none.
     pub fn time_left(&self) -> Option<Duration> {
-        let left_ns = self.deadline_ns?.saturating_sub(monotonic_ns());
-        Some(Duration::from_nanos(left_ns))
+        Some(Duration::from_nanos(match self.window.as_ref()? {
+            KeptWindow::Arming { duration_ns, .. } => *duration_ns,
+            KeptWindow::Open { deadline_ns } => deadline_ns.saturating_sub(monotonic_ns()),
+        }))
     }
 
-    /// As [`Breakpoints::arm`], from that CPU.
-    pub fn arm(&mut self, plan: &WindowPlan<'_>, from: Cpu) -> Result<u64, BreakpointError> {
+    /// Orders a window as [`Breakpoints::arm`] has it, to be opened from that CPU, and does not wait for it. There must be none, and
+    /// what becomes of it is to be asked: [`WindowKeeper::refusal`], [`WindowKeeper::is_over`].
+    pub fn arm(&mut self, plan: &WindowPlan<'_>, from: Cpu) {
         let (words, threads) = (plan.words.to_vec(), plan.threads.to_vec());
         let (number, hit_limit, duration_ns) = (plan.number, plan.hit_limit, plan.duration_ns);
-        let open_ns = self.ask(move |breakpoints| {
+        let ended = self.ended.clone();
+        let (send, since) = channel();
+        self.send(move |breakpoints| {
             let _from = OnCpu::move_to(from).ok();
-            breakpoints.arm(&WindowPlan {
+            let armed = breakpoints.arm(&WindowPlan {
                 number,
                 words: &words,
                 threads: &threads,
                 hit_limit,
                 duration_ns,
-            })
-        })??;
-        self.deadline_ns = Some(open_ns.saturating_add(duration_ns));
-        Ok(open_ns)
+            });
+            let is_refused = armed.is_err();
+            let _ = send.send(armed);
+            if is_refused {
+                ring(&ended.told);
+            }
+        });
+        self.window = Some(KeptWindow::Arming { since, duration_ns });
     }
 
-    /// Closes the window, or takes what became of it when it was over; as [`Breakpoints::disarm`].
+    /// Why there is no window although one was ordered; told once.
+    pub fn refusal(&mut self) -> Option<BreakpointError> {
+        let Some(KeptWindow::Arming { since, duration_ns }) = &self.window else {
+            return None;
+        };
+        let answer = match since.try_recv() {
+            Ok(answer) => answer,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Err(gone()),
+        };
+        match answer {
+            Ok(open_ns) => {
+                let deadline_ns = open_ns.saturating_add(*duration_ns);
+                self.window = Some(KeptWindow::Open { deadline_ns });
+                None
+            }
+            Err(error) => {
+                self.window = None;
+                hush(&self.ended.told);
+                Some(error)
+            }
+        }
+    }
+
+    /// Closes the window, or takes what became of it when it was over; as [`Breakpoints::disarm`]. One that is being opened is waited
+    /// for.
     pub fn close(&mut self) -> Result<Closed, BreakpointError> {
-        self.deadline_ns = None;
+        if let Some(KeptWindow::Arming { since, .. }) = self.window.take() {
+            let refused = since.recv().map_err(|_| gone()).flatten().err();
+            if let Some(error) = refused {
+                hush(&self.ended.told);
+                return Err(error);
+            }
+        }
         let closed = self.ask(|breakpoints| {
             let is_open = breakpoints.time_left().is_some();
             is_open.then(|| breakpoints.disarm())
@@ -163,20 +214,26 @@ impl WindowKeeper {
         order: impl FnOnce(&mut Breakpoints) -> R + Send + 'static,
     ) -> Result<R, BreakpointError> {
         let (send, receive) = channel();
-        let order: Order = Box::new(move |breakpoints| {
+        self.send(move |breakpoints| {
             // Whoever asked waits.
             let _ = send.send(order(breakpoints));
         });
+        receive.recv().map_err(|_| gone())
+    }
+
+    fn send(&self, order: impl FnOnce(&mut Breakpoints) + Send + 'static) {
         if let Some(orders) = &self.orders {
-            // Its end shows below.
-            let _ = orders.send(order);
+            // The thread's end shows where an answer is waited for.
+            let _ = orders.send(Box::new(order));
         }
         ring(&self.bell);
-        let ended = |_| BreakpointError::System {
-            what: "asking the thread that keeps the windows",
-            source: io::ErrorKind::BrokenPipe.into(),
-        };
-        receive.recv().map_err(ended)
+    }
+}
+
+fn gone() -> BreakpointError {
+    BreakpointError::System {
+        what: "asking the thread that keeps the windows",
+        source: io::ErrorKind::BrokenPipe.into(),
     }
 }
 

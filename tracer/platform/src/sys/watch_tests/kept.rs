@@ -1,6 +1,6 @@
 //! Windows that a thread of their own opens and closes.
 
-use std::{os::fd::AsFd as _, time::Duration};
+use std::{thread, time::Duration};
 
 use super::stage::{Line, Watcher, Worker, own};
 use crate::{
@@ -27,7 +27,7 @@ fn a_window_that_is_over_is_closed_and_told_while_nobody_asks_and_another_one_is
     let cpus = online_cpus();
     let ends = [
         (50, LONG, WindowEnd::Hits),
-        (u64::MAX, Duration::from_millis(200), WindowEnd::Time),
+        (u64::MAX, Duration::from_millis(400), WindowEnd::Time),
         (u64::MAX, LONG, WindowEnd::Asked),
         (20, LONG, WindowEnd::Hits),
     ];
@@ -39,15 +39,18 @@ fn a_window_that_is_over_is_closed_and_told_while_nobody_asks_and_another_one_is
             hit_limit,
             duration_ns: duration.as_nanos() as u64,
         };
-        keeper.arm(&plan, cpus[number % cpus.len()]).unwrap();
+        keeper.arm(&plan, cpus[number % cpus.len()]);
         assert!(!keeper.is_over() && keeper.time_left().is_some());
+        // Long after it is open.
+        thread::sleep(Duration::from_millis(150));
+        assert!(keeper.refusal().is_none());
         worker.store(word, 100);
         let most = if end == WindowEnd::Asked {
             Duration::from_millis(50)
         } else {
             LONG
         };
-        let told = wait_readable(&[keeper.told().as_fd()], most).unwrap()[0];
+        let told = wait_readable(&[keeper.told()], most).unwrap()[0];
         assert_eq!((told, keeper.is_over()), (end != WindowEnd::Asked, told));
         // Nobody took the window yet, and its breakpoints are off all the same: what traps now is counted with the next one.
         worker.store(word, 400);
@@ -57,8 +60,43 @@ fn a_window_that_is_over_is_closed_and_told_while_nobody_asks_and_another_one_is
         assert_eq!(closed.hits, hits.min(hit_limit));
         assert!(closed.hits + closed.other_traps <= hits, "{closed:?}");
         assert!(!keeper.is_over() && keeper.time_left().is_none());
-        assert!(!wait_readable(&[keeper.told().as_fd()], Duration::ZERO).unwrap()[0]);
+        assert!(!wait_readable(&[keeper.told()], Duration::ZERO).unwrap()[0]);
     }
     assert!(keeper.close().is_err());
     worker.end();
+}
+
+#[test]
+fn why_a_window_was_refused_is_told_once_and_the_next_one_can_be() {
+    if !can_run("windows that are refused") {
+        return;
+    }
+    let watcher = Watcher::start();
+    let mut keeper = WindowKeeper::start(watcher.breakpoints).unwrap();
+    let line = Line::new();
+    let plan = WindowPlan {
+        number: 0,
+        words: &[],
+        threads: &[],
+        hit_limit: 10,
+        duration_ns: LONG.as_nanos() as u64,
+    };
+    let cpu = online_cpus()[0];
+    keeper.arm(&plan, cpu);
+    assert!(wait_readable(&[keeper.told()], LONG).unwrap()[0]);
+    assert!(keeper.refusal().is_some());
+    assert!(keeper.refusal().is_none() && keeper.time_left().is_none() && !keeper.is_over());
+    // Or when it is closed.
+    keeper.arm(&plan, cpu);
+    assert!(keeper.close().is_err());
+    assert!(!wait_readable(&[keeper.told()], Duration::ZERO).unwrap()[0]);
+    let words = [own(line.word(0))];
+    keeper.arm(
+        &WindowPlan {
+            words: &words,
+            ..plan
+        },
+        cpu,
+    );
+    assert_eq!(keeper.close().unwrap().hits, 0);
 }
