@@ -2,7 +2,8 @@
 
 use super::{
     WatchBounds, WatchedLine, WatchedLines,
-    window_order::{Step, Trapped, order},
+    served::Served,
+    window_order::{Trapped, serve},
 };
 use crate::{
     access::{Access, Basis, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
@@ -114,9 +115,10 @@ pub(crate) fn key() -> LineKey {
 }
 
 /// The accesses as the order of one window.
-pub(in crate::analysis) fn steps(acts: &[Act]) -> Vec<Step> {
+pub(in crate::analysis) fn served(acts: &[Act]) -> Vec<Served> {
     let trapped: Vec<Trapped> = acts.iter().map(|act| act.trapped(0)).collect();
-    order(&trapped, key(), LineSize::B64)
+    let order = serve(&trapped, key(), LineSize::B64);
+    order.map(|(_, served)| served).collect()
 }
 
 /// Windows on the line.

@@ -243,7 +243,7 @@ fn measured(pmu: PmuCounts) -> Option<Box<PmuCounts>> {
 /// Samples that waited, or requests of a complete order.
 fn stalled(sites: &[SiteCounts], order: Option<&OrderCounts>) -> u64 {
     match order {
-        Some(order) => order.read_shar + order.read_priv,
+        Some(order) => order.requests.total(),
         None => (sites.iter())
             .map(|site| u64::from(site.stalled) + site.pmu.timed)
             .sum(),

@@ -67,8 +67,8 @@ proptest! {
     #[test]
     fn hand_offs_are_misses_and_want_a_store(windows in any_windows()) {
         let (counts, _) = counts_and_pairs(&windows);
-        let requests = counts.read_shar + counts.read_priv;
-        prop_assert!(counts.hand_offs <= requests - counts.cold_requests);
+        let requests = counts.requests.total();
+        prop_assert!(counts.hand_offs <= requests - counts.requests.cold);
         prop_assert!(requests <= counts.accesses);
         prop_assert!(counts.stores > 0 || counts.hand_offs == 0);
         prop_assert!(counts.native_ns <= counts.span_ns);
@@ -126,7 +126,7 @@ proptest! {
             hint(pair, &PairThresholds::default());
         }
         let by_log: u64 = pairs.iter().map(|pair| pair.global_count).sum();
-        prop_assert!(by_log <= counts.read_shar.min(counts.read_priv));
+        prop_assert!(by_log <= counts.requests.read_shar.min(counts.requests.read_priv));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl SortedLines {
         self.totals.count(access, costs);
         let (filling, fold) = (&mut self.filling, &self.fold);
         let before = filling.len();
-        fold.cut(access, place, space, costs, &mut self.objects, |part| {
+        fold.split(access, place, space, costs, &mut self.objects, |part| {
             filling.push(part);
         });
         let parts = (self.filling.len() - before) as u64;

@@ -9,22 +9,17 @@ use super::{
     worlds::{Asked, Effect, Worlds},
 };
 use crate::{
-    access::{LineKey, Op},
-    analysis::{Instruction, parts::Part},
+    access::LineKey,
+    analysis::{parts::Part, served::OnLine},
     coherence::{LastRead, Lines, Outcome, Request},
 };
 
-/// One access, as far as it touches a line.
+/// One access to a line, before it is served in the line's worlds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) key: LineKey,
     pub(super) asked: Asked,
-    pub(super) instruction: Instruction,
-    pub(super) op: Op,
-    pub(super) locked: bool,
-    pub(super) offset: u8,
-    pub(super) size: u8,
-    pub(super) executions: u64,
+    pub(super) access: OnLine,
     /// It is counted; else only the state that it leaves is of interest, and its load is not hinted.
     pub(super) counts: bool,
 }
@@ -121,7 +116,7 @@ impl Found {
     fn go_on(&mut self, latest: &mut Streak, step: &Step) -> Change {
         let asked = &step.asked;
         if step.counts {
-            self.totals.accesses += step.executions;
+            self.totals.accesses += step.access.executions();
         }
         let goes_on = latest.goes_on(asked.cpu, step.counts);
         if goes_on && latest.covers(asked.intent) {
@@ -179,7 +174,7 @@ impl Shard {
                 step.counts = false;
                 step.asked.number = None;
                 step.asked.hinted = false;
-                known = step.op.stores();
+                known = step.access.op.stores();
             }
             match found.go_on(&mut latest, &step) {
                 Change::Nothing => continue,

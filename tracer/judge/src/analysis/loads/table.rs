@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
-
 use super::{
     LineStreaks, Load, LoadOptions, LoadTotals, Loads,
     load::Counted,
@@ -13,28 +11,27 @@ use super::{
 };
 use crate::{
     access::{Access, LineKey, Op, Place, SpaceId},
-    analysis::{Instruction, cut::cut, parts::Parts, window_order::Trapped},
+    analysis::{
+        Instruction, instruction_numbers::InstructionNumbers, parts::Parts, served::OnLine,
+        split_by_line::split_by_line, window_order::Trapped,
+    },
     coherence::Intent,
 };
 
-/// A load, as far as it is known without its lines.
+/// What is known of a load without its lines.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    instruction: Instruction,
+struct Executed {
     hinted: bool,
     executions: u64,
 }
-
-/// Loads looked at before the hash is.
-const RECENT: usize = 1024;
 
 /// Folds one order or several, one after the other.
 pub struct LoadTable {
     options: LoadOptions,
     hinted: BTreeSet<Instruction>,
-    loads: Vec<Known>,
-    numbers: FxHashMap<Instruction, u32>,
-    recent: Vec<u32>,
+    numbers: InstructionNumbers,
+    /// By number.
+    loads: Vec<Executed>,
     /// Executions of loads beyond the bound.
     nameless: u64,
     shards: Parts<Shard>,
@@ -55,8 +52,7 @@ impl LoadTable {
         LoadTable {
             hinted,
             loads: Vec::new(),
-            numbers: FxHashMap::default(),
-            recent: vec![u32::MAX; RECENT],
+            numbers: InstructionNumbers::default(),
             nameless: 0,
             shards: Parts::new(options.shards, |_| Shard::new(&options)),
             counting: true,
@@ -78,18 +74,14 @@ impl LoadTable {
             return;
         };
         self.open = true;
-        let instruction = Instruction {
-            space,
-            ip: access.ip,
-            kernel: access.kernel,
-        };
-        let asked = self.asked(access, instruction, intent);
+        let asked = self.asked(&OnLine::new(access, space, 0, 0), intent);
         let (shards, counts) = (&mut self.shards, self.counting);
-        cut(access, place, self.options.line_size, &[], |key, piece| {
-            let at = (piece.offset, piece.size);
+        split_by_line(access, place, self.options.line_size, &[], |key, piece| {
             let step = Step {
+                key,
+                asked,
+                access: OnLine::new(access, space, piece.offset, piece.size),
                 counts,
-                ..step(access, instruction, asked, key, at)
             };
             shards.take(shard_of(key, shards.count()), step);
         });
@@ -106,16 +98,15 @@ impl LoadTable {
         let mut steps = Vec::new();
         for trapped in accesses {
             let on_line = trapped.on_line(key, self.options.line_size);
-            let Some((at, intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
+            let Some((access, intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
                 continue;
             };
-            let instruction = Instruction {
-                space: trapped.space,
-                ip: trapped.access.ip,
-                kernel: trapped.access.kernel,
-            };
-            let asked = self.asked(&trapped.access, instruction, intent);
-            steps.push(step(&trapped.access, instruction, asked, key, at));
+            steps.push(Step {
+                key,
+                asked: self.asked(&access, intent),
+                access,
+                counts: true,
+            });
         }
         let shard = shard_of(key, self.shards.count());
         self.shards.tell(shard, Told::Window(steps));
@@ -130,9 +121,9 @@ impl LoadTable {
         self.open = false;
     }
 
-    fn asked(&mut self, access: &Access, instruction: Instruction, intent: Intent) -> Asked {
+    fn asked(&mut self, access: &OnLine, intent: Intent) -> Asked {
         let number = if self.counting {
-            self.number(access, instruction)
+            self.number(access)
         } else {
             None
         };
@@ -146,38 +137,22 @@ impl LoadTable {
     }
 
     /// The load's number, with its execution counted; `None` for what is no load, and beyond the bound.
-    fn number(&mut self, access: &Access, instruction: Instruction) -> Option<u32> {
+    fn number(&mut self, access: &OnLine) -> Option<u32> {
         if access.op != Op::Load {
             return None;
         }
-        let executions = access.executions();
-        let at = instruction.ip as usize % RECENT;
-        let recent = self.recent[at];
-        if let Some(known) = self.loads.get_mut(recent as usize)
-            && known.instruction == instruction
-        {
-            known.executions += executions;
-            return Some(recent);
-        }
-        let number = match self.numbers.get(&instruction) {
-            Some(number) => *number,
-            None if self.loads.len() < self.options.bounds.loads => {
-                let number = self.loads.len() as u32;
-                self.loads.push(Known {
-                    instruction,
-                    hinted: self.hinted.contains(&instruction),
-                    executions: 0,
-                });
-                self.numbers.insert(instruction, number);
-                number
-            }
-            None => {
-                self.nameless += executions;
-                return None;
-            }
+        let most = self.options.bounds.loads;
+        let Some(number) = self.numbers.number(access.instruction, most) else {
+            self.nameless += access.executions();
+            return None;
         };
-        self.recent[at] = number;
-        self.loads[number as usize].executions += executions;
+        if number as usize == self.loads.len() {
+            self.loads.push(Executed {
+                hinted: self.hinted.contains(&access.instruction),
+                executions: 0,
+            });
+        }
+        self.loads[number as usize].executions += access.executions();
         Some(number)
     }
 
@@ -211,7 +186,7 @@ impl LoadTable {
                 }
                 gathering.finish()
             });
-            let loads = self.loads.iter().map(|load| load.instruction).collect();
+            let loads = self.numbers.instructions().to_vec();
             let shadows = self.options.bounds.shadows_per_line;
             LineStreaks::new(
                 orders.collect(),
@@ -221,15 +196,15 @@ impl LoadTable {
                 level == 0 && !cut,
             )
         });
-        let of = |(known, (counted, effect)): (Known, (Counted, Effect))| {
-            let effect = Effect {
-                hinted: known.hinted,
-                ..effect
-            };
-            counted.into_load(known.instruction, known.executions, &effect)
-        };
-        let mut loads: Vec<Load> = (self.loads.into_iter().zip(counted))
-            .filter_map(of)
+        let executed = self.numbers.instructions().iter().zip(&self.loads);
+        let mut loads: Vec<Load> = (executed.zip(counted))
+            .filter_map(|((instruction, executed), (counted, effect))| {
+                let effect = Effect {
+                    hinted: executed.hinted,
+                    ..effect
+                };
+                counted.into_load(*instruction, executed.executions, &effect)
+            })
             .collect();
         loads.sort_by_key(|load| load.instruction);
         Loads {
@@ -237,26 +212,5 @@ impl LoadTable {
             totals,
             streaks,
         }
-    }
-}
-
-/// The access, as far as it touches some bytes of a line: their offset and number.
-fn step(
-    access: &Access,
-    instruction: Instruction,
-    asked: Asked,
-    key: LineKey,
-    (offset, size): (u8, u8),
-) -> Step {
-    Step {
-        key,
-        asked,
-        instruction,
-        op: access.op,
-        locked: access.locked,
-        offset,
-        size,
-        executions: access.executions(),
-        counts: true,
     }
 }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, LineKey, LineSize, Place},
-    analysis::cut::cut,
+    analysis::split_by_line::split_by_line,
     coherence::{Directory, Intent, Protocol, RequestRow},
 };
 
@@ -43,7 +43,7 @@ impl<T> RequestLog<T> {
             return;
         };
         let (protocol, line_size) = (self.protocol, self.line_size);
-        cut(access, place, line_size, &[], |key, _| {
+        split_by_line(access, place, line_size, &[], |key, _| {
             let entry = self.lines.entry(key);
             let (directory, noted) =
                 entry.or_insert_with(|| (Directory::under(protocol), note(key)));

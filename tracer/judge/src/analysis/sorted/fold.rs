@@ -5,8 +5,8 @@ use crate::{
     access::{Access, Cost, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions, Line,
-        cut::{cut, slice_of},
         site::SiteKey,
+        split_by_line::{slice_of, split_by_line},
     },
 };
 
@@ -33,7 +33,7 @@ impl LineFold {
     }
 
     /// Gives `take` a part for each line that the access touches. `costs` has the cost on each, where that is known.
-    pub fn cut(
+    pub fn split(
         &self,
         access: &Access,
         place: Place,
@@ -43,7 +43,7 @@ impl LineFold {
         mut take: impl FnMut(LineAccess),
     ) {
         let line_size = self.line_size;
-        cut(access, place, line_size, costs, |key, piece| {
+        split_by_line(access, place, line_size, costs, |key, piece| {
             take(LineAccess::new(
                 access, key, piece, space, line_size, objects,
             ));
