@@ -200,7 +200,7 @@ fn the_verdict_follows_from_the_kinds_of_hand_offs_and_each_has_its_place() {
     for truly in 0..=20 {
         for falsely in (20 - truly)..=20 {
             let [truly, falsely] = [truly, falsely].map(|part| f64::from(part) / 20.0);
-            let verdict = Verdict::of(Kinds { truly, falsely }, 0.1);
+            let verdict = Verdict::of(Kinds { truly, falsely });
             let expected = match (truly < 0.1, falsely < 0.1) {
                 (true, _) => Verdict::FalseSharing,
                 (false, true) => Verdict::TrueSharing,

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{
-    Candidate, Confidence, Judgement, Model, Significance, Verdict, WatchVerdict,
-    confirmation::Opinion, threads,
+    Candidate, Confidence, Judgement, Model, Significance, Verdict, WatchVerdict, threads,
 };
 use crate::{
     access::{Basis, Cost, LineKey, LineSize, Op, Tid},
@@ -101,14 +100,7 @@ impl Member {
     }
 
     pub(super) fn of(candidate: &Candidate<'_>, line: &Line, line_size: LineSize) -> Member {
-        let evidence = &candidate.evidence;
-        let Opinion {
-            verdict,
-            significance,
-            confidence,
-            shared_cost,
-            change: _,
-        } = candidate.opinion;
+        let (evidence, opinion) = (&candidate.evidence, &candidate.opinion);
         let kinds = evidence
             .kinds
             .or_else(|| line.kinds_by_bytes(&candidate.groups, line_size));
@@ -116,7 +108,7 @@ impl Member {
         Member {
             key: candidate.key,
             cost: evidence.cost,
-            shared_cost,
+            shared_cost: opinion.shared_cost,
             samples: evidence.samples,
             stalled: stalled(&candidate.sites, candidate.order.as_ref()),
             accesses: evidence.accesses,
@@ -124,14 +116,11 @@ impl Member {
             several_threads: true,
             hand_offs: evidence.sharing.hand_offs,
             neighbours: line.neighbours(),
-            verdict,
-            significance,
-            confidence,
+            verdict: opinion.verdict,
+            significance: opinion.significance,
+            confidence: opinion.confidence,
             kinds,
-            watched: candidate
-                .watched
-                .as_ref()
-                .map(|(_, verdict)| Box::new(*verdict)),
+            watched: (candidate.watched.as_ref()).map(|(_, verdict)| Box::new(*verdict)),
             busy_windows: counts.as_ref().map_or(0, |counts| counts.busy_windows),
             order: candidate.order.map(|order| order.hand_offs),
             pmu: measured(evidence.pmu()),

@@ -176,16 +176,8 @@ impl Shard {
                 step.asked.hinted = false;
                 known = step.access.op.stores();
             }
-            match found.go_on(&mut latest, &step) {
-                Change::Nothing => continue,
-                Change::Stores => {
-                    if let Some(last) = line.streaks.last_mut() {
-                        *last = latest;
-                    }
-                }
-                Change::Begins => line.streaks.push(latest),
-            }
-            line.serve(&step, self.options, found);
+            let begun = line.take(&step, &mut latest, self.options, found);
+            line.streaks.extend(begun);
         }
         let count = line.streaks.len();
         self.end_line(key, line, found);
@@ -308,21 +300,10 @@ impl Part for Shard {
             found.totals.beyond += u64::from(step.counts);
             return;
         };
-        let before = self.latest[at];
-        let mut latest = before;
-        match found.go_on(&mut latest, step) {
-            Change::Nothing => return,
-            Change::Stores => {
-                let last = self.states[at].streaks.last_mut();
-                if let Some(last) = last.filter(|last| **last == before) {
-                    *last = latest;
-                }
-            }
-            Change::Begins => self.keep(at, step.key, latest),
+        let (line, latest) = (&mut self.states[at], &mut self.latest[at]);
+        if let Some(streak) = line.take(step, latest, self.options, found) {
+            self.keep(at, step.key, streak);
         }
-        self.latest[at] = latest;
-        let line = &mut self.states[at];
-        line.serve(step, self.options, found);
     }
 
     fn told(&mut self, what: Told, found: &mut Found) {
@@ -366,6 +347,31 @@ impl LineState {
             read: LastRead::default(),
             streaks: Vec::new(),
         }
+    }
+
+    /// Takes the next access, and gives the streak that it begins, if it begins one. `latest` is the line's last streak,
+    /// kept or not.
+    fn take(
+        &mut self,
+        step: &Step,
+        latest: &mut Streak,
+        options: LoadOptions,
+        found: &mut Found,
+    ) -> Option<Streak> {
+        let before = *latest;
+        let begun = match found.go_on(latest, step) {
+            Change::Nothing => return None,
+            Change::Stores => {
+                let last = self.streaks.last_mut();
+                if let Some(last) = last.filter(|last| **last == before) {
+                    *last = *latest;
+                }
+                None
+            }
+            Change::Begins => Some(*latest),
+        };
+        self.serve(step, options, found);
+        begun
     }
 
     /// Serves an access in all worlds.
