@@ -69,7 +69,7 @@ pub use simulated::{
 };
 pub use simulation::{MOST_PROCESSORS, Simulated, Simulation};
 pub use site::{Site, SiteCounts, WaitTimes};
-pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
+pub use sorted::{LineFold, Objects, SortKey, SortRecord, order};
 pub use table::{LineTable, Totals};
 pub use transfers::{Transfer, Transfers};
 pub use uses::Uses;

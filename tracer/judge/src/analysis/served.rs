@@ -12,8 +12,8 @@
 
 use super::pair::Instruction;
 use crate::{
-    access::{Access, ByteSet, Cpu, LineSize, Op, Pid, SpaceId, Tid},
-    coherence::{Directory, Found, Intent, Protocol, Request},
+    access::{Access, ByteSet, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
+    coherence::{Directory, Found, Intent, Protocol, Request, RequestRow},
 };
 
 /// One access, as far as it is on a line: whose, by which instruction, and which bytes.
@@ -114,6 +114,25 @@ impl Served {
         self.request.is_some() && self.known
     }
 
+    /// Its row in the request log, if it asked for anything. `target` is the first byte of the access. Targets and lines
+    /// are positions in the place's numbering: addresses for private and kernel memory, file offsets for shared memory.
+    pub(super) fn request_row(
+        &self,
+        number: u64,
+        target: Place,
+        line: LineKey,
+    ) -> Option<RequestRow> {
+        Some(RequestRow {
+            number,
+            cpu: self.access.cpu,
+            tid: self.access.tid,
+            ip: self.access.instruction.ip,
+            target: target.position(),
+            line: line.0.position(),
+            request: self.request?,
+        })
+    }
+
     /// Whether it took a copy or ownership from another processor.
     pub(super) fn takes(&self) -> bool {
         match (self.request, self.found) {
@@ -132,6 +151,11 @@ pub(super) struct Home {
 }
 
 impl Home {
+    /// Of a line that is in no cache.
+    pub(super) fn idle() -> Home {
+        Home::of(Directory::under(Protocol::default()))
+    }
+
     /// Of a line whose state is known.
     pub(super) fn of(directory: Directory) -> Home {
         Home {
@@ -143,8 +167,8 @@ impl Home {
     /// Of a line that nobody knows anything of, as at the start of a window: in no cache until its first store tells.
     pub(super) fn unknown() -> Home {
         Home {
-            directory: Directory::under(Protocol::default()),
             known: false,
+            ..Home::idle()
         }
     }
 

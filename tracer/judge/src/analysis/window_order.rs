@@ -53,26 +53,15 @@ pub(super) fn serve<'a>(
     })
 }
 
-/// The window's request log; a row's number is that of its access among those served. Targets and lines are positions in
-/// the place's numbering: addresses for private and kernel memory, file offsets for shared memory.
+/// The window's request log; a row's number is that of its access among those served.
 pub(super) fn request_log(
     accesses: &[Trapped],
     line: LineKey,
     line_size: LineSize,
 ) -> Vec<RequestRow> {
-    let served = serve(accesses, line, line_size);
-    let rows = (0..).zip(served).filter_map(|(number, (trapped, served))| {
-        Some(RequestRow {
-            number,
-            cpu: trapped.access.cpu,
-            tid: trapped.access.tid,
-            ip: trapped.access.ip,
-            target: trapped.place.position(),
-            line: line.0.position(),
-            request: served.request?,
-        })
-    });
-    rows.collect()
+    let rows = (0..).zip(serve(accesses, line, line_size));
+    rows.filter_map(|(number, (trapped, served))| served.request_row(number, trapped.place, line))
+        .collect()
 }
 
 #[cfg(test)]

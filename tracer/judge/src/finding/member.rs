@@ -53,12 +53,12 @@ pub struct Member {
     /// What a PMU measured of it; `None` where none sampled it.
     pub pmu: Option<Box<PmuCounts>>,
     /// Its costliest sites.
-    pub sites: Vec<Touch>,
+    pub sites: Vec<MemberSite>,
 }
 
 /// A [`Site`] with what counts for many lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct MemberSite {
     /// Where.
     pub site: Site,
     /// Accesses, or hits in windows where no sample saw it.
@@ -71,7 +71,7 @@ pub struct Touch {
     pub basis: Basis,
 }
 
-impl Touch {
+impl MemberSite {
     /// The site with its counts, where CPUs do not matter.
     pub fn counts(&self) -> SiteCounts {
         let accesses = u32::try_from(self.accesses).unwrap_or(u32::MAX);
@@ -96,7 +96,7 @@ impl Touch {
 impl Member {
     /// Its accesses, as counts of sites.
     pub fn counts(&self) -> Vec<SiteCounts> {
-        self.sites.iter().map(Touch::counts).collect()
+        self.sites.iter().map(MemberSite::counts).collect()
     }
 
     pub(super) fn of(candidate: &Candidate<'_>, line: &Line, line_size: LineSize) -> Member {
@@ -239,11 +239,11 @@ fn stalled(sites: &[SiteCounts], order: Option<&OrderCounts>) -> u64 {
     }
 }
 
-fn touches(sites: &[SiteCounts]) -> Vec<Touch> {
+fn touches(sites: &[SiteCounts]) -> Vec<MemberSite> {
     let touching = sites.iter().filter(|site| site.site.op != Op::Prefetch);
     touching
         .take(MOST_SITES)
-        .map(|site| Touch {
+        .map(|site| MemberSite {
             site: site.site,
             accesses: match site.accesses() {
                 0 => site.trapped,

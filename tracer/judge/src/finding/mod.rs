@@ -55,7 +55,7 @@ pub use load_hints::{
     judge_load, keeping,
 };
 pub use meeting::Pieces;
-pub use member::{Member, Touch};
+pub use member::{Member, MemberSite};
 pub use moved::Moved;
 pub use ranking::{Judged, Ranking};
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};

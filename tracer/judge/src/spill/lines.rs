@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     access::{Access, Cost, LineKey, LineSize, Place, SpaceId},
-    analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals},
+    analysis::{AnalysisOptions, Line, LineFold, Objects, SortRecord, Totals},
 };
 
 /// A run that was sorted, the memory that its accesses had, and the file if there is one by now.
-type Sorted = Result<(Run, Vec<LineAccess>, Option<SpillFile>), SpillError>;
+type Sorted = Result<(Run, Vec<SortRecord>, Option<SpillFile>), SpillError>;
 
 /// Accesses being fed.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct SortedLines {
     objects: Objects,
     totals: Totals,
     run_len: usize,
-    filling: Vec<LineAccess>,
-    spare: Vec<LineAccess>,
+    filling: Vec<SortRecord>,
+    spare: Vec<SortRecord>,
     sorting: Option<JoinHandle<Sorted>>,
     /// In the order in which they were fed.
     runs: Vec<Run>,
