@@ -24,28 +24,10 @@ mod verdict;
 mod watched;
 mod witness;
 
-#[cfg(test)]
-mod complete_shapes;
-#[cfg(test)]
-mod laws;
-#[cfg(test)]
-mod pmu_shapes;
-#[cfg(test)]
-mod pmu_simulation;
-#[cfg(test)]
-mod shapes;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
-mod subject_shapes;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod table_fixture;
 #[cfg(test)]
-mod watched_laws;
-#[cfg(test)]
-mod watched_pairs;
-#[cfg(test)]
-mod watched_shapes;
+mod tests;
 
 pub use confirmation::Confidence;
 pub use facts::Fact;

@@ -64,13 +64,9 @@ impl SortedLines {
         }
     }
 
-    /// Takes an access at its resolved place; `space` is the address space of the executing process. After a
-    /// failure nothing more is taken; [`finish`](SortedLines::finish) says it.
-    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
-        self.observe_costed(access, place, space, &[]);
-    }
-
-    /// The same, with the cost on each line where that is known; none for that of the access.
+    /// Takes an access at its resolved place, with the cost on each line where that is known; none for that of the access.
+    /// `space` is the address space of the executing process. After a failure nothing more is taken;
+    /// [`finish`](SortedLines::finish) says it.
     pub fn observe_costed(
         &mut self,
         access: &Access,
@@ -204,7 +200,8 @@ impl FedLines {
     }
 
     /// Runs that did not fit in memory.
-    pub fn spilled_runs(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn spilled_runs(&self) -> usize {
         self.runs.iter().filter(|run| run.is_in_file()).count()
     }
 

@@ -289,7 +289,7 @@ fn sort(budget: Budget, accesses: &[Access], directories: Vec<PathBuf>) -> Sorte
     for access in accesses {
         let space = SpaceId(0);
         let addr = access.addr;
-        lines.observe(access, Place::Private { space, addr }, space);
+        lines.observe_costed(access, Place::Private { space, addr }, space, &[]);
     }
     lines
 }

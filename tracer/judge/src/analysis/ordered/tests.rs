@@ -51,7 +51,7 @@ fn begun(acts: &[Act]) -> Vec<Act> {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    (1u32..4, 0u8..3, 0u8..8, 0u64..3).prop_map(|(tid, op, word, code)| {
+    (1u32..4, 0u8..3, 0u64..8, 0u64..3).prop_map(|(tid, op, word, code)| {
         let make = [load, store, rmw][usize::from(op)];
         Act {
             ip: 0x40_1000 + u64::from(op) * 0x100 + code,

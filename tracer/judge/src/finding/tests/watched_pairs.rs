@@ -1,6 +1,6 @@
 //! Read-then-write pairs of known programs, seen through watch windows, and the hints they must get.
 
-use super::{Hint, NoHint, PairThresholds, hint};
+use crate::finding::{Hint, NoHint, PairThresholds, hint};
 use crate::{
     access::{ByteSet, LineSize, Op},
     analysis::{

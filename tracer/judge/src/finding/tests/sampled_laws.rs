@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 
 use super::{
-    Judgement, Significance, Thresholds, Verdict,
-    simulation::{Program, Random, Stream, add, load, program, store, worker},
-    table_fixture::judge_all,
+    programs::{Program, Random, add, load, program, store, worker},
+    samples::Stream,
 };
+use crate::finding::{Judgement, Significance, Thresholds, Verdict, table_fixture::judge_all};
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, Kinds, LineTable, WatchedLines},

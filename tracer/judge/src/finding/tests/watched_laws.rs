@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown};
+use crate::finding::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown};
 use crate::{
     access::{ByteSet, Op},
     analysis::{
@@ -15,7 +15,7 @@ const WORDS: &[u8] = &[0, 8, 16, 24];
 
 fn any_act() -> impl Strategy<Value = Act> {
     let op = prop::sample::select(vec![Op::Load, Op::Load, Op::Store, Op::Rmw, Op::Prefetch]);
-    (0..5u32, 0..4u32, op, 0..72u8, 0..80u16).prop_map(|(tid, cpu, op, offset, size)| Act {
+    (0..5u32, 0..4u32, op, 0..72u64, 0..80u16).prop_map(|(tid, cpu, op, offset, size)| Act {
         tid,
         cpu,
         op,
@@ -101,7 +101,7 @@ proptest! {
 
     #[test]
     fn without_a_byte_in_common_nothing_is_true(windows in any_windows()) {
-        let apart = changed(&windows, |act| Act { offset: act.tid as u8 * 8, size: 8, ..*act });
+        let apart = changed(&windows, |act| Act { offset: u64::from(act.tid) * 8, size: 8, ..*act });
         prop_assert_eq!(seen(&apart).line().hand_offs(&[]).truly, 0);
         // Threads that stay where they are: one that moves meets its own stores.
         let together = changed(&windows, |act| Act { offset: 0, size: 8, cpu: act.tid, ..*act });

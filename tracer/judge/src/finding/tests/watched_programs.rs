@@ -1,6 +1,6 @@
 //! Lines of known programs, seen through watch windows, and what they must show.
 
-use super::{Verdict, WatchThresholds, WatchVerdict, WindowVerdict, shown};
+use crate::finding::{Verdict, WatchThresholds, WatchVerdict, WindowVerdict, shown};
 use crate::{
     access::Pid,
     analysis::watched_fixture::{Act, BASE, Watch, load, repeated, rmw, store},
