@@ -24,6 +24,7 @@ mod pair_records;
 mod pairs;
 mod parts;
 mod pmu;
+mod requests;
 mod served;
 mod sharing;
 mod simulated;
@@ -62,7 +63,7 @@ pub use loads::{
 pub use ordered::{OrderBounds, OrderCounts, OrderTotals, OrderedLine, OrderedLines, RequestLog};
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
-pub use served::Requests;
+pub use requests::Requests;
 pub use sharing::{Evidence, Sharing};
 pub use simulated::{
     Executed, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals,

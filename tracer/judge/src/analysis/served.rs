@@ -109,6 +109,15 @@ pub(super) struct Served {
 }
 
 impl Served {
+    /// The bytes of the line that it touches for certain; none for a prefetch.
+    pub(super) fn touched(&self, line_size: LineSize) -> ByteSet {
+        if self.access.op.touches() {
+            self.access.bytes(line_size)
+        } else {
+            ByteSet::default()
+        }
+    }
+
     /// Whether it was a request that the processor's cache must really have made.
     pub(super) fn is_known_request(&self) -> bool {
         self.request.is_some() && self.known
@@ -214,45 +223,4 @@ pub(super) trait Statistic {
 
     /// The order is over: nothing that comes has to do with what came.
     fn end_window(&mut self, _: &OrderFacts) {}
-}
-
-/// Requests for a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// Requests for a copy.
-    pub read_shar: u64,
-    /// Requests for ownership.
-    pub read_priv: u64,
-    /// Of both, requests before the first store of their window: which caches had the line is not known.
-    pub cold: u64,
-    /// Copies that the home called back from an owner.
-    pub recall_priv: u64,
-    /// Copies that it called back from sharers.
-    pub recall_shar: u64,
-    /// Messages that served them.
-    pub transactions: u64,
-}
-
-impl Requests {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.read_shar + self.read_priv
-    }
-}
-
-impl Statistic for Requests {
-    fn see(&mut self, served: &Served, _: &OrderFacts) {
-        match served.request {
-            Some(Request::ReadShar) => self.read_shar += 1,
-            Some(Request::ReadPriv) => self.read_priv += 1,
-            None => return,
-        }
-        match served.found {
-            Found::Clean(_) | Found::Dirty(_) => self.recall_priv += 1,
-            Found::Shared { others } if served.takes() => self.recall_shar += others as u64,
-            Found::Shared { .. } | Found::Own | Found::Idle => {}
-        }
-        self.cold += u64::from(!served.known);
-        self.transactions += u64::from(served.messages);
-    }
 }

@@ -69,19 +69,12 @@ impl OrderedLine {
             return 0;
         };
         let order = order(line_size, scarce);
-        let bytes = if access.op.touches() {
-            access.reach(line_size).0
-        } else {
-            0
-        };
-        if bytes != 0 {
-            self.stretches.take(access.tid, bytes);
-        }
-        let handed_off = self.lifetimes.see(&served, bytes);
+        let handed_off = self.lifetimes.see(&served, served.touched(line_size).0);
         if handed_off || served.takes() {
             self.counts.shared_transactions += u64::from(served.messages);
         }
         self.counts.requests.see(&served, &order);
+        self.stretches.see(&served, &order);
         if let Some(pairs) = &mut self.pairs {
             pairs.see(&served, &order);
         }

@@ -1,6 +1,6 @@
 //! Complete orders of accesses, as an emulator gives them, judged live and recorded.
 
-use super::programs::BASE;
+use super::{answers::findings, programs::BASE};
 use crate::{
     access::{Access, Measured, Op},
     analysis::{
@@ -99,13 +99,7 @@ impl Stream {
 
     pub(super) fn check(&self, expected: &[(u64, Verdict)]) -> Vec<Judgement> {
         let judgements = self.judge();
-        let mut found: Vec<(u64, Verdict)> = judgements
-            .iter()
-            .filter(|judgement| judgement.is_finding())
-            .map(|j| (j.key.0.position() - BASE, j.verdict.expect("a kind")))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, expected, "{judgements:#?}");
+        assert_eq!(findings(&judgements), expected, "{judgements:#?}");
         for finding in judgements.iter().filter(|j| j.is_finding()) {
             assert_eq!(finding.confidence, Confidence::Confirmed);
         }

@@ -4,25 +4,23 @@
 //! with the reason. A program that is mixed for one observer and true for another is a failing test.
 
 use super::{
+    answers::{Shared, findings},
     complete::stream,
     pmu::{PEBS, run},
-    programs::{BASE, Program, Random, Worker, add, load, program, store, worker},
+    programs::{Program, Random, Worker, add, load, program, store, worker},
 };
 use crate::{
     analysis::{
         AnalysisOptions,
         watched_fixture::{Act, Watch},
     },
-    finding::{Judgement, Thresholds, Verdict, WatchThresholds, shown},
+    finding::{Thresholds, Verdict, WatchThresholds, shown},
     pipeline::Pipeline,
 };
 
 use Verdict::{FalseSharing, MixedSharing, TrueSharing};
 
 const LINE: u64 = 64;
-
-/// Lines that are shared, by their offset from the base, with the kind.
-type Shared = Vec<(u64, Verdict)>;
 
 /// Who looks at a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,16 +102,6 @@ fn order(program: &Program, rounds: usize, random: &mut Random) -> Vec<Act> {
     acts
 }
 
-fn findings(judgements: &[Judgement]) -> Shared {
-    let found = judgements.iter().filter(|judgement| judgement.is_finding());
-    found
-        .map(|judgement| {
-            let line = judgement.key.0.position() - BASE;
-            (line, judgement.verdict.expect("a kind"))
-        })
-        .collect()
-}
-
 /// What windows show of each line, five of them on the whole of it.
 fn windows(program: &Program, seed: u64) -> Shared {
     let mut random = Random::new(seed);
@@ -142,7 +130,7 @@ fn windows(program: &Program, seed: u64) -> Shared {
 }
 
 fn seen(observer: Observer, program: &Program, seed: u64) -> Shared {
-    let mut seen = match observer {
+    match observer {
         Observer::Samples => findings(&program.sample(seed).judge()),
         Observer::Windows => windows(program, seed),
         Observer::CompleteOrder => {
@@ -158,9 +146,7 @@ fn seen(observer: Observer, program: &Program, seed: u64) -> Shared {
             pipeline.feed(&run(&program.workers, PEBS, 200, seed));
             findings(&pipeline.judge())
         }
-    };
-    seen.sort_unstable();
-    seen
+    }
 }
 
 /// Why a PMU misses a thread that only adds.

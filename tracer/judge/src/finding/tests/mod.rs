@@ -4,6 +4,7 @@
 //! watch windows, and an emulator's complete order. What all observers see alike is in [`known`]; what only one can
 //! see, in that one's file.
 
+mod answers;
 mod complete;
 mod complete_programs;
 mod known;

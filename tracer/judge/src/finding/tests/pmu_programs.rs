@@ -1,13 +1,14 @@
 //! Shapes of sharing with known answers, as a PMU samples them, each with its negative twin.
 
 use super::{
+    answers::{findings, summary},
     pmu::{PEBS, Pmu, run},
-    programs::{BASE, Worker, add, load, store, worker},
+    programs::{Worker, add, load, store, worker},
 };
-use crate::finding::{Fact, Judgement, Reason, Significance, Thresholds, Verdict};
 use crate::{
     access::{Cost, Op, Place},
     analysis::AnalysisOptions,
+    finding::{Fact, Judgement, Reason, Significance, Thresholds, Verdict},
     pipeline::Pipeline,
 };
 
@@ -33,13 +34,12 @@ fn judged(threads: &[Worker], pmu: Pmu, seed: u64) -> Vec<Judgement> {
 fn check(threads: &[Worker], pmu: Pmu, expected: &[(u64, Verdict)]) {
     for seed in 0..SEEDS {
         let judgements = judged(threads, pmu, seed);
-        let mut found: Vec<(u64, Verdict)> = judgements
-            .iter()
-            .filter(|j| j.is_finding())
-            .map(|j| (j.key.0.position() - BASE, j.verdict.expect("a kind")))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, expected, "seed {seed}: {}", summary(&judgements));
+        assert_eq!(
+            findings(&judgements),
+            expected,
+            "seed {seed}: {}",
+            summary(&judgements)
+        );
     }
 }
 
@@ -58,23 +58,6 @@ fn check_reason(threads: &[Worker], pmu: Pmu, reason: Reason) -> Judgement {
         );
     }
     judged(threads, pmu, 0).remove(0)
-}
-
-fn summary(judgements: &[Judgement]) -> String {
-    let lines = judgements.iter().map(|j| {
-        format!(
-            "{} {:?} {:?} share {:.3?} samples {} interleaving {:.2} {:.2?} {:?}\n",
-            j.key,
-            j.verdict,
-            j.significance,
-            j.shared_share,
-            j.samples,
-            j.interleaving,
-            j.kinds,
-            j.pmu,
-        )
-    });
-    lines.collect()
 }
 
 /// Reads, then writes its own counter.

@@ -8,11 +8,11 @@ use super::{
     programs::{Program, Random, add, load, program, store, worker},
     samples::Stream,
 };
-use crate::finding::{Judgement, Significance, Thresholds, Verdict, table_fixture::judge_all};
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, Kinds, LineTable, WatchedLines},
     data_source::DataSource,
+    finding::{Judgement, Significance, Thresholds, Verdict, table_fixture::judge_all},
 };
 
 /// A random program of two to four threads on up to three lines.

@@ -1,10 +1,13 @@
 //! Shapes of sharing with known answers, each sampled with 50 seeds, each with its negative twin.
 
-use super::programs::{BASE, Program, add, load, program, store, worker};
-use crate::finding::{Fact, Judgement, Reason, Significance, Verdict};
+use super::{
+    answers::{findings, summary},
+    programs::{BASE, Program, add, load, program, store, worker},
+};
 use crate::{
     access::{Cost, LineSize},
     analysis::Kinds,
+    finding::{Fact, Reason, Significance, Verdict},
 };
 
 use Verdict::{FalseSharing, TrueSharing};
@@ -15,13 +18,12 @@ const SEEDS: u64 = 50;
 fn check(program: &Program, expected: &[(u64, Verdict)]) {
     for seed in 0..SEEDS {
         let judgements = program.sample(seed).judge();
-        let mut found: Vec<(u64, Verdict)> = judgements
-            .iter()
-            .filter(|j| j.is_finding())
-            .map(|j| (j.key.0.position() - BASE, j.verdict.unwrap()))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, expected, "seed {seed}: {}", summary(&judgements));
+        assert_eq!(
+            findings(&judgements),
+            expected,
+            "seed {seed}: {}",
+            summary(&judgements)
+        );
     }
 }
 
@@ -39,16 +41,6 @@ fn check_reason(program: &Program, reason: Reason) {
             summary(&judgements)
         );
     }
-}
-
-fn summary(judgements: &[Judgement]) -> String {
-    let lines = judgements.iter().map(|j| {
-        format!(
-            "{} {:?} {:?} share {:.3?} interleaving {:.2} {:.2?}\n",
-            j.key, j.verdict, j.significance, j.shared_share, j.interleaving, j.kinds
-        )
-    });
-    lines.collect()
 }
 
 #[test]

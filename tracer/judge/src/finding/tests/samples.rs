@@ -2,10 +2,10 @@
 //! the samples stalled, now and then a harvested access. Deterministic by seed.
 
 use super::programs::{BASE, Program, Random};
-use crate::finding::{Judgement, Thresholds, table_fixture::judge_all};
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, LineTable, WatchedLines},
+    finding::{Judgement, Thresholds, table_fixture::judge_all},
 };
 
 const MS_NS: u64 = 1_000_000;

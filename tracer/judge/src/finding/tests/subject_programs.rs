@@ -1,10 +1,6 @@
 //! Things of many lines with known answers, each sampled with some seeds, each with its negative twin.
 
 use super::programs::{BASE, Random};
-use crate::finding::{
-    Member, Model, Moved, Orders, Ranking, Significance, Subject, Thresholds, Verdict, judge_table,
-    subjects,
-};
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{
@@ -12,6 +8,10 @@ use crate::{
         emulated_fixture::emulated,
     },
     event::Batch,
+    finding::{
+        Member, Model, Moved, Orders, Ranking, Significance, Subject, Thresholds, Verdict,
+        judge_table, subjects,
+    },
     names::{ObjectKind, Owned, Owner, Unit},
     pipeline::Pipeline,
 };

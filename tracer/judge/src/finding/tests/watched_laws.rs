@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
-use crate::finding::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown};
 use crate::{
     access::{ByteSet, Op},
     analysis::{
         Pair, WatchedCounts,
         watched_fixture::{Act, Watch, load},
     },
+    finding::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown},
 };
 
 const WORDS: &[u8] = &[0, 8, 16, 24];
