@@ -56,9 +56,7 @@ pub struct Simulation {
     sets: u64,
     /// Accesses so far.
     taken: u64,
-    instructions: InstructionNumbers,
-    /// By number of the instruction.
-    ran: Vec<Ran>,
+    instructions: InstructionNumbers<Ran>,
     processors: FxHashMap<Tid, Cpu>,
     last: Option<(Tid, Cpu)>,
     executed: Executed,
@@ -89,7 +87,6 @@ impl Simulation {
             sets,
             taken: 0,
             instructions: InstructionNumbers::default(),
-            ran: Vec::new(),
             processors: FxHashMap::default(),
             last: None,
             executed: Executed::default(),
@@ -127,11 +124,11 @@ impl Simulation {
                 Intent::Store => self.executed.stores += executions,
             }
             let instruction = OnLine::new(access, space, 0, 0).instruction;
-            number = (self.instructions.number(instruction, usize::MAX)).unwrap_or(u32::MAX);
-            if number as usize == self.ran.len() {
-                self.ran.push(Ran::default());
-            }
-            let ran = &mut self.ran[number as usize];
+            let known = (self.instructions).number(instruction, u32::MAX as usize, Ran::default);
+            let Some((numbered, ran)) = known else {
+                return;
+            };
+            number = numbered;
             ran.executions += executions;
             if access.op == Op::Load {
                 ran.loads += executions;
@@ -177,8 +174,7 @@ impl Simulation {
             self.scenarios,
             self.executed,
             self.processors.len() as u64,
-            self.instructions.instructions(),
-            &self.ran,
+            self.instructions.rows(),
             self.parts.finish(),
         )
     }

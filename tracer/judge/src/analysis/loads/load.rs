@@ -125,8 +125,8 @@ impl Counted {
         let lines = &mut self.load.lines;
         let touched = |requests| TouchedLine {
             line: step.key,
-            offset: step.access.offset,
-            size: step.access.size,
+            offset: step.offset,
+            size: step.size,
             requests,
         };
         if let Some(known) = lines.iter_mut().find(|known| known.line == step.key) {
@@ -141,8 +141,7 @@ impl Counted {
     /// Counts a store that was the next request for the line.
     pub(super) fn followed_by(&mut self, step: &Step) {
         self.load.followed_by_store += 1;
-        let store = &step.access;
-        self.add_store((store.instruction, store.op, store.locked), 1);
+        self.add_store((step.instruction, step.op, step.locked), 1);
     }
 
     fn add_store(&mut self, key: (Instruction, Op, bool), times: u64) {

@@ -9,8 +9,8 @@ use super::{
     worlds::{Asked, Effect, Worlds},
 };
 use crate::{
-    access::LineKey,
-    analysis::{parts::Part, served::OnLine},
+    access::{LineKey, Op},
+    analysis::{Instruction, parts::Part, served::OnLine},
     coherence::{LastRead, Lines, Outcome, Request},
 };
 
@@ -19,9 +19,33 @@ use crate::{
 pub(super) struct Step {
     pub(super) key: LineKey,
     pub(super) asked: Asked,
-    pub(super) access: OnLine,
+    pub(super) instruction: Instruction,
+    /// As in [`Measured::repeats`](crate::access::Measured::repeats).
+    pub(super) repeats: u32,
+    pub(super) op: Op,
+    pub(super) locked: bool,
+    pub(super) offset: u8,
+    pub(super) size: u8,
     /// It is counted; else only the state that it leaves is of interest, and its load is not hinted.
     pub(super) counts: bool,
+}
+
+impl Step {
+    /// What counts here of an access: one that takes no more room than it must, since there are chunks of them on their way
+    /// to each shard.
+    pub(super) fn new(key: LineKey, asked: Asked, access: &OnLine) -> Step {
+        Step {
+            key,
+            asked,
+            instruction: access.instruction,
+            repeats: access.repeats,
+            op: access.op,
+            locked: access.locked,
+            offset: access.offset,
+            size: access.size,
+            counts: true,
+        }
+    }
 }
 
 /// A line.
@@ -116,7 +140,7 @@ impl Found {
     fn go_on(&mut self, latest: &mut Streak, step: &Step) -> Change {
         let asked = &step.asked;
         if step.counts {
-            self.totals.accesses += step.access.executions();
+            self.totals.accesses += 1 + u64::from(step.repeats);
         }
         let goes_on = latest.goes_on(asked.cpu, step.counts);
         if goes_on && latest.covers(asked.intent) {
@@ -174,7 +198,7 @@ impl Shard {
                 step.counts = false;
                 step.asked.number = None;
                 step.asked.hinted = false;
-                known = step.access.op.stores();
+                known = step.op.stores();
             }
             let begun = line.take(&step, &mut latest, self.options, found);
             line.streaks.extend(begun);

@@ -29,9 +29,7 @@ struct Executed {
 pub struct LoadTable {
     options: LoadOptions,
     hinted: BTreeSet<Instruction>,
-    numbers: InstructionNumbers,
-    /// By number.
-    loads: Vec<Executed>,
+    loads: InstructionNumbers<Executed>,
     /// Executions of loads beyond the bound.
     nameless: u64,
     shards: Parts<Shard>,
@@ -51,8 +49,7 @@ impl LoadTable {
     pub fn hinting(options: LoadOptions, hinted: BTreeSet<Instruction>) -> LoadTable {
         LoadTable {
             hinted,
-            loads: Vec::new(),
-            numbers: InstructionNumbers::default(),
+            loads: InstructionNumbers::default(),
             nameless: 0,
             shards: Parts::new(options.shards, |_| Shard::new(&options)),
             counting: true,
@@ -74,14 +71,15 @@ impl LoadTable {
             return;
         };
         self.open = true;
-        let asked = self.asked(&OnLine::new(access, space, 0, 0), intent);
+        let whole = OnLine::new(access, space, 0, 0);
+        let asked = self.asked(&whole, intent);
         let (shards, counts) = (&mut self.shards, self.counting);
         split_by_line(access, place, self.options.line_size, &[], |key, piece| {
             let step = Step {
-                key,
-                asked,
-                access: OnLine::new(access, space, piece.offset, piece.size),
+                offset: piece.offset,
+                size: piece.size,
                 counts,
+                ..Step::new(key, asked, &whole)
             };
             shards.take(shard_of(key, shards.count()), step);
         });
@@ -101,12 +99,7 @@ impl LoadTable {
             let Some((access, intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
                 continue;
             };
-            steps.push(Step {
-                key,
-                asked: self.asked(&access, intent),
-                access,
-                counts: true,
-            });
+            steps.push(Step::new(key, self.asked(&access, intent), &access));
         }
         let shard = shard_of(key, self.shards.count());
         self.shards.tell(shard, Told::Window(steps));
@@ -122,38 +115,33 @@ impl LoadTable {
     }
 
     fn asked(&mut self, access: &OnLine, intent: Intent) -> Asked {
-        let number = if self.counting {
-            self.number(access)
+        let load = if self.counting && access.op == Op::Load {
+            self.count_load(access)
         } else {
             None
         };
         Asked {
             cpu: access.cpu,
             intent,
-            number,
-            hinted: number.is_some_and(|number| self.loads[number as usize].hinted),
+            number: load.map(|(number, _)| number),
+            hinted: load.is_some_and(|(_, hinted)| hinted),
             for_load: matches!(access.op, Op::Load | Op::PrefetchOwn),
         }
     }
 
-    /// The load's number, with its execution counted; `None` for what is no load, and beyond the bound.
-    fn number(&mut self, access: &OnLine) -> Option<u32> {
-        if access.op != Op::Load {
-            return None;
-        }
-        let most = self.options.bounds.loads;
-        let Some(number) = self.numbers.number(access.instruction, most) else {
+    /// Counts an execution of a load, and says its number, and whether it is hinted; `None` beyond the bound.
+    fn count_load(&mut self, access: &OnLine) -> Option<(u32, bool)> {
+        let (most, hinted) = (self.options.bounds.loads, &self.hinted);
+        let new = || Executed {
+            hinted: hinted.contains(&access.instruction),
+            executions: 0,
+        };
+        let Some((number, load)) = self.loads.number(access.instruction, most, new) else {
             self.nameless += access.executions();
             return None;
         };
-        if number as usize == self.loads.len() {
-            self.loads.push(Executed {
-                hinted: self.hinted.contains(&access.instruction),
-                executions: 0,
-            });
-        }
-        self.loads[number as usize].executions += access.executions();
-        Some(number)
+        load.executions += access.executions();
+        Some((number, load.hinted))
     }
 
     /// What was found, with every episode closed.
@@ -167,7 +155,7 @@ impl LoadTable {
             nameless: self.nameless,
             ..LoadTotals::default()
         };
-        let mut counted = vec![(Counted::default(), Effect::default()); self.loads.len()];
+        let mut counted = vec![(Counted::default(), Effect::default()); self.loads.rows().len()];
         for of_group in found {
             totals.add(&of_group.totals);
             let found = of_group.loads.into_iter().zip(&of_group.effects);
@@ -186,7 +174,7 @@ impl LoadTable {
                 }
                 gathering.finish()
             });
-            let loads = self.numbers.instructions().to_vec();
+            let loads = self.loads.rows().iter().map(|(load, _)| *load).collect();
             let shadows = self.options.bounds.shadows_per_line;
             LineStreaks::new(
                 orders.collect(),
@@ -196,8 +184,8 @@ impl LoadTable {
                 level == 0 && !cut,
             )
         });
-        let executed = self.numbers.instructions().iter().zip(&self.loads);
-        let mut loads: Vec<Load> = (executed.zip(counted))
+        let rows = self.loads.rows().iter();
+        let mut loads: Vec<Load> = (rows.zip(counted))
             .filter_map(|((instruction, executed), (counted, effect))| {
                 let effect = Effect {
                     hinted: executed.hinted,

@@ -33,11 +33,10 @@ impl Simulated {
         scenarios: usize,
         executed: Executed,
         threads: u64,
-        instructions: &[Instruction],
-        ran: &[Ran],
+        ran: &[(Instruction, Ran)],
         (parts, counted): (Vec<LinesBySets>, Vec<Counts>),
     ) -> Simulated {
-        let count = instructions.len();
+        let count = ran.len();
         let mut costs = vec![vec![SimulatedCosts::default(); scenarios]; count];
         let mut followed = vec![(0, u64::MAX); count];
         let mut totals = vec![SimulatedTotals::default(); scenarios];
@@ -58,11 +57,12 @@ impl Simulated {
             }
         }
         for (scenario, totals) in totals.iter_mut().enumerate() {
-            let hinted = |ran: &&Ran| {
+            let hinted = |ran: &Ran| {
                 ran.hinted
                     .is_some_and(|hinted| hinted.0 & (1 << scenario) != 0)
             };
-            let loads = ran.iter().filter(hinted).map(|ran| ran.loads);
+            let hinted = ran.iter().filter(|(_, ran)| hinted(ran));
+            let loads = hinted.map(|(_, ran)| ran.loads);
             totals.biased_loads = executed.biased_loads + loads.sum::<u64>();
         }
         Simulated {
@@ -70,8 +70,8 @@ impl Simulated {
             executed,
             threads,
             totals,
-            instructions: (instructions.iter().copied())
-                .zip(ran.iter().map(|ran| ran.executions))
+            instructions: (ran.iter())
+                .map(|(instruction, ran)| (*instruction, ran.executions))
                 .collect(),
             costs,
             followed,
