@@ -8,7 +8,6 @@ use std::{
 use cohtrace::{
     access::{Basis, LineSize},
     analysis::{AnalysisOptions, LineTable, SiteCounts, WatchedCounts},
-    coherence::Transaction,
     event::Batch,
     finding::{Judgement, Thresholds},
     pipeline::Pipeline,
@@ -138,17 +137,17 @@ pub struct Watched {
 
 impl Watched {
     fn of(counts: &WatchedCounts) -> Watched {
-        let sent = |kind| counts.transactions.of(kind);
+        let requests = &counts.requests;
         Watched {
             windows: counts.busy_windows,
             accesses: counts.accesses,
             stores: counts.stores,
-            read_shar: counts.read_shar,
-            read_priv: counts.read_priv,
-            cold: counts.cold_requests,
-            recall_priv: sent(Transaction::RecallPriv),
-            recall_shar: sent(Transaction::RecallShar),
-            transactions: counts.transactions.total(),
+            read_shar: requests.read_shar,
+            read_priv: requests.read_priv,
+            cold: requests.cold,
+            recall_priv: requests.recall_priv,
+            recall_shar: requests.recall_shar,
+            transactions: requests.transactions,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The one way from events to a report, for live and recorded input alike.
 
-mod apart;
 mod lines;
 mod retire;
+mod two_threads;
 
 use rustc_hash::FxHashMap;
 
@@ -89,7 +89,7 @@ impl Pipeline {
     pub fn feed(&mut self, batch: &Batch) {
         self.tally.add(&batch.tally);
         self.accesses += batch.accesses.len() as u64;
-        if !apart::pays(batch) || !self.feed_apart(batch) {
+        if !two_threads::pays(batch) || !self.feed_by_two_threads(batch) {
             for due in batch.in_order() {
                 if let Some((access, place, space)) = self.take(due) {
                     self.lines.observe(access, place, space, &self.costs);

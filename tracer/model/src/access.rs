@@ -245,7 +245,7 @@ impl Measured {
 
 /// An address space: one per process image, so that an `exec` or a reused pid starts a new one.
 /// Numbered in order of appearance, hence equal when the same events are replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpaceId(pub u32);
 
 /// The memory an address stands for, before it is cut into lines. Equal places are equal bytes.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::SpaceId,
-    analysis::FoundLoad,
+    analysis::Instruction,
     hint::{
         file::{HintFile, HintedCode, LoadClass},
         your_code::{OneOffLoads, YourCode},
@@ -71,7 +71,7 @@ impl LoadHints {
     }
 
     /// Adds a load that a session shows.
-    pub fn found(&mut self, load: FoundLoad, spaces: &AddressSpaces, code: &SessionCode) {
+    pub fn found(&mut self, load: Instruction, spaces: &AddressSpaces, code: &SessionCode) {
         let found = code.at(spaces, load.space, load.ip);
         let class = (found.as_ref()).map_or(LoadClass::Unknown, InFile::load_class);
         let named = (found.as_ref()).map_or_else(HintedCode::default, InFile::source);

@@ -24,8 +24,8 @@
 
 use super::{
     lives::{Life, Lives},
+    served::Served,
     small_map::SmallMap,
-    window_order::Step,
 };
 use crate::access::{ByteSet, Cpu, Tid};
 
@@ -88,18 +88,6 @@ struct Cache {
     storers: Storers,
 }
 
-/// What the hand-offs must know of an access.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
-    pub(super) cpu: Cpu,
-    pub(super) tid: Tid,
-    /// Bytes of the line that it touches; none for a prefetch.
-    pub(super) bytes: u128,
-    /// The line had to be fetched.
-    pub(super) missed: bool,
-    pub(super) stores: bool,
-}
-
 /// The copies of a line and their lives, access by access.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lifetimes {
@@ -129,15 +117,17 @@ impl Lifetimes {
         lifetimes
     }
 
-    /// Takes the next access; `true` when it is a hand-off.
-    pub(super) fn take(&mut self, next: &Use) -> bool {
-        let Use {
-            cpu, tid, bytes, ..
-        } = *next;
+    /// Takes the next access, and the bytes of the line that it touches: none for a prefetch. `true` when it is a hand-off.
+    pub(super) fn see(&mut self, served: &Served, bytes: u128) -> bool {
+        let (cpu, tid, stores) = (
+            served.access.cpu,
+            served.access.tid,
+            served.access.op.stores(),
+        );
         if let Some((by, thread, settled)) = self.settled {
             if by != cpu {
                 self.settled = None;
-            } else if next.stores && thread == tid && bytes & !settled == 0 && !next.missed {
+            } else if stores && thread == tid && bytes & !settled == 0 && !served.missed {
                 return false;
             }
         }
@@ -158,7 +148,7 @@ impl Lifetimes {
         let own = (self.newest.iter()).find(|(by, _)| *by == tid);
         let anothers = !own.map_or(0, |(_, newest)| *newest);
         let mut handed_off = false;
-        if next.missed {
+        if served.missed {
             handed_off = cache.storers.include_another_than(tid);
             // One that no store ended: a fetch for ownership took the copy.
             let before = cache.copy.replace(Copied {
@@ -188,16 +178,13 @@ impl Lifetimes {
         } else {
             cache.unseen = 0;
         }
-        if next.stores {
-            self.store(next);
+        if stores {
+            self.store(cpu, tid, bytes);
         }
         handed_off
     }
 
-    fn store(&mut self, next: &Use) {
-        let Use {
-            cpu, tid, bytes, ..
-        } = *next;
+    fn store(&mut self, cpu: Cpu, tid: Tid, bytes: u128) {
         self.stored |= bytes;
         self.storers.add(tid);
         if self.newest.len() > MOST_STORERS {
@@ -251,16 +238,10 @@ fn end(lives: &mut Lives, copy: Option<Copied>) {
 }
 
 /// Follows the copies of one window, if each access touches these bytes.
-pub(super) fn of_window(steps: &[Step], bytes: impl Fn(&Step) -> ByteSet) -> Lifetimes {
+pub(super) fn of_window(order: &[Served], bytes: impl Fn(&Served) -> ByteSet) -> Lifetimes {
     let mut lifetimes = Lifetimes::default();
-    for step in steps {
-        lifetimes.take(&Use {
-            cpu: step.access.cpu,
-            tid: step.access.tid,
-            bytes: bytes(step).0,
-            missed: step.outcome.missed(),
-            stores: step.access.op.stores(),
-        });
+    for served in order {
+        lifetimes.see(served, bytes(served).0);
     }
     lifetimes
 }
@@ -270,11 +251,11 @@ mod tests {
     use super::*;
     use crate::{
         access::LineSize,
-        analysis::watched_fixture::{Act, load, rmw, steps, store},
+        analysis::watched_fixture::{Act, load, rmw, served, store},
     };
 
     fn check(acts: &[Act], truly: u64, falsely: u64, undecided: u64) {
-        let lifetimes = of_window(&steps(acts), |step| step.bytes(LineSize::B64));
+        let lifetimes = of_window(&served(acts), |served| served.access.bytes(LineSize::B64));
         let found = lifetimes.lives().hand_offs(&lifetimes.held(), &[]);
         let found = (found.truly, found.falsely, found.undecided);
         assert_eq!(found, (truly, falsely, undecided));

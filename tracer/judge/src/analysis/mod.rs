@@ -9,25 +9,30 @@
 
 mod conflict;
 mod cpu_set;
-mod cut;
 mod groups;
+mod instruction_numbers;
 mod lifetimes;
 mod line;
 mod lives;
 mod loads;
+mod lookahead;
 mod order;
 mod ordered;
 mod pair;
 mod pair_flow;
+mod pair_records;
 mod pairs;
 mod parts;
 mod pmu;
+mod requests;
+mod served;
 mod sharing;
 mod simulated;
 mod simulation;
 mod site;
 mod small_map;
 mod sorted;
+mod split_by_line;
 mod stints;
 mod table;
 mod transfers;
@@ -58,14 +63,14 @@ pub use loads::{
 pub use ordered::{OrderBounds, OrderCounts, OrderTotals, OrderedLine, OrderedLines, RequestLog};
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
+pub use requests::Requests;
 pub use sharing::{Evidence, Sharing};
 pub use simulated::{
-    Executed, FoundLoad, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine,
-    SimulatedTotals,
+    Executed, Hinted, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals,
 };
 pub use simulation::{MOST_PROCESSORS, Simulated, Simulation};
 pub use site::{Site, SiteCounts, WaitTimes};
-pub use sorted::{LineAccess, LineFold, Objects, SortKey, order};
+pub use sorted::{LineFold, Objects, SortKey, SortRecord, order};
 pub use table::{LineTable, Totals};
 pub use transfers::{Transfer, Transfers};
 pub use uses::Uses;

@@ -3,7 +3,7 @@
 use crate::access::{ByteSet, Op, SpaceId};
 
 /// An instruction of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instruction {
     /// Address space: names the code at `ip`.
     pub space: SpaceId,

@@ -1,69 +1,14 @@
-//! The order of a line's accesses, one after the other, as [`Pairs`] needs it.
+//! The order of a line's accesses, one after the other, as [`PairRecords`] need it.
 
 use super::{
-    pair::Instruction,
-    pairs::{Between, Pairs, WindowFacts},
-    site::extent,
+    pair_records::{Between, PairRecords},
+    served::{OrderFacts, Served},
     small_map::SmallMap,
-    window_order::Step,
 };
 use crate::{
     access::{Cpu, Op, Tid},
-    coherence::{Found, Request},
+    coherence::Request,
 };
-
-/// An access to the line, with what the directory protocol made of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PairStep {
-    pub(super) instruction: Instruction,
-    pub(super) cpu: Cpu,
-    pub(super) tid: Tid,
-    pub(super) offset: u8,
-    pub(super) size: u8,
-    /// As in [`Site::within`](super::Site::within).
-    pub(super) within: u8,
-    pub(super) op: Op,
-    pub(super) request: Option<Request>,
-    /// Nobody knows where the line was.
-    pub(super) cold: bool,
-    pub(super) found: Found,
-    /// As in [`Measured::repeats`](crate::access::Measured::repeats).
-    pub(super) repeats: u32,
-}
-
-impl PairStep {
-    /// An access of a watch window.
-    pub(super) fn of(step: &Step) -> PairStep {
-        let (size, within) = extent(&step.access, step.size);
-        PairStep {
-            instruction: Instruction {
-                space: step.space,
-                ip: step.access.ip,
-                kernel: step.access.kernel,
-            },
-            cpu: step.access.cpu,
-            tid: step.access.tid,
-            offset: step.offset,
-            size,
-            within,
-            op: step.access.op,
-            request: step.outcome.request,
-            cold: step.cold,
-            found: step.outcome.found,
-            repeats: step.access.measured.repeats,
-        }
-    }
-
-    /// Executions that it stands for.
-    pub(super) fn executions(&self) -> u64 {
-        1 + u64::from(self.repeats)
-    }
-
-    /// Whether it was a request that the CPU's cache must really have made.
-    pub(super) fn is_known_request(&self) -> bool {
-        self.request.is_some() && !self.cold
-    }
-}
 
 /// The newest access of some kind, and the newest by another CPU than that one's; numbered from 1.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +39,7 @@ impl Newest {
 /// A load that waits for its thread's next access.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    load: Option<(u64, PairStep)>,
+    load: Option<(u64, Served)>,
     among_readers: bool,
 }
 
@@ -108,7 +53,7 @@ pub(super) struct Flow {
     /// Mere reads.
     readers: Newest,
     /// The newest request.
-    requested: Option<PairStep>,
+    requested: Option<Served>,
 }
 
 impl Flow {
@@ -120,38 +65,44 @@ impl Flow {
     /// turns: as often as the rarer of the two.
     pub(super) fn take(
         &mut self,
-        step: &PairStep,
+        served: &Served,
         mere: bool,
-        pairs: &mut Pairs,
-        window: &WindowFacts,
+        pairs: &mut PairRecords,
+        order: &OrderFacts,
     ) {
-        self.follow_log(step, pairs, window);
-        if !step.op.touches() {
+        self.follow_log(served, pairs, order);
+        if !served.access.op.touches() {
             return;
         }
         self.at += 1;
-        let (at, cpu) = (self.at, step.cpu);
+        let (at, cpu) = (self.at, served.access.cpu);
         let last_store = self.stores.newest.map(|(at, _)| at);
         let among_readers = (self.readers.besides(cpu)).is_some_and(|at| Some(at) > last_store);
-        let waiting = self.threads.slot(step.tid, usize::MAX);
+        let waiting = self.threads.slot(served.access.tid, usize::MAX);
         let waiting = waiting.map(std::mem::take).unwrap_or_default();
         if let Some((from, load)) = waiting.load {
-            self.complete(from, &load, step, waiting.among_readers, pairs, window);
+            self.complete(from, &load, served, waiting.among_readers, pairs, order);
         }
-        match step.op {
+        match served.access.op {
             Op::Load => {
                 self.reads.note(at, cpu);
                 if mere {
                     self.readers.note(at, cpu);
                 }
-                if let Some(waiting) = self.threads.slot(step.tid, usize::MAX) {
-                    waiting.load = Some((at, *step));
+                if let Some(waiting) = self.threads.slot(served.access.tid, usize::MAX) {
+                    waiting.load = Some((at, *served));
                     waiting.among_readers = among_readers;
                 }
             }
             Op::Rmw => {
-                pairs.executed(step, u64::from(among_readers), window);
-                pairs.pair(step, step, Between::default(), step.executions(), window);
+                pairs.executed(served, u64::from(among_readers), order);
+                pairs.pair(
+                    served,
+                    served,
+                    Between::default(),
+                    served.access.executions(),
+                    order,
+                );
                 self.stores.note(at, cpu);
             }
             Op::Store => self.stores.note(at, cpu),
@@ -164,14 +115,14 @@ impl Flow {
     fn complete(
         &self,
         from: u64,
-        load: &PairStep,
-        next: &PairStep,
+        load: &Served,
+        next: &Served,
         among_readers: bool,
-        pairs: &mut Pairs,
-        window: &WindowFacts,
+        pairs: &mut PairRecords,
+        order: &OrderFacts,
     ) {
         let since = |newest: &Newest| {
-            let other = newest.besides(load.cpu);
+            let other = newest.besides(load.access.cpu);
             other.is_some_and(|other| other > from)
         };
         let between = Between {
@@ -181,35 +132,35 @@ impl Flow {
         };
         // Once others had it in between, the load's repeats were before, and the store's are after.
         let undisturbed = !between.reads && !between.writes;
-        let times = if next.op.stores() && undisturbed {
-            load.executions().min(next.executions())
+        let times = if next.access.op.stores() && undisturbed {
+            load.access.executions().min(next.access.executions())
         } else {
             1
         };
         // From the second execution on, its own store is newer than any reader.
         let among = if among_readers {
-            load.executions() - (times - 1)
+            load.access.executions() - (times - 1)
         } else {
             0
         };
-        pairs.executed(load, among, window);
-        if next.op.stores() {
-            pairs.pair(load, next, between, times, window);
+        pairs.executed(load, among, order);
+        if next.access.op.stores() {
+            pairs.pair(load, next, between, times, order);
         }
     }
 
     /// SWIFT's filter on the line's request log.
-    fn follow_log(&mut self, step: &PairStep, pairs: &mut Pairs, window: &WindowFacts) {
-        let Some(request) = step.request else {
+    fn follow_log(&mut self, served: &Served, pairs: &mut PairRecords, order: &OrderFacts) {
+        let Some(request) = served.request else {
             return;
         };
-        if let Some(before) = self.requested.replace(*step)
+        if let Some(before) = self.requested.replace(*served)
             && (before.request, request) == (Some(Request::ReadShar), Request::ReadPriv)
-            && before.cpu == step.cpu
+            && before.access.cpu == served.access.cpu
             && before.is_known_request()
-            && step.op.stores()
+            && served.access.op.stores()
         {
-            pairs.adjacent(&before, step, window);
+            pairs.adjacent(&before, served, order);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What a [`Simulation`](super::Simulation) counts, as data.
 
+use super::Instruction;
 use crate::{
-    access::{LineKey, SpaceId},
+    access::LineKey,
     coherence::{Served, Transactions},
 };
 
@@ -90,12 +91,8 @@ impl SimulatedCosts {
 /// An instruction with what it took in each scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedInstruction {
-    /// Address space that names it.
-    pub space: SpaceId,
-    /// Its virtual address.
-    pub ip: u64,
-    /// It ran in kernel mode.
-    pub kernel: bool,
+    /// Which.
+    pub instruction: Instruction,
     /// Executions, repeats included.
     pub executions: u64,
     /// Of its requests in the first scenario, those that the filter of SWIFT section 4.1 finds.
@@ -111,15 +108,4 @@ pub struct SimulatedLine {
     pub key: LineKey,
     /// By scenario.
     pub costs: Vec<SimulatedCosts>,
-}
-
-/// A load that the filter found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundLoad {
-    /// Address space that names it.
-    pub space: SpaceId,
-    /// Its virtual address.
-    pub ip: u64,
-    /// It ran in kernel mode.
-    pub kernel: bool,
 }

@@ -22,23 +22,23 @@ use rustc_hash::FxHashMap;
 use self::by_sets::{LinesBySets, Step};
 pub use self::results::Simulated;
 use super::{
-    cut::cut,
+    instruction_numbers::InstructionNumbers,
     parts::Parts,
+    served::OnLine,
     simulated::{Executed, Hinted},
+    split_by_line::split_by_line,
 };
 use crate::{
-    access::{Access, Basis, Cpu, LineKey, Op, Place, SpaceId, Tid},
+    access::{Access, Basis, Cpu, Op, Place, SpaceId, Tid},
     coherence::{Intent, ModelError, SystemModel},
 };
 
 /// Processors of the largest machine. With more threads, the numbers start again.
 pub const MOST_PROCESSORS: u32 = 1024;
 
-#[derive(Clone, Copy, Debug)]
-struct Instruction {
-    space: SpaceId,
-    ip: u64,
-    kernel: bool,
+/// What is counted of an instruction without its lines.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ran {
     /// `None` until it loads for the first time.
     hinted: Option<Hinted>,
     executions: u64,
@@ -56,18 +56,12 @@ pub struct Simulation {
     sets: u64,
     /// Accesses so far.
     taken: u64,
-    instructions: Vec<Instruction>,
-    by_ip: FxHashMap<(SpaceId, u64), u32>,
-    recent: Vec<u32>,
+    instructions: InstructionNumbers<Ran>,
     processors: FxHashMap<Tid, Cpu>,
     last: Option<(Tid, Cpu)>,
     executed: Executed,
-    /// Scratch.
-    pieces: Vec<LineKey>,
 }
 
-/// Instructions looked at before the hash is.
-const RECENT: usize = 4096;
 /// Parts at most.
 const MOST_PARTS: u64 = 64;
 
@@ -92,13 +86,10 @@ impl Simulation {
             parts: Parts::new(parts as usize, |part| first.of_part(part as u64)),
             sets,
             taken: 0,
-            instructions: Vec::new(),
-            by_ip: FxHashMap::default(),
-            recent: vec![u32::MAX; RECENT],
+            instructions: InstructionNumbers::default(),
             processors: FxHashMap::default(),
             last: None,
             executed: Executed::default(),
-            pieces: Vec::new(),
         })
     }
 
@@ -132,68 +123,36 @@ impl Simulation {
                 Intent::BiasedLoad => self.executed.biased_loads += executions,
                 Intent::Store => self.executed.stores += executions,
             }
-            number = self.instruction(access, space);
-            let instruction = &mut self.instructions[number as usize];
-            instruction.executions += executions;
+            let instruction = OnLine::new(access, space, 0, 0).instruction;
+            let known = (self.instructions).number(instruction, u32::MAX as usize, Ran::default);
+            let Some((numbered, ran)) = known else {
+                return;
+            };
+            number = numbered;
+            ran.executions += executions;
             if access.op == Op::Load {
-                instruction.loads += executions;
-                biased = *instruction.hinted.get_or_insert_with(hinted);
+                ran.loads += executions;
+                biased = *ran.hinted.get_or_insert_with(hinted);
             }
         }
         self.taken += 1;
-        let mut step = Step {
-            key: place.line(self.model.line),
-            cpu: self.processor(access.tid),
-            instruction: number,
-            intent,
-            biased,
-            number: self.taken,
-            counts: self.counting,
-        };
-        let offset = place.offset_in_line(self.model.line);
-        if u64::from(offset) + u64::from(access.size.max(1)) <= self.model.line.bytes() {
-            self.serve(step);
-            return;
-        }
-        let mut pieces = std::mem::take(&mut self.pieces);
-        cut(access, place, self.model.line, &[], |key, _| {
-            pieces.push(key);
+        let cpu = self.processor(access.tid);
+        let (line, parts) = (self.model.line, &mut self.parts);
+        split_by_line(access, place, line, &[], |key, _| {
+            let index = key.0.position() / line.bytes();
+            // Neighbouring sets are together: what a part never touches of its caches takes no memory.
+            let part = index % self.sets * parts.count() as u64 / self.sets;
+            let step = Step {
+                key,
+                cpu,
+                instruction: number,
+                intent,
+                biased,
+                number: self.taken,
+                counts: self.counting,
+            };
+            parts.take(part as usize, step);
         });
-        for key in pieces.drain(..) {
-            step.key = key;
-            self.serve(step);
-        }
-        self.pieces = pieces;
-    }
-
-    fn serve(&mut self, step: Step) {
-        let index = step.key.0.position() / self.model.line.bytes();
-        // Neighbouring sets are together: what a part never touches of its caches takes no memory.
-        let part = index % self.sets * self.parts.count() as u64 / self.sets;
-        self.parts.take(part as usize, step);
-    }
-
-    fn instruction(&mut self, access: &Access, space: SpaceId) -> u32 {
-        let at = access.ip as usize % RECENT;
-        let recent = self.recent[at];
-        let known = self.instructions.get(recent as usize);
-        if known.is_some_and(|known| known.ip == access.ip && known.space == space) {
-            return recent;
-        }
-        let next = self.instructions.len() as u32;
-        let number = *self.by_ip.entry((space, access.ip)).or_insert(next);
-        if number == next {
-            self.instructions.push(Instruction {
-                space,
-                ip: access.ip,
-                kernel: access.kernel,
-                hinted: None,
-                executions: 0,
-                loads: 0,
-            });
-        }
-        self.recent[at] = number;
-        number
     }
 
     fn processor(&mut self, tid: Tid) -> Cpu {
@@ -215,7 +174,7 @@ impl Simulation {
             self.scenarios,
             self.executed,
             self.processors.len() as u64,
-            self.instructions,
+            self.instructions.rows(),
             self.parts.finish(),
         )
     }

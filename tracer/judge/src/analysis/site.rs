@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::{
     access::{Access, Basis, ByteSet, Cost, LineSize, Op, Pid, SpaceId, Tid, Wait},
-    analysis::{CpuSet, PmuCounts},
+    analysis::{CpuSet, Instruction, PmuCounts, served::OnLine},
 };
 
 /// What tells two sites of a line apart.
@@ -152,14 +152,6 @@ impl SiteCounts {
     }
 }
 
-/// Size and [`Site::within`] of an access whose part on a line has so many bytes.
-pub(super) fn extent(access: &Access, size: u8) -> (u8, u8) {
-    match access.within {
-        0 => (size, 0),
-        _ => (size.min(access.size as u8), size),
-    }
-}
-
 /// [`Site`] in 24 bytes: a system-wide run holds hundreds of thousands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SiteKey {
@@ -178,19 +170,24 @@ impl SiteKey {
     /// The site of the part of an access on a line: `size` bytes from `offset` on, in which it lies somewhere if that
     /// is all that is known of it.
     pub(super) fn new(access: &Access, space: SpaceId, offset: u8, size: u8) -> SiteKey {
-        let (size, within) = extent(access, size);
+        SiteKey::of(&OnLine::new(access, space, offset, size))
+    }
+
+    /// The site of an access to a line.
+    pub(super) fn of(access: &OnLine) -> SiteKey {
+        let Instruction { space, ip, kernel } = access.instruction;
         SiteKey {
-            ip: access.ip,
+            ip,
             space,
             pid: access.pid,
             tid: access.tid,
-            offset,
-            size,
-            within,
+            offset: access.offset,
+            size: access.size,
+            within: access.within,
             kind: access.op.index()
                 | u8::from(access.locked) << 3
-                | u8::from(access.kernel) << 4
-                | u8::from(access.size == 0) << 5,
+                | u8::from(kernel) << 4
+                | u8::from(!access.size_known) << 5,
         }
     }
 

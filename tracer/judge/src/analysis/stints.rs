@@ -12,13 +12,11 @@
 //! ```
 
 use super::{
-    lifetimes::{Lifetimes, Use},
+    lifetimes::Lifetimes,
     lives::Lives,
+    served::{Home, OnLine, Served},
 };
-use crate::{
-    access::{Cpu, Tid},
-    coherence::{Directory, Intent},
-};
+use crate::access::{Access, Cpu, Op, SpaceId, Tid};
 
 /// Stints kept of a window. The kinds of that many are known as well as is useful.
 const MOST_STINTS: usize = 128;
@@ -117,7 +115,7 @@ type Taken = fn(u32) -> bool;
 
 /// Follows the copies through those stints that have a sample of a taken number.
 fn follow(stints: &[Stint], taken: Taken, bytes: fn(&Stint) -> Bytes) -> Lifetimes {
-    let mut directory = Directory::new();
+    let mut home = Home::unknown();
     let mut lifetimes = Lifetimes::default();
     let mut sampled = 0;
     for stint in stints {
@@ -128,26 +126,24 @@ fn follow(stints: &[Stint], taken: Taken, bytes: fn(&Stint) -> Bytes) -> Lifetim
             continue;
         }
         let Bytes { touched, stored } = bytes(stint);
-        let intent = if stored == 0 {
-            Intent::Load
-        } else {
-            Intent::Store
-        };
-        let next = Use {
+        let op = if stored == 0 { Op::Load } else { Op::Store };
+        let access = OnLine {
             cpu: stint.cpu,
             tid: stint.tid,
-            bytes: touched,
-            missed: directory.access(stint.cpu, intent).missed(),
-            stores: false,
+            op,
+            ..OnLine::new(&Access::BLANK, SpaceId(0), 0, 0)
         };
-        lifetimes.take(&next);
+        let Some(served) = home.serve(access) else {
+            continue;
+        };
+        let touch = |op, missed| Served {
+            access: OnLine { op, ..access },
+            missed,
+            ..served
+        };
+        lifetimes.see(&touch(Op::Load, served.missed), touched);
         if stored != 0 {
-            lifetimes.take(&Use {
-                bytes: stored,
-                missed: false,
-                stores: true,
-                ..next
-            });
+            lifetimes.see(&touch(Op::Store, false), stored);
         }
     }
     lifetimes

@@ -6,10 +6,10 @@ use crate::{
     access::{Access, Cost, LineKey, LineSize, Place, SpaceId, Wait},
     analysis::{
         AnalysisOptions, PmuCounts,
-        cut::{cut, slice_of},
         line::{Line, MAX_WINDOW_SLICES, Piece, Slice},
         pmu::is_store_sample,
         site::SiteKey,
+        split_by_line::{slice_of, split_by_line},
     },
 };
 
@@ -121,7 +121,7 @@ impl LineTable {
         let slice = slice_of(access.time_ns, self.slice_ns);
         self.newest_slice = self.newest_slice.max(slice);
         self.totals.count(access, costs);
-        cut(access, place, line_size, costs, |key, piece| {
+        split_by_line(access, place, line_size, costs, |key, piece| {
             self.observe_piece(access, key, piece, space, slice);
         });
     }

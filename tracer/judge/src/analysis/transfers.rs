@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{cut::cut, site::SiteKey};
+use super::{site::SiteKey, split_by_line::split_by_line};
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineKey, LineSize, Op, Place, SpaceId, Tid, Wait},
     analysis::{Site, WaitTimes},
@@ -82,7 +82,7 @@ impl Transfers {
             self.open = None;
         }
         let mut row = None;
-        cut(access, place, self.line_size, &[], |line, piece| {
+        split_by_line(access, place, self.line_size, &[], |line, piece| {
             if access.op.stores()
                 && let Some(loads) = self.lines.get_mut(&line)
             {

@@ -11,7 +11,10 @@
 //!               two things                             one thing
 //! ```
 
-use super::small_map::SmallMap;
+use super::{
+    served::{OrderFacts, Served, Statistic},
+    small_map::SmallMap,
+};
 use crate::access::{ByteSet, Tid};
 
 /// A thread with fewer accesses in a stretch may use both and have been seen at one: of four accesses to either by turns of
@@ -118,8 +121,7 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// Counts an access.
-    pub(super) fn take(&mut self, tid: Tid, bytes: u128) {
+    fn take(&mut self, tid: Tid, bytes: u128) {
         let Some((accesses, touched)) = self.open.slot(tid, MOST_THREADS) else {
             return;
         };
@@ -134,6 +136,15 @@ impl Stretches {
     /// What each thread used in each of those that ended.
     pub(super) fn uses(&self) -> &Uses {
         &self.ended
+    }
+}
+
+impl Statistic for Stretches {
+    fn see(&mut self, served: &Served, order: &OrderFacts) {
+        let bytes = served.touched(order.line_size);
+        if !bytes.is_empty() {
+            self.take(served.access.tid, bytes.0);
+        }
     }
 }
 

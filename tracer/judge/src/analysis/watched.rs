@@ -283,10 +283,11 @@ mod tests {
         // READ_SHAR; READ_PRIV of the only sharer; READ_SHAR of a dirty line; READ_PRIV with one other sharer.
         let acts = [load(1, 0), store(1, 0), load(2, 0), store(2, 0)];
         let watch = Watch::new().windows(3, &[0], &acts);
-        let counts = watch.line().counts();
-        assert_eq!((counts.read_shar, counts.read_priv), (6, 6));
-        assert_eq!(counts.cold_requests, 6);
-        assert_eq!(counts.transactions.total(), 3 * (2 + 2 + 4 + 4));
+        let requests = watch.line().counts().requests;
+        assert_eq!((requests.read_shar, requests.read_priv), (6, 6));
+        assert_eq!(requests.cold, 6);
+        assert_eq!((requests.recall_priv, requests.recall_shar), (3, 3));
+        assert_eq!(requests.transactions, 3 * (2 + 2 + 4 + 4));
     }
 
     #[test]

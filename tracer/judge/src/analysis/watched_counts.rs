@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{access::ByteSet, coherence::Transactions, event::WindowEnd};
+use super::Requests;
+use crate::{access::ByteSet, event::WindowEnd};
 
 /// Sums over windows of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,14 +50,8 @@ pub struct WatchedCounts {
     pub stored: ByteSet,
     /// Watched bytes of which it is not known whether an access touched them.
     pub unplaced: ByteSet,
-    /// Requests for a copy, with each window from an Idle line and CPUs as processors.
-    pub read_shar: u64,
-    /// Requests for ownership.
-    pub read_priv: u64,
-    /// Of both, requests before the first store of their window: which caches had the line is not known.
-    pub cold_requests: u64,
-    /// Messages that served the requests.
-    pub transactions: Transactions,
+    /// Requests, with each window from an Idle line and CPUs as processors.
+    pub requests: Requests,
     /// Hand-offs between CPUs; [`WatchedLine::hand_offs`](super::WatchedLine::hand_offs) tells their kinds.
     pub hand_offs: u64,
 }

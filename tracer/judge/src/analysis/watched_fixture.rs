@@ -1,8 +1,9 @@
-//! Hand-made watch windows for tests: one line, an access every 10 µs.
+//! Orders of accesses for tests, written down one by one, and watch windows with them: one line, an access every 10 µs.
 
 use super::{
     WatchBounds, WatchedLine, WatchedLines,
-    window_order::{Step, Trapped, order},
+    served::Served,
+    window_order::{Trapped, serve},
 };
 use crate::{
     access::{Access, Basis, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
@@ -16,20 +17,21 @@ pub(crate) const STEP_NS: u64 = 10_000;
 /// Cost of a hit.
 pub(crate) const HIT_NS: u64 = 2_000;
 
-/// One access to the line, of 8 bytes; thread n runs on CPU n and its instructions depend on what they do.
+/// One access, of 8 bytes; thread n runs on CPU n and its instructions depend on what they do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Act {
     pub(crate) tid: u32,
     pub(crate) cpu: u32,
     pub(crate) op: Op,
-    pub(crate) offset: u8,
+    /// From the line's start.
+    pub(crate) offset: u64,
     pub(crate) size: u16,
     pub(crate) within: u8,
     pub(crate) ip: u64,
 }
 
 impl Act {
-    fn new(tid: u32, op: Op, offset: u8, code: u64) -> Act {
+    fn new(tid: u32, op: Op, offset: u64, code: u64) -> Act {
         Act {
             tid,
             cpu: tid,
@@ -37,7 +39,7 @@ impl Act {
             offset,
             size: 8,
             within: 0,
-            ip: 0x401000 + code + u64::from(offset),
+            ip: 0x401000 + code + offset,
         }
     }
 
@@ -70,7 +72,7 @@ impl Act {
     }
 
     pub(crate) fn trapped(&self, time_ns: u64) -> Trapped {
-        let addr = BASE + u64::from(self.offset);
+        let addr = BASE + self.offset;
         let space = SpaceId(0);
         Trapped {
             access: Access {
@@ -94,15 +96,15 @@ impl Act {
     }
 }
 
-pub(crate) fn load(tid: u32, offset: u8) -> Act {
+pub(crate) fn load(tid: u32, offset: u64) -> Act {
     Act::new(tid, Op::Load, offset, 0x1000)
 }
 
-pub(crate) fn store(tid: u32, offset: u8) -> Act {
+pub(crate) fn store(tid: u32, offset: u64) -> Act {
     Act::new(tid, Op::Store, offset, 0x2000)
 }
 
-pub(crate) fn rmw(tid: u32, offset: u8) -> Act {
+pub(crate) fn rmw(tid: u32, offset: u64) -> Act {
     Act::new(tid, Op::Rmw, offset, 0x3000)
 }
 
@@ -114,9 +116,10 @@ pub(crate) fn key() -> LineKey {
 }
 
 /// The accesses as the order of one window.
-pub(in crate::analysis) fn steps(acts: &[Act]) -> Vec<Step> {
+pub(in crate::analysis) fn served(acts: &[Act]) -> Vec<Served> {
     let trapped: Vec<Trapped> = acts.iter().map(|act| act.trapped(0)).collect();
-    order(&trapped, key(), LineSize::B64)
+    let order = serve(&trapped, key(), LineSize::B64);
+    order.map(|(_, served)| served).collect()
 }
 
 /// Windows on the line.

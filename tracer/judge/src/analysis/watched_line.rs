@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use super::{
     conflict::{Touch, conflicts},
-    pairs::{MAX_LOADS, Pairs, WindowFacts},
+    pair_records::MAX_LOADS,
+    pairs::Pairs,
+    served::{OnLine, OrderFacts, Served, Statistic},
     site::SiteKey,
     small_map::SmallMap,
     uses::Stretch,
     window_lives::WindowLives,
-    window_order::{Step, Trapped, order},
+    window_order::{Trapped, serve},
 };
 use crate::{
     access::{ByteSet, LineKey, LineSize, Pid, Tid},
@@ -17,7 +19,6 @@ use crate::{
         CpuSet, Group, HandOffs, Kinds, Pair, Site, SiteCounts, Uses, WatchedCounts, WatchedWords,
         groups,
     },
-    coherence::Request,
     event::Window,
 };
 
@@ -101,31 +102,33 @@ impl WatchedLine {
     /// Adds one window. `accesses` are those with a time in the window, in order; `whole` is false when some
     /// of them were dropped on the way here.
     pub(super) fn take(&mut self, window: &Window, accesses: &[Trapped], whole: bool) {
-        let watched = watched_bytes(window, self.line_size);
-        let steps = order(accesses, self.key, self.line_size);
-        let complete = whole && window.is_complete();
+        let order = OrderFacts {
+            line_size: self.line_size,
+            complete: whole && window.is_complete(),
+            watched: watched_bytes(window, self.line_size),
+            most_loads: MAX_LOADS,
+            endless: false,
+        };
+        let served = serve(accesses, self.key, self.line_size);
+        let served: Vec<Served> = served.map(|(_, served)| served).collect();
         if (self.words).narrows(window, self.line_size, self.counts.unplaced) {
             self.supersede();
         }
-        self.words.note(watched);
-        self.count_window(window, watched, complete);
+        self.words.note(order.watched);
+        self.count_window(window, &order);
         let on_line = |a: &&Trapped| a.on_line(self.key, self.line_size).is_some();
         let here = accesses.iter().filter(on_line).count();
         self.counts.strays += (accesses.len() - here) as u64;
         // Prefetches do not trap; one that comes all the same has no place in an order.
-        self.counts.outside += (here - steps.len()) as u64;
-        self.count_time(window, &steps);
-        for step in &steps {
-            self.count_step(step);
+        self.counts.outside += (here - served.len()) as u64;
+        self.count_time(window, &served);
+        for served in &served {
+            self.count_access(&served.access);
+            self.counts.requests.see(served, &order);
+            self.pairs.see(served, &order);
         }
-        self.count_hand_offs(&steps, watched);
-        let facts = WindowFacts {
-            line_size: self.line_size,
-            complete,
-            watched,
-            most_loads: MAX_LOADS,
-        };
-        self.pairs.observe(&steps, &facts);
+        self.pairs.end_window(&order);
+        self.count_hand_offs(&served, order.watched);
     }
 
     /// Leaves the windows so far out of what is judged.
@@ -138,30 +141,28 @@ impl WatchedLine {
     }
 
     /// Counts hand-offs by what is certain of the accesses, and by what is possible.
-    fn count_hand_offs(&mut self, steps: &[Step], watched: ByteSet) {
+    fn count_hand_offs(&mut self, order: &[Served], watched: ByteSet) {
         let mut unplaced = 0;
-        for step in steps.iter().filter(|step| step.is_somewhere()) {
-            unplaced |= step.reach(self.line_size).0 & watched.0;
+        for Served { access, .. } in order.iter().filter(|served| served.access.is_somewhere()) {
+            unplaced |= access.reach(self.line_size).0 & watched.0;
         }
         self.counts.unplaced.0 |= unplaced;
-        self.lives.add_window(steps, unplaced != 0, self.line_size);
+        self.lives.add_window(order, unplaced != 0, self.line_size);
         self.counts.hand_offs = self.superseded.hand_offs + self.lives.all();
     }
 
     /// Counts an access to the line that belongs to no order.
     pub(super) fn take_outside(&mut self, trapped: &Trapped) {
         self.counts.outside += 1;
-        if let Some((offset, size)) = trapped.on_line(self.key, self.line_size) {
-            let bytes = ByteSet::range(offset, u16::from(size), self.line_size);
-            let stores = trapped.access.op.stores() && trapped.access.within == 0;
-            self.count_bytes(bytes, stores);
+        if let Some(access) = trapped.on_line(self.key, self.line_size) {
+            self.count_bytes(&access);
         }
     }
 
-    fn count_window(&mut self, window: &Window, watched: ByteSet, complete: bool) {
+    fn count_window(&mut self, window: &Window, order: &OrderFacts) {
         let counts = &mut self.counts;
         counts.windows += 1;
-        counts.complete_windows += u64::from(complete);
+        counts.complete_windows += u64::from(order.complete);
         *counts.ends.entry(window.end).or_default() += 1;
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut counts.cost_ns, window.cost_ns);
@@ -170,17 +171,17 @@ impl WatchedLine {
         for missing in window.unresolved.values() {
             add(&mut counts.unresolved, *missing);
         }
-        counts.watched.0 |= watched.0;
+        counts.watched.0 |= order.watched.0;
     }
 
-    fn count_time(&mut self, window: &Window, steps: &[Step]) {
+    fn count_time(&mut self, window: &Window, order: &[Served]) {
         let mut stretch = Stretch::default();
-        for step in steps {
-            stretch.take(step.access.tid, 1, step.bytes(self.line_size));
+        for Served { access, .. } in order {
+            stretch.take(access.tid, 1, access.bytes(self.line_size));
         }
         self.uses.add_stretch(&stretch);
         let (threads, busiest) = (stretch.threads(), stretch.most_accesses());
-        let accesses = (steps.len() as u64).max(1);
+        let accesses = (order.len() as u64).max(1);
         let trapped_ns = u128::from(window.cost_ns) * u128::from(busiest) / u128::from(accesses);
         let span_ns = window.end_ns.saturating_sub(window.open_ns);
         let native_ns = u128::from(span_ns).saturating_sub(trapped_ns) as u64;
@@ -191,36 +192,25 @@ impl WatchedLine {
         counts.shared_windows += u64::from(threads > 1);
     }
 
-    fn count_step(&mut self, step: &Step) {
-        let stores = step.access.op.stores();
-        let certain = stores && !step.is_somewhere();
-        self.count_bytes(step.reach(self.line_size), certain);
-        let counts = &mut self.counts;
-        counts.accesses += 1;
-        counts.stores += u64::from(stores);
-        match step.outcome.request {
-            Some(Request::ReadShar) => counts.read_shar += 1,
-            Some(Request::ReadPriv) => counts.read_priv += 1,
-            None => {}
-        }
-        let is_cold = step.outcome.request.is_some() && !step.is_known_request();
-        counts.cold_requests += u64::from(is_cold);
-        counts.transactions += step.outcome.transactions;
-        let key = SiteKey::new(&step.access, step.space, step.offset, step.size);
-        match self.sites.slot(key, MAX_SITES) {
+    fn count_access(&mut self, access: &OnLine) {
+        self.count_bytes(access);
+        self.counts.accesses += 1;
+        self.counts.stores += u64::from(access.op.stores());
+        match self.sites.slot(SiteKey::of(access), MAX_SITES) {
             Some(count) => {
                 count.trapped += 1;
                 count.telling += 1;
-                count.cpus.insert(step.access.cpu);
+                count.cpus.insert(access.cpu);
             }
-            None => counts.folded += 1,
+            None => self.counts.folded += 1,
         }
     }
 
-    fn count_bytes(&mut self, bytes: ByteSet, stores: bool) {
-        self.counts.touched.0 |= bytes.0;
-        if stores {
-            self.counts.stored.0 |= bytes.0;
+    fn count_bytes(&mut self, access: &OnLine) {
+        let bytes = access.reach(self.line_size).0;
+        self.counts.touched.0 |= bytes;
+        if access.op.stores() && !access.is_somewhere() {
+            self.counts.stored.0 |= bytes;
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::window_order::{Trapped, order, request_log};
+use super::window_order::{Trapped, request_log};
 use crate::{
     access::{LineKey, LineSize, Place},
     coherence::RequestRow,
@@ -112,7 +112,7 @@ impl WindowOrder {
         let Some(line) = self.line else {
             return Vec::new();
         };
-        request_log(&order(&self.inside, line, line_size), line)
+        request_log(&self.inside, line, line_size)
     }
 }
 

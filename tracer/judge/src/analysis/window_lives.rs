@@ -10,8 +10,8 @@ use super::{
     groups::Group,
     lifetimes::{Lifetimes, of_window},
     lives::{HandOffs, Lives},
+    served::{OnLine, Served},
     small_map::SmallMap,
-    window_order::Step,
 };
 use crate::access::{ByteSet, LineSize, Tid};
 
@@ -41,15 +41,15 @@ pub(super) struct WindowLives {
 
 impl WindowLives {
     /// Adds a window; `somewhere` if watched accesses in it lie within some bytes only.
-    pub(super) fn add_window(&mut self, steps: &[Step], somewhere: bool, line_size: LineSize) {
+    pub(super) fn add_window(&mut self, order: &[Served], somewhere: bool, line_size: LineSize) {
         if somewhere {
-            let uses = Uses::of(steps, line_size);
-            let least = of_window(steps, |step| uses.least(step, line_size));
-            let widest = of_window(steps, |step| step.reach(line_size));
+            let reach = Reach::of(order, line_size);
+            let least = of_window(order, |served| reach.least(&served.access, line_size));
+            let widest = of_window(order, |served| served.access.reach(line_size));
             (self.widest.get_or_insert_with(|| self.least.clone())).add(&widest);
             self.least.add(&least);
         } else {
-            let exact = of_window(steps, |step| step.bytes(line_size));
+            let exact = of_window(order, |served| served.access.bytes(line_size));
             if let Some(widest) = &mut self.widest {
                 widest.add(&exact);
             }
@@ -75,35 +75,31 @@ impl WindowLives {
 }
 
 /// Bytes that each thread may touch in a window, and may store.
-struct Uses(SmallMap<Tid, (u128, u128)>);
+struct Reach(SmallMap<Tid, (u128, u128)>);
 
-impl Uses {
-    fn of(steps: &[Step], line_size: LineSize) -> Uses {
-        let mut uses = SmallMap::<Tid, (u128, u128)>::default();
-        for step in steps {
-            if let Some((touched, stored)) = uses.slot(step.access.tid, usize::MAX) {
-                let bytes = step.reach(line_size).0;
+impl Reach {
+    fn of(order: &[Served], line_size: LineSize) -> Reach {
+        let mut reach = SmallMap::<Tid, (u128, u128)>::default();
+        for Served { access, .. } in order {
+            if let Some((touched, stored)) = reach.slot(access.tid, usize::MAX) {
+                let bytes = access.reach(line_size).0;
                 *touched |= bytes;
-                *stored |= if step.access.op.stores() { bytes } else { 0 };
+                *stored |= if access.op.stores() { bytes } else { 0 };
             }
         }
-        Uses(uses)
+        Reach(reach)
     }
 
     /// The bytes of an access, or those of the ones it may touch in which it meets nobody: a load no store, a store no
     /// access.
-    fn least(&self, step: &Step, line_size: LineSize) -> ByteSet {
-        if !step.is_somewhere() {
-            return step.bytes(line_size);
+    fn least(&self, access: &OnLine, line_size: LineSize) -> ByteSet {
+        if !access.is_somewhere() {
+            return access.bytes(line_size);
         }
-        let others = (self.0.iter()).filter(|(tid, _)| *tid != step.access.tid);
+        let others = (self.0.iter()).filter(|(tid, _)| *tid != access.tid);
         let met = others.fold(0, |met, (_, (touched, stored))| {
-            met | if step.access.op.stores() {
-                touched
-            } else {
-                stored
-            }
+            met | if access.op.stores() { touched } else { stored }
         });
-        ByteSet(step.reach(line_size).0 & !met)
+        ByteSet(access.reach(line_size).0 & !met)
     }
 }

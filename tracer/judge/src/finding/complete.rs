@@ -8,7 +8,7 @@
 //! Limits that are about samples have no part in this: not how many there are, nor how many are stores, nor how the
 //! threads' moments interleave. Time in an emulator is not the program's.
 
-use super::{Confidence, Model, Reason, Significance, Verdict, confirmation::Opinion};
+use super::{Confidence, Model, Reason, Significance, verdict::Claim, witness::Witness};
 use crate::{
     access::Cost,
     analysis::{Evidence, OrderCounts, Sharing},
@@ -34,47 +34,46 @@ pub(super) fn evidence(order: &OrderCounts, sampled: &Evidence) -> Evidence {
     }
 }
 
-/// Judges the line.
-pub(super) fn opinion(order: &OrderCounts, evidence: &Evidence, model: &Model) -> Opinion {
-    let verdict = kind(order, model);
-    let significance = match objection(order, evidence, verdict, model) {
-        Some(reason) => Significance::Insignificant(reason),
-        None => Significance::Significant,
-    };
-    Opinion {
-        verdict,
-        significance,
-        confidence: Confidence::Confirmed,
-        shared_cost: Cost(order.shared_transactions as f64),
-        change: None,
+/// A line all of whose accesses were seen, in order.
+pub(super) struct CompleteOrder<'a> {
+    order: &'a OrderCounts,
+    /// Executions that store.
+    stores: u64,
+}
+
+impl CompleteOrder<'_> {
+    pub(super) fn new<'a>(order: &'a OrderCounts, evidence: &Evidence) -> CompleteOrder<'a> {
+        CompleteOrder {
+            order,
+            stores: evidence.stores,
+        }
     }
 }
 
-/// The kind of sharing; `None` below the least number of hand-offs.
-fn kind(order: &OrderCounts, model: &Model) -> Option<Verdict> {
-    let limits = model.thresholds;
-    if (order.hand_offs.total() as f64) < limits.hand_offs {
-        return None;
-    }
-    Some(Verdict::of(order.kinds?, limits.mixed_share))
-}
+impl Witness for CompleteOrder<'_> {
+    const CONFIDENCE: Confidence = Confidence::Confirmed;
 
-fn objection(
-    order: &OrderCounts,
-    evidence: &Evidence,
-    verdict: Option<Verdict>,
-    model: &Model,
-) -> Option<Reason> {
-    if evidence.stores == 0 {
-        return Some(Reason::ReadOnly);
+    /// Nothing below the least number of hand-offs.
+    fn claim(&self, model: &Model) -> Claim {
+        let enough = self.order.hand_offs.total() as f64 >= model.thresholds.hand_offs;
+        Claim::of(self.order.kinds.filter(|_| enough))
     }
-    if order.cpus < 2 {
-        return Some(Reason::OneCpu);
+
+    fn objection(&self, claim: &Claim, model: &Model) -> Option<Reason> {
+        if self.stores == 0 {
+            return Some(Reason::ReadOnly);
+        }
+        if self.order.cpus < 2 {
+            return Some(Reason::OneCpu);
+        }
+        if claim.kinds.is_none() {
+            return Some(Reason::HardlyHandedOff);
+        }
+        let cost = Cost(self.order.shared_transactions as f64);
+        model.is_cheap(cost).then_some(Reason::CostBelowThreshold)
     }
-    if verdict.is_none() {
-        return Some(Reason::HardlyHandedOff);
+
+    fn shared_cost(&self, _: Significance) -> Cost<f64> {
+        Cost(self.order.shared_transactions as f64)
     }
-    let share = model.share(Cost(order.shared_transactions as f64));
-    let below = share.is_some_and(|share| share < model.thresholds.cost_share);
-    below.then_some(Reason::CostBelowThreshold)
 }

@@ -15,8 +15,14 @@
 //! The last one is of threads that wait for each other: while one works the other one polls, so that samples meet one of
 //! them for long, and the windows see the word that they pass to and fro.
 
-use super::{Fact, Model, Reason, Significance, Verdict, WatchVerdict};
+use super::{
+    Fact, Model, Reason, Significance, Verdict, WatchThresholds, WatchVerdict, watched::Pooled,
+    witness::Opinion,
+};
 use crate::{access::Cost, analysis::Evidence};
+
+/// Lines on which windows must have seen threads meet before they speak for all lines of a thing.
+const WATCHED_LINES: usize = 3;
 
 /// How sure a verdict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,39 +44,7 @@ impl Confidence {
     }
 }
 
-/// A judgement in the making.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Opinion {
-    pub(super) verdict: Option<Verdict>,
-    pub(super) significance: Significance,
-    pub(super) confidence: Confidence,
-    /// Cost that counts as sharing.
-    pub(super) shared_cost: Cost<f64>,
-    /// What the windows changed.
-    pub(super) change: Option<Fact>,
-}
-
 impl Opinion {
-    /// What samples alone say.
-    pub(super) fn sampled(
-        verdict: Option<Verdict>,
-        significance: Significance,
-        evidence: &Evidence,
-    ) -> Opinion {
-        Opinion {
-            verdict,
-            significance,
-            confidence: Confidence::Sampled,
-            shared_cost: if significance.moves() {
-                // Of which bytes is not known; that it moved is.
-                evidence.sharing.cost.max(evidence.sharing.taken_cost)
-            } else {
-                evidence.sharing.cost
-            },
-            change: None,
-        }
-    }
-
     /// The same after the line's windows were heard.
     pub(super) fn confirm_with_windows(
         self,
@@ -79,12 +53,12 @@ impl Opinion {
         model: &Model,
     ) -> Opinion {
         let limits = &model.thresholds.watch;
-        let as_sampled = self.verdict.filter(|kind| watched.proves(*kind, limits));
         // Where samples claim nothing, windows contradict nothing.
         let changes = self.verdict.is_none()
             || self.significance != Significance::Significant
-            || (watched.certain && watched.shared_windows >= limits.changing_windows);
-        let Some(proven) = as_sampled.or(watched.shown.verdict().filter(|_| changes)) else {
+            || watched.decides(limits);
+        let by_windows = watched.shown.verdict().filter(|_| changes);
+        let Some(proven) = self.proven(watched, limits).or(by_windows) else {
             return self.contradicted(watched);
         };
         let confirmed = Opinion {
@@ -117,6 +91,33 @@ impl Opinion {
             }
             Significance::Insignificant(_) => self,
         }
+    }
+
+    /// The same of several lines that are one thing, after the windows on all of them were heard. Which of the two kinds
+    /// it is, windows that are certain say: what few samples of many lines say of that weighs little beside it.
+    pub(super) fn confirm_together(self, watched: &Pooled, lines: usize, model: &Model) -> Opinion {
+        let limits = &model.thresholds.watch;
+        let shown = &watched.verdict;
+        let changes = self.verdict.is_none() || shown.decides(limits);
+        let by_windows = shown.shown.verdict().filter(|_| changes);
+        let Some(proven) = by_windows.or(self.proven(shown, limits)) else {
+            return self.contradicted(shown);
+        };
+        let enough = watched.lines >= WATCHED_LINES.min(lines);
+        Opinion {
+            verdict: Some(proven),
+            confidence: if enough {
+                Confidence::Confirmed
+            } else {
+                self.confidence
+            },
+            ..self
+        }
+    }
+
+    /// What the windows prove of it.
+    fn proven(&self, watched: &WatchVerdict, limits: &WatchThresholds) -> Option<Verdict> {
+        self.verdict.filter(|kind| watched.proves(*kind, limits))
     }
 
     /// The confirmed opinion where what it is about costs enough.
@@ -152,7 +153,7 @@ mod tests {
     use crate::{
         access::LineSize,
         analysis::{HandOffs, Sharing},
-        finding::{Thresholds, WindowVerdict, significance::tests::shared},
+        finding::{Thresholds, WindowVerdict, significance::tests::shared, witness::Witness as _},
     };
 
     /// 1 s of 10 s stalled on a line of two threads, a part of it without a store sampled.
@@ -208,8 +209,14 @@ mod tests {
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
         };
-        Opinion::sampled(verdict, significance, evidence)
-            .confirm_with_windows(watched, evidence, &model)
+        let sampled = Opinion {
+            verdict,
+            significance,
+            confidence: Confidence::Sampled,
+            shared_cost: evidence.shared_cost(significance),
+            change: None,
+        };
+        sampled.confirm_with_windows(watched, evidence, &model)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{Member, Touch};
+use super::{Member, MemberSite};
 use crate::{
     access::{Cost, Tid},
     analysis::Kinds,
@@ -125,7 +125,8 @@ const LEAST_PAIRS: f64 = 16.0;
 impl Meetings {
     fn see(&mut self, member: &Member, unit: Unit) {
         let line = member.key.0.position();
-        let piece = |touch: &Touch| unit.number(line.wrapping_add(u64::from(touch.site.offset)));
+        let piece =
+            |touch: &MemberSite| unit.number(line.wrapping_add(u64::from(touch.site.offset)));
         for (n, one) in member.sites.iter().enumerate() {
             let weight = one.accesses as f64;
             if one.site.op.stores() {

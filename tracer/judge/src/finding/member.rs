@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{
-    Candidate, Confidence, Judgement, Model, Significance, Verdict, WatchVerdict,
-    confirmation::Opinion, threads,
+    Candidate, Confidence, Judgement, Model, Significance, Verdict, WatchVerdict, threads,
 };
 use crate::{
     access::{Basis, Cost, LineKey, LineSize, Op, Tid},
@@ -54,12 +53,12 @@ pub struct Member {
     /// What a PMU measured of it; `None` where none sampled it.
     pub pmu: Option<Box<PmuCounts>>,
     /// Its costliest sites.
-    pub sites: Vec<Touch>,
+    pub sites: Vec<MemberSite>,
 }
 
 /// A [`Site`] with what counts for many lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct MemberSite {
     /// Where.
     pub site: Site,
     /// Accesses, or hits in windows where no sample saw it.
@@ -72,7 +71,7 @@ pub struct Touch {
     pub basis: Basis,
 }
 
-impl Touch {
+impl MemberSite {
     /// The site with its counts, where CPUs do not matter.
     pub fn counts(&self) -> SiteCounts {
         let accesses = u32::try_from(self.accesses).unwrap_or(u32::MAX);
@@ -97,18 +96,11 @@ impl Touch {
 impl Member {
     /// Its accesses, as counts of sites.
     pub fn counts(&self) -> Vec<SiteCounts> {
-        self.sites.iter().map(Touch::counts).collect()
+        self.sites.iter().map(MemberSite::counts).collect()
     }
 
     pub(super) fn of(candidate: &Candidate<'_>, line: &Line, line_size: LineSize) -> Member {
-        let evidence = &candidate.evidence;
-        let Opinion {
-            verdict,
-            significance,
-            confidence,
-            shared_cost,
-            change: _,
-        } = candidate.opinion;
+        let (evidence, opinion) = (&candidate.evidence, &candidate.opinion);
         let kinds = evidence
             .kinds
             .or_else(|| line.kinds_by_bytes(&candidate.groups, line_size));
@@ -116,7 +108,7 @@ impl Member {
         Member {
             key: candidate.key,
             cost: evidence.cost,
-            shared_cost,
+            shared_cost: opinion.shared_cost,
             samples: evidence.samples,
             stalled: stalled(&candidate.sites, candidate.order.as_ref()),
             accesses: evidence.accesses,
@@ -124,14 +116,11 @@ impl Member {
             several_threads: true,
             hand_offs: evidence.sharing.hand_offs,
             neighbours: line.neighbours(),
-            verdict,
-            significance,
-            confidence,
+            verdict: opinion.verdict,
+            significance: opinion.significance,
+            confidence: opinion.confidence,
             kinds,
-            watched: candidate
-                .watched
-                .as_ref()
-                .map(|(_, verdict)| Box::new(*verdict)),
+            watched: (candidate.watched.as_ref()).map(|(_, verdict)| Box::new(*verdict)),
             busy_windows: counts.as_ref().map_or(0, |counts| counts.busy_windows),
             order: candidate.order.map(|order| order.hand_offs),
             pmu: measured(evidence.pmu()),
@@ -243,18 +232,18 @@ fn measured(pmu: PmuCounts) -> Option<Box<PmuCounts>> {
 /// Samples that waited, or requests of a complete order.
 fn stalled(sites: &[SiteCounts], order: Option<&OrderCounts>) -> u64 {
     match order {
-        Some(order) => order.read_shar + order.read_priv,
+        Some(order) => order.requests.total(),
         None => (sites.iter())
             .map(|site| u64::from(site.stalled) + site.pmu.timed)
             .sum(),
     }
 }
 
-fn touches(sites: &[SiteCounts]) -> Vec<Touch> {
+fn touches(sites: &[SiteCounts]) -> Vec<MemberSite> {
     let touching = sites.iter().filter(|site| site.site.op != Op::Prefetch);
     touching
         .take(MOST_SITES)
-        .map(|site| Touch {
+        .map(|site| MemberSite {
             site: site.site,
             accesses: match site.accesses() {
                 0 => site.trapped,

@@ -19,30 +19,15 @@ mod same_code;
 mod significance;
 mod subject;
 mod thresholds;
+mod together;
+mod verdict;
 mod watched;
+mod witness;
 
-#[cfg(test)]
-mod complete_shapes;
-#[cfg(test)]
-mod laws;
-#[cfg(test)]
-mod pmu_shapes;
-#[cfg(test)]
-mod pmu_simulation;
-#[cfg(test)]
-mod shapes;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
-mod subject_shapes;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod table_fixture;
 #[cfg(test)]
-mod watched_laws;
-#[cfg(test)]
-mod watched_pairs;
-#[cfg(test)]
-mod watched_shapes;
+mod tests;
 
 pub use confirmation::Confidence;
 pub use facts::Fact;
@@ -52,13 +37,14 @@ pub use load_hints::{
     judge_load, keeping,
 };
 pub use meeting::Pieces;
-pub use member::{Member, Touch};
+pub use member::{Member, MemberSite};
 pub use moved::Moved;
 pub use ranking::{Judged, Ranking};
 pub use read_then_write::{Hint, NoHint, PairThresholds, hint};
 pub use significance::{Reason, Significance};
 pub use subject::{Subject, shared_cost, subjects};
 pub use thresholds::Thresholds;
+pub use verdict::Verdict;
 pub use watched::{WatchThresholds, WatchVerdict, WindowVerdict, shown};
 
 use crate::{
@@ -68,41 +54,8 @@ use crate::{
         SiteCounts, Uses, WatchedCounts, WatchedLine, WatchedLines, groups,
     },
 };
-use confirmation::Opinion;
-
-/// How the bytes of a shared line are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// No byte that one thread stores is used by another, or hardly ever: the line moves for nothing.
-    FalseSharing,
-    /// The threads use the same bytes; separating others from them would not help.
-    TrueSharing,
-    /// Both on one line, each in a share worth saying.
-    MixedSharing,
-}
-
-impl Verdict {
-    /// The verdict on a line whose hand-offs are of these kinds. False while less than `mixed_share` of them would remain
-    /// on lines of their own, else true while less than that take along what nobody changed, else mixed.
-    pub fn of(kinds: Kinds, mixed_share: f64) -> Verdict {
-        if kinds.truly < mixed_share {
-            Verdict::FalseSharing
-        } else if kinds.falsely < mixed_share {
-            Verdict::TrueSharing
-        } else {
-            Verdict::MixedSharing
-        }
-    }
-
-    /// Stable name, as in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::FalseSharing => "false-sharing",
-            Verdict::TrueSharing => "true-sharing",
-            Verdict::MixedSharing => "mixed-sharing",
-        }
-    }
-}
+use complete::CompleteOrder;
+use witness::Opinion;
 
 /// What a judgement depends on besides the line.
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +97,11 @@ impl Model<'_> {
     /// Share of the sampled cost, 0..=1; `None` when none was sampled.
     pub fn share(&self, cost: Cost<f64>) -> Option<f64> {
         cost.ratio_to(self.whole)
+    }
+
+    /// Whether that is too small a share for a finding; not where no cost was sampled.
+    fn is_cheap(&self, cost: Cost<f64>) -> bool {
+        (self.share(cost)).is_some_and(|share| share < self.thresholds.cost_share)
     }
 }
 
@@ -266,7 +224,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
         let evidence = complete::evidence(&order, &evidence);
         return Candidate {
             key,
-            opinion: complete::opinion(&order, &evidence, model),
+            opinion: Opinion::of(&CompleteOrder::new(&order, &evidence), model),
             evidence,
             sites,
             uses,
@@ -276,13 +234,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
         };
     }
     orders.moved.correct(key, &mut evidence);
-    let kind = |kinds: Option<Kinds>| Some(Verdict::of(kinds?, model.thresholds.mixed_share));
-    let certain = kind(evidence.kinds);
-    // What holds only if an access of unknown size is small, or only if it is large, is no verdict.
-    let verdict = certain.filter(|_| kind(evidence.widest_kinds) == certain);
-    let undecided = certain.is_some() && verdict.is_none();
-    let significance = significance::significance(&evidence, verdict, undecided, model);
-    let sampled = Opinion::sampled(verdict, significance, &evidence);
+    let sampled = Opinion::of(&evidence, model);
     let watched = watched.map(|line| (line, shown(line, &groups, &model.thresholds.watch)));
     let mut opinion = match &watched {
         Some((_, verdict)) => sampled.confirm_with_windows(verdict, &evidence, model),
@@ -314,56 +266,35 @@ fn worth_listing(evidence: &Evidence, model: &Model) -> bool {
 
 impl Candidate<'_> {
     fn into_judgement(self, model: &Model) -> Judgement {
-        let Evidence {
-            accesses,
-            stores: _,
-            samples,
-            cost,
-            several_store: _,
-            one_cpu: _,
-            folded: _,
-            pmu_loads: _,
-            pmu_stores: _,
-            unknown_sizes: _,
-            sharing,
-            kinds,
-            widest_kinds: _,
-        } = self.evidence;
-        let pmu = self.evidence.pmu();
-        let sites = self.sites;
-        let Opinion {
-            verdict,
-            significance,
-            confidence,
-            shared_cost,
-            change,
-        } = self.opinion;
-        let weak = confidence == Confidence::Sampled
+        let (evidence, opinion, sites) = (self.evidence, self.opinion, self.sites);
+        let sharing = &evidence.sharing;
+        let pmu = evidence.pmu();
+        let weak = opinion.confidence == Confidence::Sampled
             && sharing.weight > 0.0
             && sharing.exact_weight < model.thresholds.exact_share * sharing.weight;
-        let mut facts = facts::facts(&self.evidence, &sites, weak, model.line_size);
-        facts.extend(change);
+        let mut facts = facts::facts(&evidence, &sites, weak, model.line_size);
+        facts.extend(opinion.change);
         Judgement {
             key: self.key,
-            verdict,
-            significance,
-            confidence,
+            verdict: opinion.verdict,
+            significance: opinion.significance,
+            confidence: opinion.confidence,
             watched: self.watched.map(|(line, verdict)| Watched {
                 verdict,
                 counts: line.telling(),
                 since_ns: None,
             }),
             order: self.order,
-            cost,
-            shared_cost: shared_cost.rounded(),
-            shared_share: model.share(shared_cost),
+            cost: evidence.cost,
+            shared_cost: opinion.shared_cost.rounded(),
+            shared_share: model.share(opinion.shared_cost),
             together_share: model.share(sharing.together_cost),
             alike_share: None,
             pmu: (pmu.sampled > 0).then_some(pmu),
-            samples,
-            accesses,
-            interleaving: sharing.weight / (samples as f64).max(1.0),
-            kinds,
+            samples: evidence.samples,
+            accesses: evidence.accesses,
+            interleaving: sharing.weight / (evidence.samples as f64).max(1.0),
+            kinds: evidence.kinds,
             threads: threads(&sites),
             weak,
             facts,

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Judgement, Member, Model, Orders, Significance, Thresholds, judge, worth_listing};
+use super::{Judgement, Member, Model, Orders, Significance, judge, worth_listing};
 use crate::{
-    access::{Cost, LineKey, LineSize, SpaceId},
+    access::{Cost, LineKey, SpaceId},
     analysis::{Line, SiteCounts},
 };
 
@@ -76,22 +76,11 @@ impl<J: Into<Vec<Judgement>>> From<J> for Judged {
 }
 
 impl<'a> Ranking<'a> {
-    /// Nothing seen yet. `whole` and `untimed_stores` are of the whole run, as in [`Model`].
-    pub fn new(
-        orders: &Orders<'a>,
-        line_size: LineSize,
-        whole: Cost,
-        untimed_stores: u64,
-        thresholds: &'a Thresholds,
-    ) -> Ranking<'a> {
+    /// Nothing seen yet.
+    pub fn new(orders: &Orders<'a>, model: Model<'a>) -> Ranking<'a> {
         Ranking {
             orders: *orders,
-            model: Model {
-                whole,
-                untimed_stores,
-                line_size,
-                thresholds,
-            },
+            model,
             findings: Vec::new(),
             moving: Vec::new(),
             not_waited: Vec::new(),

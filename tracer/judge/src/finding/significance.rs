@@ -1,9 +1,7 @@
 //! Whether a shared line is a finding, and if not, why.
 
-use crate::{
-    analysis::Evidence,
-    finding::{Model, Verdict},
-};
+use super::{Confidence, Model, verdict::Claim, witness::Witness};
+use crate::{access::Cost, analysis::Evidence};
 
 /// Finding or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,30 +71,35 @@ impl Significance {
     }
 }
 
-/// The significance of a line that several threads touched, or whose loads another CPU's cache served. `undecided` when
-/// it is shared but unknown sizes hide how.
-pub(super) fn significance(
-    evidence: &Evidence,
-    verdict: Option<Verdict>,
-    undecided: bool,
-    model: &Model,
-) -> Significance {
-    match objection(evidence, verdict, undecided, model) {
-        Some(reason) => Significance::Insignificant(reason),
-        None => Significance::Significant,
+/// Samples of a line that several threads touched, or whose loads another CPU's cache served.
+impl Witness for Evidence {
+    const CONFIDENCE: Confidence = Confidence::Sampled;
+
+    fn claim(&self, _: &Model) -> Claim {
+        Claim {
+            kinds: self.kinds,
+            widest: self.widest_kinds,
+        }
+    }
+
+    fn objection(&self, claim: &Claim, model: &Model) -> Option<Reason> {
+        objection(self, claim, model)
+    }
+
+    fn shared_cost(&self, significance: Significance) -> Cost<f64> {
+        if significance.moves() {
+            // Of which bytes is not known; that it moved is.
+            self.sharing.cost.max(self.sharing.taken_cost)
+        } else {
+            self.sharing.cost
+        }
     }
 }
 
-fn objection(
-    evidence: &Evidence,
-    verdict: Option<Verdict>,
-    undecided: bool,
-    model: &Model,
-) -> Option<Reason> {
+fn objection(evidence: &Evidence, claim: &Claim, model: &Model) -> Option<Reason> {
     let limits = model.thresholds;
     let sharing = &evidence.sharing;
     let samples = evidence.samples as f64;
-    let below = |cost| model.share(cost).is_some_and(|s| s < limits.cost_share);
     // A load that another CPU's cache served proves by itself that CPUs take turns; as many of them as the
     // hand-offs that samples in order would have to show leave nothing to chance.
     let seen_moving = sharing.taken >= limits.hand_offs;
@@ -107,10 +110,10 @@ fn objection(
         return Some(Reason::OneCpu);
     }
     let few_stores = sharing.stores < limits.store_samples;
-    if seen_moving && ((verdict.is_none() && !undecided) || few_stores) {
+    if seen_moving && (claim.kinds.is_none() || few_stores) {
         return Some(without_store(evidence, seen_moving, model));
     }
-    if verdict.is_none() && !undecided {
+    if claim.kinds.is_none() {
         // Half of them by each of two threads would be enough to see turns.
         let could_tell = samples >= 2.0 * limits.minority_samples;
         return Some(if could_tell {
@@ -130,26 +133,28 @@ fn objection(
             return Some(Reason::TooFewSamples);
         }
     }
-    if below(sharing.cost) && !stored_often(evidence, model) {
+    if model.is_cheap(sharing.cost) && !stored_often(evidence, model) {
         // Costly enough as a whole, mostly outside interleaved windows: the order is what clears it.
         let mostly_phases = sharing.weight < 0.1 * samples;
-        return Some(if mostly_phases && !below(evidence.cost.estimate()) {
-            Reason::NotInterleaved
-        } else if evidence.pmu_loads.sampled > 0 && !below(evidence.cost.estimate()) {
-            Reason::ServedApart
-        } else {
-            Reason::CostBelowThreshold
-        });
+        return Some(
+            if mostly_phases && !model.is_cheap(evidence.cost.estimate()) {
+                Reason::NotInterleaved
+            } else if evidence.pmu_loads.sampled > 0 && !model.is_cheap(evidence.cost.estimate()) {
+                Reason::ServedApart
+            } else {
+                Reason::CostBelowThreshold
+            },
+        );
     }
-    undecided.then_some(Reason::SizesUnknown)
+    // It is shared, and what is not known of sizes hides how.
+    (claim.verdict().is_none()).then_some(Reason::SizesUnknown)
 }
 
 /// A line whose loads met stores that were not sampled, or none.
 fn without_store(evidence: &Evidence, seen_moving: bool, model: &Model) -> Reason {
     let modified = evidence.pmu_loads.hitm() > 0;
     let cost = evidence.sharing.taken_cost;
-    let below = (model.share(cost)).is_some_and(|s| s < model.thresholds.cost_share);
-    match (seen_moving, below) {
+    match (seen_moving, model.is_cheap(cost)) {
         (false, _) if modified => Reason::TooFewSamples,
         (false, _) => Reason::NoStoreSeen,
         (true, true) => Reason::CostBelowThreshold,
@@ -173,9 +178,9 @@ fn stored_often(evidence: &Evidence, model: &Model) -> bool {
 pub(super) mod tests {
     use super::*;
     use crate::{
-        access::{Cost, LineSize},
-        analysis::{PmuCounts, Sharing},
-        finding::Thresholds,
+        access::LineSize,
+        analysis::{Kinds, PmuCounts, Sharing},
+        finding::{Thresholds, Verdict},
     };
 
     /// 1 s of 10 s stalled on a line of two threads, all of it shared.
@@ -217,7 +222,13 @@ pub(super) mod tests {
             line_size: LineSize::B64,
             thresholds: &Thresholds::default(),
         };
-        significance(&evidence, verdict, false, &model)
+        let part = |kind: Verdict, other| if kind == other { 0.0 } else { 1.0 };
+        let kinds = verdict.map(|verdict| Kinds {
+            truly: part(verdict, Verdict::FalseSharing),
+            falsely: part(verdict, Verdict::TrueSharing),
+        });
+        let reason = evidence.objection(&Claim::of(kinds), &model);
+        reason.map_or(Significance::Significant, Significance::Insignificant)
     }
 
     fn check(reason: Reason, change: impl FnOnce(&mut Evidence)) {

@@ -4,30 +4,24 @@
 //! traffic on one line, and no line of it costs enough to be seen. So lines are put together by what they are of
 //! ([`Owner`](crate::names::Owner)), else by the instructions that touch them, and the limits apply to the sum.
 //!
-//! A line of many has few samples, and its own order tells nothing. All of them together do: of two samples of one line
-//! that follow each other within a window, as many are of different threads as when the threads came at random, or none
-//! where each line is one thread's. What windows saw on several of the lines is added up in the same way.
+//! Findings are about subjects; lines are their members. A subject of one line that several threads use is judged by what
+//! that line shows, one of several lines by all of them [together](super::together).
 
 use std::collections::BTreeMap;
 
 use super::{
-    Confidence, Judgement, Member, Model, Reason, Significance, Verdict, WatchVerdict,
-    meeting::{Pieces, kinds, meeting, pieces},
+    Confidence, Judgement, Member, Model, Significance, Verdict,
+    meeting::{Pieces, pieces},
     same_code::by_code,
-    watched::{Pooled, pooled},
+    together::Together,
+    watched::pooled,
+    witness::Opinion,
 };
 use crate::{
     access::Cost,
     analysis::{HandOffs, Kinds},
     names::{Owned, Owner},
 };
-
-/// Lines on which windows must have seen threads meet before they speak for all.
-const WATCHED_LINES: usize = 3;
-
-/// Hand-offs of each line, on average, below which a complete order shows that something was set up and collected again, and
-/// not shared in between.
-const HAND_OFFS_OF_A_LINE: u64 = 2;
 
 /// Some lines that are one thing.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,42 +148,29 @@ fn judge(mut members: Vec<Member>, owned: Option<Owned>, model: &Model) -> Subje
     if lines <= 1 {
         return alone(members, owned);
     }
-    let meeting = meeting(&members);
-    let shared = |member: &Member| member.shared_cost.max(member.cost.estimate() * meeting);
-    let several = || members.iter().filter(|m| m.several_threads);
-    let shared_cost: Cost<f64> = several().map(shared).sum();
-    let mut opinion = Opinion {
-        verdict: None,
-        significance: Significance::Significant,
-        confidence: Confidence::Sampled,
-    };
-    let kinds = kinds(several(), shared, unit);
-    opinion.verdict = kinds.map(|kinds| Verdict::of(kinds, model.thresholds.mixed_share));
-    if let Some(reason) = objection(&members, opinion, shared_cost, model) {
-        opinion.significance = Significance::Insignificant(reason);
-    }
-    let watched = pooled(several(), &model.thresholds.watch);
+    let together = Together::new(&members, unit);
+    let mut opinion = Opinion::of(&together, model);
+    let watched = pooled(together.lines(), &model.thresholds.watch);
     if let Some(watched) = &watched {
-        opinion = opinion.confirm_with_windows(watched, lines, model);
+        opinion = opinion.confirm_together(watched, lines, model);
     }
-    let order = several().filter_map(|member| member.order);
-    let order = order.reduce(|all, one| all.plus(&one));
-    if order.is_some() || proven(several(), shared_cost) {
+    let order = together.hand_offs();
+    if order.is_some() || together.is_proven() {
         opinion.confidence = Confidence::Confirmed;
     }
     Subject {
         verdict: opinion.verdict,
         significance: opinion.significance,
         confidence: opinion.confidence,
-        cost: several().map(|member| member.cost).sum(),
-        shared_cost,
-        kinds,
+        cost: together.lines().map(|member| member.cost).sum(),
+        shared_cost: opinion.shared_cost,
+        kinds: together.kinds,
         hand_offs: order.or(watched
             .as_ref()
             .map(|watched| watched.verdict.sure_hand_offs())),
         lines: lines as u64,
         watched_lines: watched.map_or(0, |watched| watched.lines as u64),
-        pieces: unit.map(|unit| pieces(several(), unit)),
+        pieces: unit.map(|unit| pieces(together.lines(), unit)),
         owned,
         members,
     }
@@ -222,106 +203,6 @@ fn alone(mut members: Vec<Member>, owned: Option<Owned>) -> Subject {
         owned,
         members,
     }
-}
-
-/// A judgement of several lines in the making.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Opinion {
-    verdict: Option<Verdict>,
-    significance: Significance,
-    confidence: Confidence,
-}
-
-impl Opinion {
-    /// The same after the windows on the lines were heard; see [`confirmation`](super::confirmation).
-    fn confirm_with_windows(self, watched: &Pooled, lines: usize, model: &Model) -> Opinion {
-        let limits = &model.thresholds.watch;
-        let WatchVerdict {
-            shown,
-            certain,
-            shared_windows,
-            ..
-        } = watched.verdict;
-        // What few samples of many lines say of the kind weighs little beside it.
-        let decides = certain && shared_windows >= limits.changing_windows;
-        let by_windows = shown
-            .verdict()
-            .filter(|_| decides || self.verdict.is_none());
-        let as_sampled = || {
-            self.verdict
-                .filter(|kind| watched.verdict.proves(*kind, limits))
-        };
-        if let Some(proven) = by_windows.or_else(as_sampled) {
-            let enough = watched.lines >= WATCHED_LINES.min(lines);
-            return Opinion {
-                verdict: Some(proven),
-                confidence: if enough {
-                    Confidence::Confirmed
-                } else {
-                    self.confidence
-                },
-                ..self
-            };
-        }
-        if certain && shown.is_no_sharing() && self.significance == Significance::Significant {
-            return Opinion {
-                significance: Significance::Insignificant(Reason::Contradicted),
-                ..self
-            };
-        }
-        self
-    }
-}
-
-/// Why the lines together are no finding; the first that applies.
-fn objection(
-    members: &[Member],
-    opinion: Opinion,
-    shared_cost: Cost<f64>,
-    model: &Model,
-) -> Option<Reason> {
-    let several = || members.iter().filter(|m| m.several_threads);
-    if several().any(|member| member.significance == Significance::Significant) {
-        return None;
-    }
-    let worst = several().next().map(|member| member.significance);
-    let reason_of_worst = match worst {
-        Some(Significance::Insignificant(reason)) => reason,
-        _ => Reason::TooFewSamples,
-    };
-    let limits = model.thresholds;
-    let hand_offs: f64 = several().map(|member| member.hand_offs).sum();
-    let is_known = several().any(|m| m.order.is_some() || m.verdict.is_some());
-    if opinion.verdict.is_none()
-        || several().all(|m| m.stores == 0)
-        || reason_of_worst == Reason::OneCpu
-    {
-        return Some(reason_of_worst);
-    }
-    if !is_known && hand_offs < limits.hand_offs {
-        return Some(Reason::TooFewSamples);
-    }
-    let ordered = several().filter_map(|member| member.order.as_ref());
-    let (lines, handed_off) = ordered.fold((0, 0), |(lines, sum), order| {
-        (lines + 1, order.total().saturating_add(sum))
-    });
-    if handed_off < HAND_OFFS_OF_A_LINE * lines {
-        return Some(Reason::HardlyHandedOff);
-    }
-    let share = model.share(shared_cost);
-    if shared_cost <= Cost(0.0) {
-        return Some(Reason::NotInterleaved);
-    }
-    share
-        .is_some_and(|share| share < limits.cost_share)
-        .then_some(Reason::CostBelowThreshold)
-}
-
-/// Whether lines that are confirmed by themselves take most of the cost.
-fn proven<'a>(members: impl Iterator<Item = &'a Member>, shared_cost: Cost<f64>) -> bool {
-    let confirmed = members.filter(|member| member.confidence == Confidence::Confirmed);
-    let cost: Cost<f64> = confirmed.map(|member| member.shared_cost).sum();
-    cost > Cost(0.0) && cost + cost >= shared_cost
 }
 
 /// What a list of subjects accounts for: all that was waited for lines of several threads, as far as it counts as sharing.

@@ -1,6 +1,6 @@
 //! Judging what a table holds, for tests that have no pipeline.
 
-use super::{Judgement, Moved, Orders, Ranking, Thresholds, judge_table};
+use super::{Judgement, Model, Moved, Orders, Ranking, Thresholds, judge_table};
 use crate::access::Cost;
 use crate::analysis::{LineTable, OrderBounds, OrderedLines, WatchedLines};
 
@@ -17,13 +17,12 @@ pub fn judge_all(
         moved: &Moved::default(),
         ordered: &ordered,
     };
-    let untimed_stores = table.totals().untimed_stores();
-    let ranking = Ranking::new(
-        &orders,
-        table.line_size(),
+    let model = Model {
         whole,
-        untimed_stores,
+        untimed_stores: table.totals().untimed_stores(),
+        line_size: table.line_size(),
         thresholds,
-    );
+    };
+    let ranking = Ranking::new(&orders, model);
     judge_table(table, ranking).judgements
 }

@@ -2,17 +2,12 @@
 
 use super::{PairThresholds, WatchThresholds};
 
-/// When a shared line is a finding, and when it counts as both kinds.
+/// When a shared line is a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
     /// Least share of the sampled time stalled on the line and attributed to sharing. Below 1 % a
     /// repair cannot be measured on a noisy machine. Not applied when no time was sampled.
     pub cost_share: f64,
-    /// Least part of the sharing that each kind must hold for a mixed verdict. Of the shapes with two
-    /// kinds, a lock word of two threads beside six others' fields has the smallest part, 14 %; of
-    /// those that should stay one kind, counters that a third thread reads for 2 % of its time have
-    /// the largest, 5 to 8 % in simulation.
-    pub mixed_share: f64,
     /// Least samples, in interleaved windows, by threads other than the most frequent one. Two
     /// threads therefore have at least as many each.
     pub minority_samples: f64,
@@ -45,7 +40,6 @@ impl Default for Thresholds {
     fn default() -> Self {
         Thresholds {
             cost_share: 0.01,
-            mixed_share: 0.1,
             minority_samples: 8.0,
             minority_share: 0.01,
             hand_offs: 8.0,

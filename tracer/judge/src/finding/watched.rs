@@ -2,7 +2,7 @@
 
 use crate::{
     analysis::{CpuSet, Group, HandOffs, Kinds, WatchedLine},
-    finding::{Member, Verdict},
+    finding::{Member, Verdict, verdict::MIXED_SHARE},
 };
 
 /// What the complete orders of a line say. The first that applies.
@@ -72,9 +72,6 @@ pub struct WatchThresholds {
     /// The same as a share of the accesses, 0..=1: many readers of a value that one thread stores now and
     /// then hit far more often than they miss, and what the misses cost is for the samples to say.
     pub hand_off_share: f64,
-    /// Least share, 0..=1, that each kind must hold for a mixed verdict; as for sampled lines
-    /// ([`Thresholds::mixed_share`](crate::finding::Thresholds::mixed_share)).
-    pub mixed_share: f64,
     /// Least windows with several threads for a certain kind of sharing: one window may have met a phase.
     pub certain_windows: u64,
     /// Least accesses for certainty of any kind.
@@ -105,7 +102,6 @@ impl Default for WatchThresholds {
             thread_accesses: 8,
             hand_offs: 8,
             hand_off_share: 0.002,
-            mixed_share: 0.1,
             certain_windows: 3,
             certain_accesses: 300,
             proven_share: 0.01,
@@ -173,10 +169,7 @@ pub fn shown(line: &WatchedLine, groups: &[Group], limits: &WatchThresholds) -> 
     for thread in &threads {
         cpus.merge(&thread.cpus);
     }
-    let by_bytes = |kinds: Option<Kinds>| {
-        let kinds = kinds.filter(|_| cpus.len() > 1)?;
-        Some(Verdict::of(kinds, limits.mixed_share))
-    };
+    let by_bytes = |kinds: Option<Kinds>| kinds.filter(|_| cpus.len() > 1).map(Verdict::of);
     let verdict = WatchVerdict {
         shown: WindowVerdict::Nothing,
         certain: false,
@@ -293,6 +286,11 @@ impl WatchVerdict {
         }
     }
 
+    /// Whether it puts another kind in the place of what samples say.
+    pub(super) fn decides(&self, limits: &WatchThresholds) -> bool {
+        self.certain && self.shared_windows >= limits.changing_windows
+    }
+
     fn is_certain(&self, busy_windows: u64, limits: &WatchThresholds) -> bool {
         self.accesses >= limits.certain_accesses
             && self.shown != WindowVerdict::Nothing
@@ -351,7 +349,7 @@ impl WatchVerdict {
         self.hand_offs
             .kinds()
             .map_or(WindowVerdict::Nothing, |kinds| {
-                WindowVerdict::sharing(Verdict::of(kinds, limits.mixed_share))
+                WindowVerdict::sharing(Verdict::of(kinds))
             })
     }
 
@@ -365,8 +363,8 @@ impl WatchVerdict {
             let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
             let spread = (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
             let reach = limits.certain_deviations * spread / (1.0 + z2 / n);
-            (middle - limits.mixed_share).abs() > reach
+            (middle - MIXED_SHARE).abs() > reach
         };
-        is_clear(kinds.truly) && (kinds.truly < limits.mixed_share || is_clear(kinds.falsely))
+        is_clear(kinds.truly) && (kinds.truly < MIXED_SHARE || is_clear(kinds.falsely))
     }
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::{Access, ByteSet, Cost, LineKey, LineSize, Place, SpaceId},
     analysis::{Line, LineTable, Totals},
-    finding::{Judged, Orders, Ranking, Thresholds, judge_table},
+    finding::{Judged, Model, Orders, Ranking, Thresholds, judge_table},
     spill::{FedLines, SortedLines, SpillError},
 };
 
@@ -65,9 +65,15 @@ impl Lines {
     ) -> Judged {
         match self {
             Lines::Table(table) => {
-                let untimed_stores = table.totals().untimed_stores();
-                let line_size = table.line_size();
-                let ranking = Ranking::new(orders, line_size, whole, untimed_stores, thresholds);
+                let ranking = Ranking::new(
+                    orders,
+                    Model {
+                        whole,
+                        untimed_stores: table.totals().untimed_stores(),
+                        line_size: table.line_size(),
+                        thresholds,
+                    },
+                );
                 let ranking = if with_members {
                     ranking.with_members()
                 } else {
@@ -138,15 +144,14 @@ impl JudgedLines {
         thresholds: &Thresholds,
     ) -> Result<JudgedLines, SpillError> {
         let totals = fed.totals();
+        let model = Model {
+            whole,
+            untimed_stores: totals.untimed_stores(),
+            line_size,
+            thresholds,
+        };
         let start = || Seen {
-            ranking: Ranking::new(
-                orders,
-                line_size,
-                whole,
-                totals.untimed_stores(),
-                thresholds,
-            )
-            .with_members(),
+            ranking: Ranking::new(orders, model).with_members(),
             lines: 0,
             shared_lines: 0,
             sampled: Vec::new(),

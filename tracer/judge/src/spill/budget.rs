@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::analysis::LineAccess;
+use crate::analysis::SortRecord;
 
 /// Where and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ const MOST_OF_A_RUN: u64 = 1 << 18;
 const LEAST_OF_A_RUN: u64 = 16;
 /// What an access takes meanwhile: once in the run that is filled, once in the run that is sorted, its number there
 /// twice, and the packed form of the run.
-const BUSY_BYTES: u64 = 2 * size_of::<LineAccess>() as u64 + 2 * 8 + 32;
+const BUSY_BYTES: u64 = 2 * size_of::<SortRecord>() as u64 + 2 * 8 + 32;
 /// Part of the budget for buffers through which the file is read.
 const READ_PART: u64 = 4;
 

@@ -6,7 +6,7 @@
 //!                                      zigzag and LEB128
 //! ```
 
-use crate::{access::Cost, analysis::LineAccess};
+use crate::{access::Cost, analysis::SortRecord};
 
 /// Bytes before the accesses of a group.
 pub(super) const GROUP_BYTES: usize = 20;
@@ -30,7 +30,7 @@ pub(super) fn group(bytes: &[u8]) -> Option<(u128, u32)> {
     Some((u128::from_le_bytes(*code), u32::from_le_bytes(*count)))
 }
 
-fn fields(access: &LineAccess) -> [u64; FIELDS] {
+fn fields(access: &SortRecord) -> [u64; FIELDS] {
     let part =
         u32::from(access.offset) | u32::from(access.size) << 8 | u32::from(access.kind) << 16;
     [
@@ -74,7 +74,7 @@ impl Packed {
 }
 
 /// Appends an access; `before` is the one before it in its group, or one of zeroes.
-pub(super) fn put(out: &mut Vec<u8>, before: &LineAccess, access: &LineAccess) {
+pub(super) fn put(out: &mut Vec<u8>, before: &SortRecord, access: &SortRecord) {
     let mut packed = Packed {
         bytes: [0; MOST_BYTES],
         len: 2,
@@ -109,7 +109,7 @@ fn differing(from: u64, bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Turns `access` into the one after it and returns how many bytes that took; `None` when they are not what
 /// [`put`] wrote.
-pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
+pub(super) fn take(bytes: &[u8], access: &mut SortRecord) -> Option<usize> {
     let (mask, rest) = bytes.split_first_chunk()?;
     let mut mask = u16::from_le_bytes(*mask);
     let (time_ns, mut rest) = differing(access.time_ns, rest)?;
@@ -132,7 +132,7 @@ pub(super) fn take(bytes: &[u8], access: &mut LineAccess) -> Option<usize> {
         latency,
         repeats,
     ] = fields;
-    *access = LineAccess {
+    *access = SortRecord {
         time_ns,
         ip,
         source,
@@ -158,10 +158,10 @@ mod tests {
 
     use super::*;
 
-    fn any_access() -> impl Strategy<Value = LineAccess> {
+    fn any_access() -> impl Strategy<Value = SortRecord> {
         let few = || prop_oneof![Just(0u64), Just(1), any::<u64>()];
         let fields = prop::collection::vec(few(), 14);
-        fields.prop_map(|f| LineAccess {
+        fields.prop_map(|f| SortRecord {
             line: 5,
             time_ns: f[0],
             ip: f[1],
@@ -184,7 +184,7 @@ mod tests {
     proptest! {
         #[test]
         fn accesses_come_back_one_after_the_other(accesses in prop::collection::vec(any_access(), 1..20)) {
-            let first = LineAccess { line: 5, object: 6, ..LineAccess::default() };
+            let first = SortRecord { line: 5, object: 6, ..SortRecord::default() };
             let mut out = Vec::new();
             let mut before = first;
             for access in &accesses {
@@ -205,7 +205,7 @@ mod tests {
 
         #[test]
         fn any_bytes_at_all_are_an_access_or_none(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            let len = take(&bytes, &mut LineAccess::default());
+            let len = take(&bytes, &mut SortRecord::default());
             prop_assert!(len.is_none_or(|len| len <= bytes.len()));
         }
     }

@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     access::{Access, Cost, LineKey, LineSize, Place, SpaceId},
-    analysis::{AnalysisOptions, Line, LineAccess, LineFold, Objects, Totals},
+    analysis::{AnalysisOptions, Line, LineFold, Objects, SortRecord, Totals},
 };
 
 /// A run that was sorted, the memory that its accesses had, and the file if there is one by now.
-type Sorted = Result<(Run, Vec<LineAccess>, Option<SpillFile>), SpillError>;
+type Sorted = Result<(Run, Vec<SortRecord>, Option<SpillFile>), SpillError>;
 
 /// Accesses being fed.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct SortedLines {
     objects: Objects,
     totals: Totals,
     run_len: usize,
-    filling: Vec<LineAccess>,
-    spare: Vec<LineAccess>,
+    filling: Vec<SortRecord>,
+    spare: Vec<SortRecord>,
     sorting: Option<JoinHandle<Sorted>>,
     /// In the order in which they were fed.
     runs: Vec<Run>,
@@ -64,13 +64,9 @@ impl SortedLines {
         }
     }
 
-    /// Takes an access at its resolved place; `space` is the address space of the executing process. After a
-    /// failure nothing more is taken; [`finish`](SortedLines::finish) says it.
-    pub fn observe(&mut self, access: &Access, place: Place, space: SpaceId) {
-        self.observe_costed(access, place, space, &[]);
-    }
-
-    /// The same, with the cost on each line where that is known; none for that of the access.
+    /// Takes an access at its resolved place, with the cost on each line where that is known; none for that of the access.
+    /// `space` is the address space of the executing process. After a failure nothing more is taken;
+    /// [`finish`](SortedLines::finish) says it.
     pub fn observe_costed(
         &mut self,
         access: &Access,
@@ -81,7 +77,7 @@ impl SortedLines {
         self.totals.count(access, costs);
         let (filling, fold) = (&mut self.filling, &self.fold);
         let before = filling.len();
-        fold.cut(access, place, space, costs, &mut self.objects, |part| {
+        fold.split(access, place, space, costs, &mut self.objects, |part| {
             filling.push(part);
         });
         let parts = (self.filling.len() - before) as u64;
@@ -204,7 +200,8 @@ impl FedLines {
     }
 
     /// Runs that did not fit in memory.
-    pub fn spilled_runs(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn spilled_runs(&self) -> usize {
         self.runs.iter().filter(|run| run.is_in_file()).count()
     }
 

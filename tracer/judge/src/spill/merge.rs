@@ -7,7 +7,7 @@ use super::{
     file::SpillFile,
     run::{Cursor, Run},
 };
-use crate::analysis::{LineAccess, SortKey};
+use crate::analysis::{SortKey, SortRecord};
 
 /// Gives the accesses of one range of hashes: `take` gets `None` where a line ends.
 pub(super) fn merge(
@@ -15,7 +15,7 @@ pub(super) fn merge(
     range: usize,
     file: Option<&SpillFile>,
     buffer_bytes: usize,
-    mut take: impl FnMut(Option<&LineAccess>),
+    mut take: impl FnMut(Option<&SortRecord>),
 ) -> Result<(), SpillError> {
     let cursors = runs.iter().map(|run| run.cursor(range, file, buffer_bytes));
     let mut cursors: Vec<Cursor<'_>> = cursors.collect::<Result<_, _>>()?;

@@ -5,7 +5,7 @@ use super::{
     error::SpillError,
     file::SpillFile,
 };
-use crate::analysis::{LineAccess, SortKey, order};
+use crate::analysis::{SortKey, SortRecord, order};
 
 /// Ranges of hashes that are merged one by one; the unit of work of a thread.
 pub(super) const RANGES: usize = 64;
@@ -32,7 +32,7 @@ enum Place {
 
 impl Run {
     /// Sorts and packs.
-    pub(super) fn sort(accesses: &[LineAccess]) -> Run {
+    pub(super) fn sort(accesses: &[SortRecord]) -> Run {
         let order = order(accesses);
         let of = |number: u64| &accesses[number as u32 as usize];
         let mut out = Vec::new();
@@ -43,7 +43,7 @@ impl Run {
                 starts.resize(range + 1, out.len() as u64);
             }
             coding::put_group(&mut out, of(line[0]).code(), line.len() as u32);
-            let mut before = &LineAccess::default();
+            let mut before = &SortRecord::default();
             for number in line {
                 let access = of(*number);
                 coding::put(&mut out, before, access);
@@ -134,13 +134,13 @@ impl Cursor<'_> {
     /// Gives the accesses of that line, and goes on to the next one.
     pub(super) fn take_line(
         &mut self,
-        mut take: impl FnMut(&LineAccess),
+        mut take: impl FnMut(&SortRecord),
     ) -> Result<(), SpillError> {
         let Some((key, count)) = self.group else {
             return Ok(());
         };
         // Packing leaves out what the line's code says.
-        let mut access = LineAccess::default();
+        let mut access = SortRecord::default();
         for _ in 0..count {
             let bytes = self.bytes.next(MOST_BYTES)?;
             match coding::take(bytes, &mut access) {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
-    analysis::{AnalysisOptions, LineAccess, LineTable},
+    analysis::{AnalysisOptions, LineTable, SortRecord},
     data_source::DataSource,
     event::{Batch, Context, ContextKind, Mapping, Tally},
     finding::Thresholds,
@@ -289,7 +289,7 @@ fn sort(budget: Budget, accesses: &[Access], directories: Vec<PathBuf>) -> Sorte
     for access in accesses {
         let space = SpaceId(0);
         let addr = access.addr;
-        lines.observe(access, Place::Private { space, addr }, space);
+        lines.observe_costed(access, Place::Private { space, addr }, space, &[]);
     }
     lines
 }
@@ -350,5 +350,5 @@ fn after_a_failure_nothing_is_kept_and_what_fits_in_memory_needs_no_file() {
 
 #[test]
 fn an_access_takes_80_bytes() {
-    assert_eq!(size_of::<LineAccess>(), 80);
+    assert_eq!(size_of::<SortRecord>(), 80);
 }

@@ -105,6 +105,16 @@ impl Lines {
         Some(block)
     }
 
+    /// The line with that key, if it appeared.
+    pub fn get(&self, key: LineKey) -> Option<Line> {
+        let index = key.0.position() >> self.shift;
+        let within = index as usize % BLOCK;
+        let first = LineKey(key.0.at((index - within as u64) << self.shift));
+        let block = *self.by_key.get(&first)?;
+        let id = self.blocks[block as usize].0[within].checked_sub(1)?;
+        Some(Line { id, index })
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count as usize

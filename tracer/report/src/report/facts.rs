@@ -120,11 +120,7 @@ fn ordered(judgement: &Judgement) -> Option<String> {
         "Every access was seen, in order: {} by {}. Since a second one came, the line was asked for {}",
         count(judgement.accesses, "execution", "executions"),
         count(judgement.threads.len() as u64, "thread", "threads"),
-        count(
-            order.read_shar.saturating_add(order.read_priv),
-            "time",
-            "times"
-        ),
+        count(order.requests.total(), "time", "times"),
     );
     text.push_str(&handed_off(&order.hand_offs, "processor"));
     Some(text)

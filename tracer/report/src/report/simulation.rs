@@ -36,7 +36,10 @@ use serde::Serialize;
 use super::{named::Hex, printable};
 use crate::{
     access::{LineKey, LineSize},
-    analysis::{Simulated, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals},
+    analysis::{
+        Instruction, Simulated, SimulatedCosts, SimulatedInstruction, SimulatedLine,
+        SimulatedTotals,
+    },
     coherence::SystemModel,
     hint::your_code::OneOffLoads,
     names::{Names, ObjectName},
@@ -385,8 +388,8 @@ fn costs(by_scenario: &[SimulatedCosts]) -> Costs {
 }
 
 fn top_instruction(instruction: &SimulatedInstruction, names: &dyn Names) -> TopInstruction {
-    let space = Some(instruction.space);
-    let code = names.code(space, instruction.ip, instruction.kernel);
+    let Instruction { space, ip, kernel } = instruction.instruction;
+    let code = names.code(Some(space), ip, kernel);
     TopInstruction {
         module: code.module,
         build_id: code.build_id,

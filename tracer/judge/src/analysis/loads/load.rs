@@ -39,7 +39,7 @@ pub struct TouchedLine {
 }
 
 /// A load that missed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// The load.
     pub instruction: Instruction,
@@ -95,31 +95,25 @@ impl Load {
 /// A load while it is counted: what its misses were.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
-    requests: u64,
-    found_idle: u64,
-    found_shared: u64,
-    sharers: u64,
-    found_clean: u64,
-    found_dirty: u64,
-    followed_by_store: u64,
-    other_stores: u64,
-    lines: Vec<TouchedLine>,
+    /// As far as it is counted on lines.
+    load: Load,
     stores: SmallMap<(Instruction, Op, bool), u64>,
 }
 
 impl Counted {
     /// Counts a miss.
     pub(super) fn request(&mut self, step: &Step, found: Found) {
-        self.requests += 1;
+        let load = &mut self.load;
+        load.requests += 1;
         match found {
             // Its own copy is no miss.
             Found::Own => {}
-            Found::Idle => self.found_idle += 1,
-            Found::Clean(_) => self.found_clean += 1,
-            Found::Dirty(_) => self.found_dirty += 1,
+            Found::Idle => load.found_idle += 1,
+            Found::Clean(_) => load.found_clean += 1,
+            Found::Dirty(_) => load.found_dirty += 1,
             Found::Shared { others } => {
-                self.found_shared += 1;
-                self.sharers += others as u64;
+                load.found_shared += 1;
+                load.sharers += others as u64;
             }
         }
         self.touch(step);
@@ -128,7 +122,7 @@ impl Counted {
     /// Keeps the lines missed most (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements
     /// in data streams", 2005): a new line takes the place, and the count, of the rarest.
     fn touch(&mut self, step: &Step) {
-        let lines = &mut self.lines;
+        let lines = &mut self.load.lines;
         let touched = |requests| TouchedLine {
             line: step.key,
             offset: step.offset,
@@ -146,34 +140,34 @@ impl Counted {
 
     /// Counts a store that was the next request for the line.
     pub(super) fn followed_by(&mut self, step: &Step) {
-        self.followed_by_store += 1;
-        let key = (step.instruction, step.op, step.locked);
-        self.add_store(key, 1);
+        self.load.followed_by_store += 1;
+        self.add_store((step.instruction, step.op, step.locked), 1);
     }
 
     fn add_store(&mut self, key: (Instruction, Op, bool), times: u64) {
         match self.stores.slot(key, MAX_STORES) {
             Some(count) => *count += times,
-            None => self.other_stores += times,
+            None => self.load.other_stores += times,
         }
     }
 
     /// Takes in what the load did on other lines.
     pub(super) fn join(&mut self, other: Counted) {
-        self.requests += other.requests;
-        self.found_idle += other.found_idle;
-        self.found_shared += other.found_shared;
-        self.sharers += other.sharers;
-        self.found_clean += other.found_clean;
-        self.found_dirty += other.found_dirty;
-        self.followed_by_store += other.followed_by_store;
-        self.other_stores += other.other_stores;
+        let (load, others) = (&mut self.load, other.load);
+        load.requests += others.requests;
+        load.found_idle += others.found_idle;
+        load.found_shared += others.found_shared;
+        load.sharers += others.sharers;
+        load.found_clean += others.found_clean;
+        load.found_dirty += others.found_dirty;
+        load.followed_by_store += others.followed_by_store;
+        load.other_stores += others.other_stores;
+        load.lines.extend(others.lines);
+        sort_lines(&mut load.lines);
+        load.lines.truncate(MAX_LINES);
         for (key, count) in other.stores.iter() {
             self.add_store(*key, *count);
         }
-        self.lines.extend(other.lines);
-        sort_lines(&mut self.lines);
-        self.lines.truncate(MAX_LINES);
     }
 
     /// The load; `None` of one that never missed.
@@ -183,7 +177,7 @@ impl Counted {
         executions: u64,
         effect: &Effect,
     ) -> Option<Load> {
-        if self.requests == 0 {
+        if self.load.requests == 0 {
             return None;
         }
         let mut stores: Vec<Following> = (self.stores.iter())
@@ -195,26 +189,18 @@ impl Counted {
             })
             .collect();
         stores.sort_by_key(|store| (std::cmp::Reverse(store.count), store.instruction));
-        sort_lines(&mut self.lines);
+        sort_lines(&mut self.load.lines);
         Some(Load {
             instruction,
             hinted: effect.hinted,
             executions,
-            requests: self.requests,
-            found_idle: self.found_idle,
-            found_shared: self.found_shared,
-            sharers: self.sharers,
-            found_clean: self.found_clean,
-            found_dirty: self.found_dirty,
-            followed_by_store: self.followed_by_store,
             stores,
-            other_stores: self.other_stores,
-            lines: self.lines,
             saved: effect.saved,
             lost: effect.lost,
             load_messages_added: effect.load_messages_added,
             readers_hurt: effect.readers_hurt,
             unknown: effect.unknown,
+            ..self.load
         })
     }
 }

@@ -10,23 +10,42 @@ use super::{
 };
 use crate::{
     access::{LineKey, Op},
-    analysis::{Instruction, parts::Part},
+    analysis::{Instruction, parts::Part, served::OnLine},
     coherence::{LastRead, Lines, Outcome, Request},
 };
 
-/// One access, as far as it touches a line.
+/// One access to a line, before it is served in the line's worlds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) key: LineKey,
     pub(super) asked: Asked,
     pub(super) instruction: Instruction,
+    /// As in [`Measured::repeats`](crate::access::Measured::repeats).
+    pub(super) repeats: u32,
     pub(super) op: Op,
     pub(super) locked: bool,
     pub(super) offset: u8,
     pub(super) size: u8,
-    pub(super) executions: u64,
     /// It is counted; else only the state that it leaves is of interest, and its load is not hinted.
     pub(super) counts: bool,
+}
+
+impl Step {
+    /// What counts here of an access: one that takes no more room than it must, since there are chunks of them on their way
+    /// to each shard.
+    pub(super) fn new(key: LineKey, asked: Asked, access: &OnLine) -> Step {
+        Step {
+            key,
+            asked,
+            instruction: access.instruction,
+            repeats: access.repeats,
+            op: access.op,
+            locked: access.locked,
+            offset: access.offset,
+            size: access.size,
+            counts: true,
+        }
+    }
 }
 
 /// A line.
@@ -121,7 +140,7 @@ impl Found {
     fn go_on(&mut self, latest: &mut Streak, step: &Step) -> Change {
         let asked = &step.asked;
         if step.counts {
-            self.totals.accesses += step.executions;
+            self.totals.accesses += 1 + u64::from(step.repeats);
         }
         let goes_on = latest.goes_on(asked.cpu, step.counts);
         if goes_on && latest.covers(asked.intent) {
@@ -181,16 +200,8 @@ impl Shard {
                 step.asked.hinted = false;
                 known = step.op.stores();
             }
-            match found.go_on(&mut latest, &step) {
-                Change::Nothing => continue,
-                Change::Stores => {
-                    if let Some(last) = line.streaks.last_mut() {
-                        *last = latest;
-                    }
-                }
-                Change::Begins => line.streaks.push(latest),
-            }
-            line.serve(&step, self.options, found);
+            let begun = line.take(&step, &mut latest, self.options, found);
+            line.streaks.extend(begun);
         }
         let count = line.streaks.len();
         self.end_line(key, line, found);
@@ -313,21 +324,10 @@ impl Part for Shard {
             found.totals.beyond += u64::from(step.counts);
             return;
         };
-        let before = self.latest[at];
-        let mut latest = before;
-        match found.go_on(&mut latest, step) {
-            Change::Nothing => return,
-            Change::Stores => {
-                let last = self.states[at].streaks.last_mut();
-                if let Some(last) = last.filter(|last| **last == before) {
-                    *last = latest;
-                }
-            }
-            Change::Begins => self.keep(at, step.key, latest),
+        let (line, latest) = (&mut self.states[at], &mut self.latest[at]);
+        if let Some(streak) = line.take(step, latest, self.options, found) {
+            self.keep(at, step.key, streak);
         }
-        self.latest[at] = latest;
-        let line = &mut self.states[at];
-        line.serve(step, self.options, found);
     }
 
     fn told(&mut self, what: Told, found: &mut Found) {
@@ -371,6 +371,31 @@ impl LineState {
             read: LastRead::default(),
             streaks: Vec::new(),
         }
+    }
+
+    /// Takes the next access, and gives the streak that it begins, if it begins one. `latest` is the line's last streak,
+    /// kept or not.
+    fn take(
+        &mut self,
+        step: &Step,
+        latest: &mut Streak,
+        options: LoadOptions,
+        found: &mut Found,
+    ) -> Option<Streak> {
+        let before = *latest;
+        let begun = match found.go_on(latest, step) {
+            Change::Nothing => return None,
+            Change::Stores => {
+                let last = self.streaks.last_mut();
+                if let Some(last) = last.filter(|last| **last == before) {
+                    *last = *latest;
+                }
+                None
+            }
+            Change::Begins => Some(*latest),
+        };
+        self.serve(step, options, found);
+        begun
     }
 
     /// Serves an access in all worlds.

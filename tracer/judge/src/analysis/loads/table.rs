@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
-
 use super::{
     LineStreaks, Load, LoadOptions, LoadTotals, Loads,
     load::Counted,
@@ -13,28 +11,25 @@ use super::{
 };
 use crate::{
     access::{Access, LineKey, Op, Place, SpaceId},
-    analysis::{Instruction, cut::cut, parts::Parts, window_order::Trapped},
+    analysis::{
+        Instruction, instruction_numbers::InstructionNumbers, parts::Parts, served::OnLine,
+        split_by_line::split_by_line, window_order::Trapped,
+    },
     coherence::Intent,
 };
 
-/// A load, as far as it is known without its lines.
+/// What is known of a load without its lines.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    instruction: Instruction,
+struct Executed {
     hinted: bool,
     executions: u64,
 }
-
-/// Loads looked at before the hash is.
-const RECENT: usize = 1024;
 
 /// Folds one order or several, one after the other.
 pub struct LoadTable {
     options: LoadOptions,
     hinted: BTreeSet<Instruction>,
-    loads: Vec<Known>,
-    numbers: FxHashMap<Instruction, u32>,
-    recent: Vec<u32>,
+    loads: InstructionNumbers<Executed>,
     /// Executions of loads beyond the bound.
     nameless: u64,
     shards: Parts<Shard>,
@@ -54,9 +49,7 @@ impl LoadTable {
     pub fn hinting(options: LoadOptions, hinted: BTreeSet<Instruction>) -> LoadTable {
         LoadTable {
             hinted,
-            loads: Vec::new(),
-            numbers: FxHashMap::default(),
-            recent: vec![u32::MAX; RECENT],
+            loads: InstructionNumbers::default(),
             nameless: 0,
             shards: Parts::new(options.shards, |_| Shard::new(&options)),
             counting: true,
@@ -78,18 +71,15 @@ impl LoadTable {
             return;
         };
         self.open = true;
-        let instruction = Instruction {
-            space,
-            ip: access.ip,
-            kernel: access.kernel,
-        };
-        let asked = self.asked(access, instruction, intent);
+        let whole = OnLine::new(access, space, 0, 0);
+        let asked = self.asked(&whole, intent);
         let (shards, counts) = (&mut self.shards, self.counting);
-        cut(access, place, self.options.line_size, &[], |key, piece| {
-            let at = (piece.offset, piece.size);
+        split_by_line(access, place, self.options.line_size, &[], |key, piece| {
             let step = Step {
+                offset: piece.offset,
+                size: piece.size,
                 counts,
-                ..step(access, instruction, asked, key, at)
+                ..Step::new(key, asked, &whole)
             };
             shards.take(shard_of(key, shards.count()), step);
         });
@@ -106,16 +96,10 @@ impl LoadTable {
         let mut steps = Vec::new();
         for trapped in accesses {
             let on_line = trapped.on_line(key, self.options.line_size);
-            let Some((at, intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
+            let Some((access, intent)) = on_line.zip(Intent::of(trapped.access.op)) else {
                 continue;
             };
-            let instruction = Instruction {
-                space: trapped.space,
-                ip: trapped.access.ip,
-                kernel: trapped.access.kernel,
-            };
-            let asked = self.asked(&trapped.access, instruction, intent);
-            steps.push(step(&trapped.access, instruction, asked, key, at));
+            steps.push(Step::new(key, self.asked(&access, intent), &access));
         }
         let shard = shard_of(key, self.shards.count());
         self.shards.tell(shard, Told::Window(steps));
@@ -130,55 +114,34 @@ impl LoadTable {
         self.open = false;
     }
 
-    fn asked(&mut self, access: &Access, instruction: Instruction, intent: Intent) -> Asked {
-        let number = if self.counting {
-            self.number(access, instruction)
+    fn asked(&mut self, access: &OnLine, intent: Intent) -> Asked {
+        let load = if self.counting && access.op == Op::Load {
+            self.count_load(access)
         } else {
             None
         };
         Asked {
             cpu: access.cpu,
             intent,
-            number,
-            hinted: number.is_some_and(|number| self.loads[number as usize].hinted),
+            number: load.map(|(number, _)| number),
+            hinted: load.is_some_and(|(_, hinted)| hinted),
             for_load: matches!(access.op, Op::Load | Op::PrefetchOwn),
         }
     }
 
-    /// The load's number, with its execution counted; `None` for what is no load, and beyond the bound.
-    fn number(&mut self, access: &Access, instruction: Instruction) -> Option<u32> {
-        if access.op != Op::Load {
-            return None;
-        }
-        let executions = access.executions();
-        let at = instruction.ip as usize % RECENT;
-        let recent = self.recent[at];
-        if let Some(known) = self.loads.get_mut(recent as usize)
-            && known.instruction == instruction
-        {
-            known.executions += executions;
-            return Some(recent);
-        }
-        let number = match self.numbers.get(&instruction) {
-            Some(number) => *number,
-            None if self.loads.len() < self.options.bounds.loads => {
-                let number = self.loads.len() as u32;
-                self.loads.push(Known {
-                    instruction,
-                    hinted: self.hinted.contains(&instruction),
-                    executions: 0,
-                });
-                self.numbers.insert(instruction, number);
-                number
-            }
-            None => {
-                self.nameless += executions;
-                return None;
-            }
+    /// Counts an execution of a load, and says its number, and whether it is hinted; `None` beyond the bound.
+    fn count_load(&mut self, access: &OnLine) -> Option<(u32, bool)> {
+        let (most, hinted) = (self.options.bounds.loads, &self.hinted);
+        let new = || Executed {
+            hinted: hinted.contains(&access.instruction),
+            executions: 0,
         };
-        self.recent[at] = number;
-        self.loads[number as usize].executions += executions;
-        Some(number)
+        let Some((number, load)) = self.loads.number(access.instruction, most, new) else {
+            self.nameless += access.executions();
+            return None;
+        };
+        load.executions += access.executions();
+        Some((number, load.hinted))
     }
 
     /// What was found, with every episode closed.
@@ -192,7 +155,7 @@ impl LoadTable {
             nameless: self.nameless,
             ..LoadTotals::default()
         };
-        let mut counted = vec![(Counted::default(), Effect::default()); self.loads.len()];
+        let mut counted = vec![(Counted::default(), Effect::default()); self.loads.rows().len()];
         for of_group in found {
             totals.add(&of_group.totals);
             let found = of_group.loads.into_iter().zip(&of_group.effects);
@@ -211,7 +174,7 @@ impl LoadTable {
                 }
                 gathering.finish()
             });
-            let loads = self.loads.iter().map(|load| load.instruction).collect();
+            let loads = self.loads.rows().iter().map(|(load, _)| *load).collect();
             let shadows = self.options.bounds.shadows_per_line;
             LineStreaks::new(
                 orders.collect(),
@@ -221,15 +184,15 @@ impl LoadTable {
                 level == 0 && !cut,
             )
         });
-        let of = |(known, (counted, effect)): (Known, (Counted, Effect))| {
-            let effect = Effect {
-                hinted: known.hinted,
-                ..effect
-            };
-            counted.into_load(known.instruction, known.executions, &effect)
-        };
-        let mut loads: Vec<Load> = (self.loads.into_iter().zip(counted))
-            .filter_map(of)
+        let rows = self.loads.rows().iter();
+        let mut loads: Vec<Load> = (rows.zip(counted))
+            .filter_map(|((instruction, executed), (counted, effect))| {
+                let effect = Effect {
+                    hinted: executed.hinted,
+                    ..effect
+                };
+                counted.into_load(*instruction, executed.executions, &effect)
+            })
             .collect();
         loads.sort_by_key(|load| load.instruction);
         Loads {
@@ -237,26 +200,5 @@ impl LoadTable {
             totals,
             streaks,
         }
-    }
-}
-
-/// The access, as far as it touches some bytes of a line: their offset and number.
-fn step(
-    access: &Access,
-    instruction: Instruction,
-    asked: Asked,
-    key: LineKey,
-    (offset, size): (u8, u8),
-) -> Step {
-    Step {
-        key,
-        asked,
-        instruction,
-        op: access.op,
-        locked: access.locked,
-        offset,
-        size,
-        executions: access.executions(),
-        counts: true,
     }
 }

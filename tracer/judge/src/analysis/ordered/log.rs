@@ -3,17 +3,19 @@
 use rustc_hash::FxHashMap;
 
 use crate::{
-    access::{Access, LineKey, LineSize, Place},
-    analysis::cut::cut,
-    coherence::{Directory, Intent, Protocol, RequestRow},
+    access::{Access, LineKey, LineSize, Place, SpaceId},
+    analysis::{
+        served::{Home, OnLine},
+        split_by_line::split_by_line,
+    },
+    coherence::{Intent, RequestRow},
 };
 
 /// Turns every access of a program, in order, into the requests that it makes.
 #[derive(Debug)]
 pub struct RequestLog<T> {
     line_size: LineSize,
-    protocol: Protocol,
-    lines: FxHashMap<LineKey, (Directory, T)>,
+    lines: FxHashMap<LineKey, (Home, T)>,
     number: u64,
 }
 
@@ -22,16 +24,14 @@ impl<T> RequestLog<T> {
     pub fn new(line_size: LineSize) -> RequestLog<T> {
         RequestLog {
             line_size,
-            protocol: Protocol::default(),
             lines: FxHashMap::default(),
             number: 0,
         }
     }
 
-    /// Serves an access at its resolved place, and gives `take` each request that it makes, numbered from 0. Targets
-    /// (the first byte of the access, whichever of its lines is asked for) and lines are positions in the place's
-    /// numbering. With each row comes what `note` says of its line, which is
-    /// asked once.
+    /// Serves an access at its resolved place, and gives `take` each request that it makes, numbered
+    /// from 0. The target is the first byte of the access, whichever of its lines is asked for. With each row comes what
+    /// `note` says of its line, which is asked once.
     pub fn observe(
         &mut self,
         access: &Access,
@@ -39,28 +39,20 @@ impl<T> RequestLog<T> {
         note: impl Fn(LineKey) -> T,
         mut take: impl FnMut(RequestRow, &T),
     ) {
-        let Some(intent) = Intent::of(access.op) else {
+        if Intent::of(access.op).is_none() {
             return;
-        };
-        let (protocol, line_size) = (self.protocol, self.line_size);
-        cut(access, place, line_size, &[], |key, _| {
+        }
+        // Rows do not say whose code asks.
+        let space = SpaceId::default();
+        split_by_line(access, place, self.line_size, &[], |key, piece| {
             let entry = self.lines.entry(key);
-            let (directory, noted) =
-                entry.or_insert_with(|| (Directory::under(protocol), note(key)));
-            let Some(request) = directory.access(access.cpu, intent).request else {
-                return;
-            };
-            let row = RequestRow {
-                number: self.number,
-                cpu: access.cpu,
-                tid: access.tid,
-                ip: access.ip,
-                target: place.position(),
-                line: key.0.position(),
-                request,
-            };
-            self.number += 1;
-            take(row, noted);
+            let (home, noted) = entry.or_insert_with(|| (Home::idle(), note(key)));
+            let served = home.serve(OnLine::new(access, space, piece.offset, piece.size));
+            let row = served.and_then(|served| served.request_row(self.number, place, key));
+            if let Some(row) = row {
+                self.number += 1;
+                take(row, noted);
+            }
         });
     }
 }

@@ -14,23 +14,19 @@
 //! left there: who sets something up hands it over once, whatever happens to it later. Everything happens while the stream is fed, so that a stream that is looked
 //! at while it grows and one that was recorded show the same.
 
-mod known;
 mod line;
 mod log;
-mod lookahead;
 #[cfg(test)]
 mod tests;
 
 pub use line::{OrderCounts, OrderedLine};
 pub use log::RequestLog;
 
-use super::{CpuSet, cut::cut};
+use super::{CpuSet, served::OnLine, split_by_line::split_by_line};
 use crate::{
-    access::{Access, Cost, Cpu, LineKey, LineSize, Place, SpaceId},
-    coherence::{Directory, Intent, Protocol},
+    access::{Access, Cost, Cpu, LineKey, LineSize, Place, SpaceId, Tid},
+    coherence::{Directory, Intent, Lines, Protocol, State},
 };
-use known::{Copy, Known, KnownLines, PRIVATE};
-use line::Next;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +65,28 @@ pub struct OrderTotals {
     pub unpaired_lines: u64,
 }
 
+/// A line as long as one thread on one CPU has it to itself, and where to find it after.
+#[derive(Clone, Copy, Debug)]
+struct PrivateLine {
+    cpu: Cpu,
+    tid: Tid,
+    state: State,
+    /// Number of the line among those of several threads, or none.
+    shared: u32,
+}
+
+/// Of a line of one thread, in place of its number among those of several.
+const PRIVATE: u32 = u32::MAX;
+
 /// All lines of a run whose order is complete. Feed it every access, in order.
 #[derive(Debug)]
 pub struct OrderedLines {
     line_size: LineSize,
     bounds: OrderBounds,
     protocol: Protocol,
-    lines: KnownLines,
+    lines: Lines,
+    /// By number of the line.
+    private: Vec<PrivateLine>,
     shared: Vec<OrderedLine>,
     loads: usize,
     processors: CpuSet,
@@ -89,7 +100,8 @@ impl OrderedLines {
             line_size,
             bounds,
             protocol: Protocol::default(),
-            lines: KnownLines::new(line_size, bounds.lines),
+            lines: Lines::up_to(line_size, bounds.lines),
+            private: Vec::new(),
             shared: Vec::new(),
             loads: 0,
             processors: CpuSet::default(),
@@ -112,49 +124,47 @@ impl OrderedLines {
         self.totals.executions = self.totals.executions.saturating_add(executions);
         self.processors.insert(access.cpu);
         let line_size = self.line_size;
-        cut(access, place, line_size, &[], |key, piece| {
-            let messages = match Intent::of(access.op) {
-                Some(intent) => self.touch(key, intent, &Next::of(access, piece, space)),
-                None => 0,
-            };
+        split_by_line(access, place, line_size, &[], |key, piece| {
+            let messages = Intent::of(access.op).map_or(0, |intent| {
+                let part = OnLine::new(access, space, piece.offset, piece.size);
+                self.touch(key, intent, part)
+            });
             self.totals.transactions += u64::from(messages);
             costs.push(Cost(messages));
         });
     }
 
-    fn touch(&mut self, key: LineKey, intent: Intent, next: &Next) -> u32 {
-        let Some(known) = self.lines.room(key) else {
+    fn touch(&mut self, key: LineKey, intent: Intent, access: OnLine) -> u32 {
+        let Some(line) = self.lines.line(key) else {
             self.totals.untracked += 1;
             return 0;
         };
-        if known.is_new() {
-            let (line, cost) = first(self.protocol, intent, next);
-            self.lines.put(key, line);
-            return cost;
+        let at = line.id as usize;
+        if at == self.private.len() {
+            self.private.push(PrivateLine {
+                cpu: access.cpu,
+                tid: access.tid,
+                state: State::Invalid,
+                shared: PRIVATE,
+            });
         }
-        if known.shared == PRIVATE && (known.cpu, known.tid) == (next.cpu, next.tid) {
-            let hits = match intent {
-                Intent::Load | Intent::BiasedLoad => true,
-                Intent::Store => known.copy == Copy::Modified,
-            };
-            return if hits {
-                0
-            } else {
-                alone(self.protocol, known, intent)
-            };
-        }
-        if known.shared == PRIVATE {
-            known.shared = self.shared.len() as u32;
+        let line = &mut self.private[at];
+        if line.shared == PRIVATE {
+            if (line.cpu, line.tid) == (access.cpu, access.tid) {
+                return line.serve(self.protocol, intent);
+            }
+            line.shared = self.shared.len() as u32;
             let paired = self.shared.len() < self.bounds.paired_lines;
             self.totals.unpaired_lines += u64::from(!paired);
-            let directory = seeded(self.protocol, known.cpu, known.copy);
-            let (cpu, tid) = (known.cpu, known.tid);
-            (self.shared).push(OrderedLine::after(key, directory, cpu, tid, paired));
+            let directory = line.directory(self.protocol);
+            (self.shared).push(OrderedLine::after(
+                key, directory, line.cpu, line.tid, paired,
+            ));
         }
-        let line = &mut self.shared[known.shared as usize];
+        let line = &mut self.shared[line.shared as usize];
         let before = line.loads();
         let scarce = self.loads >= self.bounds.loads;
-        let cost = line.take(intent, next, self.line_size, scarce);
+        let cost = line.take(access, self.line_size, scarce);
         self.loads = self.loads + line.loads() - before;
         cost
     }
@@ -186,46 +196,38 @@ impl OrderedLines {
 
     /// One of these.
     pub fn get(&self, key: LineKey) -> Option<&OrderedLine> {
-        let known = self.lines.get(key)?;
-        self.shared.get(known.shared as usize)
+        let line = self.private.get(self.lines.get(key)?.id as usize)?;
+        self.shared.get(line.shared as usize)
     }
 }
 
-/// A line that nobody touched before, and the messages that it takes.
-fn first(protocol: Protocol, intent: Intent, next: &Next) -> (Known, u32) {
-    let outcome = Directory::under(protocol).access(next.cpu, intent);
-    let copy = match intent {
-        Intent::Store => Copy::Modified,
-        Intent::BiasedLoad => Copy::Exclusive,
-        Intent::Load if protocol.exclusive_on_first_read => Copy::Exclusive,
-        Intent::Load => Copy::Shared,
-    };
-    let line = Known {
-        cpu: next.cpu,
-        tid: next.tid,
-        copy,
-        shared: PRIVATE,
-    };
-    (line, outcome.transactions.total() as u32)
-}
+impl PrivateLine {
+    /// Serves an access of its only thread, and says how many messages that took.
+    fn serve(&mut self, protocol: Protocol, intent: Intent) -> u32 {
+        let hits = match self.state {
+            State::Modified => true,
+            State::Exclusive | State::Shared => intent != Intent::Store,
+            State::Invalid => false,
+        };
+        if hits {
+            return 0;
+        }
+        let mut directory = self.directory(protocol);
+        let outcome = directory.access(self.cpu, intent);
+        self.state = directory.state(self.cpu);
+        outcome.transactions.total() as u32
+    }
 
-/// The directory of a line that one processor has to itself.
-fn seeded(protocol: Protocol, cpu: Cpu, copy: Copy) -> Directory {
-    let mut directory = Directory::under(protocol);
-    directory.access(
-        cpu,
-        match copy {
-            Copy::Shared => Intent::Load,
-            Copy::Exclusive => Intent::BiasedLoad,
-            Copy::Modified => Intent::Store,
-        },
-    );
-    directory
-}
-
-/// The processor that alone has the line wants more of it.
-fn alone(protocol: Protocol, known: &mut Known, intent: Intent) -> u32 {
-    let outcome = seeded(protocol, known.cpu, known.copy).access(known.cpu, intent);
-    known.copy = Copy::Modified;
-    outcome.transactions.total() as u32
+    /// The directory where one processor has it to itself.
+    fn directory(&self, protocol: Protocol) -> Directory {
+        let mut directory = Directory::under(protocol);
+        let intent = match self.state {
+            State::Invalid => return directory,
+            State::Shared => Intent::Load,
+            State::Exclusive => Intent::BiasedLoad,
+            State::Modified => Intent::Store,
+        };
+        directory.access(self.cpu, intent);
+        directory
+    }
 }

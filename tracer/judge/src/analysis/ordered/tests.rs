@@ -51,7 +51,7 @@ fn begun(acts: &[Act]) -> Vec<Act> {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    (1u32..4, 0u8..3, 0u8..8, 0u64..3).prop_map(|(tid, op, word, code)| {
+    (1u32..4, 0u8..3, 0u64..8, 0u64..3).prop_map(|(tid, op, word, code)| {
         let make = [load, store, rmw][usize::from(op)];
         Act {
             ip: 0x40_1000 + u64::from(op) * 0x100 + code,
@@ -76,9 +76,9 @@ proptest! {
         prop_assert_eq!(pairs(&lines), watched);
         let (counts, window) = (lines.get(key()).unwrap().counts(&[]), watch.line().counts());
         // The first store was before the line was shared.
-        prop_assert_eq!(counts.read_priv, window.read_priv - 1);
-        prop_assert_eq!(counts.read_shar, window.read_shar);
-        prop_assert_eq!(lines.totals().transactions, window.transactions.total());
+        prop_assert_eq!(counts.requests.read_priv, window.requests.read_priv - 1);
+        prop_assert_eq!(counts.requests.read_shar, window.requests.read_shar);
+        prop_assert_eq!(lines.totals().transactions, window.requests.transactions);
         // What it left there sets the line up.
         let later = Watch::new().windows(1, &everything, &acts[1..]);
         prop_assert_eq!(counts.hand_offs, later.line().hand_offs(&[]));
@@ -171,7 +171,10 @@ fn what_one_thread_has_to_itself_is_no_shared_line_and_its_values_are_handed_ove
     let taken = [&alone[..], &[load(2, 0)]].concat();
     let counts = ordered(&taken).get(key()).unwrap().counts(&[]);
     assert_eq!(counts.hand_offs, crate::analysis::HandOffs::default());
-    assert_eq!((counts.read_shar, counts.shared_transactions), (1, 4));
+    assert_eq!(
+        (counts.requests.read_shar, counts.shared_transactions),
+        (1, 4)
+    );
     // Its next value is one that somebody waits for.
     let lines = ordered(&[&taken[..], &[store(1, 0), load(2, 0)]].concat());
     let counts = lines.get(key()).unwrap().counts(&[]);
@@ -185,11 +188,17 @@ fn what_one_thread_has_to_itself_is_no_shared_line_and_its_values_are_handed_ove
 fn a_first_read_of_what_others_only_read_is_no_cost_of_sharing() {
     let lines = ordered(&[load(1, 0), load(2, 0), load(3, 8)]);
     let counts = lines.get(key()).unwrap().counts(&[]);
-    assert_eq!((counts.transactions, counts.shared_transactions), (4, 0));
+    assert_eq!(
+        (counts.requests.transactions, counts.shared_transactions),
+        (4, 0)
+    );
     assert_eq!(counts.hand_offs, crate::analysis::HandOffs::default());
     let lines = ordered(&[load(1, 0), load(2, 0), load(3, 8), store(1, 0)]);
     let counts = lines.get(key()).unwrap().counts(&[]);
-    assert_eq!((counts.transactions, counts.shared_transactions), (10, 6));
+    assert_eq!(
+        (counts.requests.transactions, counts.shared_transactions),
+        (10, 6)
+    );
 }
 
 #[test]

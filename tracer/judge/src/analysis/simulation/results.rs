@@ -2,14 +2,14 @@
 
 use super::{
     super::simulated::{
-        Executed, FoundLoad, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals,
+        Executed, SimulatedCosts, SimulatedInstruction, SimulatedLine, SimulatedTotals,
     },
-    Instruction,
+    Ran,
     by_sets::LinesBySets,
     counts::Counts,
     machine::Machine,
 };
-use crate::{access::LineKey, coherence::SystemModel};
+use crate::{access::LineKey, analysis::Instruction, coherence::SystemModel};
 
 /// A simulation that is over.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub struct Simulated {
     executed: Executed,
     threads: u64,
     totals: Vec<SimulatedTotals>,
-    pub(super) instructions: Vec<Instruction>,
+    /// With their executions.
+    pub(super) instructions: Vec<(Instruction, u64)>,
     /// By instruction, and then by scenario.
     costs: Vec<Vec<SimulatedCosts>>,
     /// By instruction: as in [`Counts::followed`].
@@ -32,10 +33,10 @@ impl Simulated {
         scenarios: usize,
         executed: Executed,
         threads: u64,
-        instructions: Vec<Instruction>,
+        ran: &[(Instruction, Ran)],
         (parts, counted): (Vec<LinesBySets>, Vec<Counts>),
     ) -> Simulated {
-        let count = instructions.len();
+        let count = ran.len();
         let mut costs = vec![vec![SimulatedCosts::default(); scenarios]; count];
         let mut followed = vec![(0, u64::MAX); count];
         let mut totals = vec![SimulatedTotals::default(); scenarios];
@@ -56,11 +57,12 @@ impl Simulated {
             }
         }
         for (scenario, totals) in totals.iter_mut().enumerate() {
-            let hinted = |load: &&Instruction| {
-                load.hinted
+            let hinted = |ran: &Ran| {
+                ran.hinted
                     .is_some_and(|hinted| hinted.0 & (1 << scenario) != 0)
             };
-            let loads = instructions.iter().filter(hinted).map(|load| load.loads);
+            let hinted = ran.iter().filter(|(_, ran)| hinted(ran));
+            let loads = hinted.map(|(_, ran)| ran.loads);
             totals.biased_loads = executed.biased_loads + loads.sum::<u64>();
         }
         Simulated {
@@ -68,7 +70,9 @@ impl Simulated {
             executed,
             threads,
             totals,
-            instructions,
+            instructions: (ran.iter())
+                .map(|(instruction, ran)| (*instruction, ran.executions))
+                .collect(),
             costs,
             followed,
             parts,
@@ -102,18 +106,11 @@ impl Simulated {
     }
 
     /// Loads that the filter of SWIFT section 4.1 found, in order of their first pair.
-    pub fn found(&self) -> Vec<FoundLoad> {
+    pub fn found(&self) -> Vec<Instruction> {
         let loads = self.instructions.iter().zip(&self.followed);
-        let mut found: Vec<(u64, FoundLoad)> = loads
+        let mut found: Vec<(u64, Instruction)> = loads
             .filter(|(_, (times, _))| *times > 0)
-            .map(|(load, (_, first))| {
-                let load = FoundLoad {
-                    space: load.space,
-                    ip: load.ip,
-                    kernel: load.kernel,
-                };
-                (*first, load)
-            })
+            .map(|((load, _), (_, first))| (*first, *load))
             .collect();
         found.sort_by_key(|(first, _)| *first);
         found.into_iter().map(|(_, load)| load).collect()
@@ -126,22 +123,23 @@ impl Simulated {
             .iter()
             .zip(&self.costs)
             .zip(&self.followed);
-        let mut ranked: Vec<_> = all.filter(|((_, costs), _)| took(costs)).collect();
-        ranked.sort_by_key(|((instruction, costs), _)| {
-            let first = costs.first().map_or(0, |costs| costs.transactions);
-            (std::cmp::Reverse(first), instruction.space, instruction.ip)
+        let of =
+            |(((instruction, executions), costs), followed): ((&(_, _), &Vec<_>), &(u64, _))| {
+                SimulatedInstruction {
+                    instruction: *instruction,
+                    executions: *executions,
+                    followed_by_ownership: followed.0,
+                    costs: costs.clone(),
+                }
+            };
+        let mut ranked: Vec<SimulatedInstruction> =
+            all.filter(|((_, costs), _)| took(costs)).map(of).collect();
+        ranked.sort_by_key(|taking| {
+            let first = taking.costs.first().map_or(0, |costs| costs.transactions);
+            (std::cmp::Reverse(first), taking.instruction)
         });
-        let of = |((instruction, costs), followed): ((&Instruction, &Vec<_>), &(u64, u64))| {
-            SimulatedInstruction {
-                space: instruction.space,
-                ip: instruction.ip,
-                kernel: instruction.kernel,
-                executions: instruction.executions,
-                followed_by_ownership: followed.0,
-                costs: costs.clone(),
-            }
-        };
-        ranked.into_iter().take(most).map(of).collect()
+        ranked.truncate(most);
+        ranked
     }
 
     /// Lines that took messages in any scenario, those that took most in the first one first.

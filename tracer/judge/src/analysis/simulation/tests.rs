@@ -65,7 +65,7 @@ fn a_counter_of_four_threads_is_found_and_hinting_its_load_halves_its_messages()
         .iter()
         .map(|i| {
             (
-                i.ip,
+                i.instruction.ip,
                 i.executions,
                 i.followed_by_ownership,
                 i.costs[0].transactions,
@@ -326,7 +326,7 @@ proptest! {
         sort_by_line(&mut log);
         for instruction in simulation.instructions(usize::MAX) {
             let pairs = followed_by_ownership(&log);
-            let expected = pairs.filter(|(load, _)| load.ip == instruction.ip).count() as u64;
+            let expected = pairs.filter(|(load, _)| load.ip == instruction.instruction.ip).count() as u64;
             prop_assert_eq!(instruction.followed_by_ownership, expected);
         }
     }
@@ -362,7 +362,7 @@ proptest! {
         let simulation = run(&small(), &accesses, &hinted);
         prop_assert_eq!(plain.executed(), simulation.executed());
         let executions = |simulation: &Simulated| -> u64 {
-            simulation.instructions.iter().map(|i| i.executions).sum()
+            simulation.instructions.iter().map(|i| i.1).sum()
         };
         prop_assert_eq!(executions(&plain), accesses.len() as u64);
         prop_assert_eq!(executions(&simulation), accesses.len() as u64);
@@ -395,7 +395,7 @@ proptest! {
             prop_assert_eq!(Some(counted), alone.totals().nth(own));
             let rows = |simulation: &Simulated, n: usize| -> Vec<_> {
                 let rows = simulation.instructions(usize::MAX).into_iter();
-                let rows = rows.map(|row| (row.ip, row.costs[n]));
+                let rows = rows.map(|row| (row.instruction.ip, row.costs[n]));
                 let mut rows: Vec<_> = rows.filter(|row| row.1.transactions > 0).collect();
                 rows.sort_by_key(|row| row.0);
                 rows

@@ -15,7 +15,7 @@ use crate::{
 /// The part of an access that falls on one line, with the line. Fields that are optional elsewhere are 0 here
 /// where there is none, as the types they come from allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineAccess {
+pub struct SortRecord {
     /// Number of the line in its object: position over line size.
     pub line: u64,
     /// CLOCK_MONOTONIC, nanoseconds.
@@ -57,10 +57,10 @@ const PRIVATE: u16 = 1;
 const SHARED: u16 = 2;
 const PHYSICAL: u16 = 3;
 
-/// Bits of [`LineAccess::kind`] that tell the line, not the access.
+/// Bits of [`SortRecord::kind`] that tell the line, not the access.
 const PLACE_SHIFT: u32 = 11;
 
-impl LineAccess {
+impl SortRecord {
     pub(super) fn new(
         access: &Access,
         key: LineKey,
@@ -68,7 +68,7 @@ impl LineAccess {
         space: SpaceId,
         line_size: LineSize,
         objects: &mut Objects,
-    ) -> LineAccess {
+    ) -> SortRecord {
         let (place, object) = match key.0 {
             Place::Kernel { .. } => (KERNEL, 0),
             Place::Private { space, .. } => (PRIVATE, space.0),
@@ -76,7 +76,7 @@ impl LineAccess {
             Place::Physical { .. } => (PHYSICAL, 0),
         };
         let measured = &access.measured;
-        LineAccess {
+        SortRecord {
             line: key.0.position() / line_size.bytes(),
             time_ns: access.time_ns,
             ip: access.ip,
@@ -108,7 +108,7 @@ impl LineAccess {
         place << 96 | u128::from(self.object) << 64 | u128::from(self.line)
     }
 
-    /// Sets what [`LineAccess::code`] tells, and keeps the rest.
+    /// Sets what [`SortRecord::code`] tells, and keeps the rest.
     pub fn set_code(&mut self, code: u128) {
         let of_access = self.kind & ((1 << PLACE_SHIFT) - 1);
         self.kind = of_access | ((code >> 96) as u16) << PLACE_SHIFT;
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn an_access_and_its_line_come_back_from_any_place() {
-        assert_eq!(size_of::<LineAccess>(), 80);
+        assert_eq!(size_of::<SortRecord>(), 80);
         let mut objects = Objects::default();
         let places = [
             Place::Kernel {
@@ -268,7 +268,7 @@ mod tests {
                     size: 8,
                     cost: Cost(7),
                 };
-                let kept = LineAccess::new(&access, key, piece, SpaceId(8), size, &mut objects);
+                let kept = SortRecord::new(&access, key, piece, SpaceId(8), size, &mut objects);
                 assert_eq!(kept.key(size, &objects), key);
                 assert_eq!((kept.space(), kept.piece()), (SpaceId(8), piece));
                 let expected = Access {
@@ -276,7 +276,7 @@ mod tests {
                     ..access
                 };
                 assert_eq!(kept.access(size), expected);
-                let mut copy = LineAccess {
+                let mut copy = SortRecord {
                     line: 0,
                     object: 0,
                     kind: kept.kind & 0x7ff,

@@ -1,12 +1,12 @@
 //! From the stream to accesses of lines, and from those of one line to what it shows.
 
-use super::{LineAccess, Objects};
+use super::{Objects, SortRecord};
 use crate::{
     access::{Access, Cost, LineSize, Place, SpaceId},
     analysis::{
         AnalysisOptions, Line,
-        cut::{cut, slice_of},
         site::SiteKey,
+        split_by_line::{slice_of, split_by_line},
     },
 };
 
@@ -33,30 +33,30 @@ impl LineFold {
     }
 
     /// Gives `take` a part for each line that the access touches. `costs` has the cost on each, where that is known.
-    pub fn cut(
+    pub fn split(
         &self,
         access: &Access,
         place: Place,
         space: SpaceId,
         costs: &[Cost<u32>],
         objects: &mut Objects,
-        mut take: impl FnMut(LineAccess),
+        mut take: impl FnMut(SortRecord),
     ) {
         let line_size = self.line_size;
-        cut(access, place, line_size, costs, |key, piece| {
-            take(LineAccess::new(
+        split_by_line(access, place, line_size, costs, |key, piece| {
+            take(SortRecord::new(
                 access, key, piece, space, line_size, objects,
             ));
         });
     }
 
     /// A line whose first access this is; it is not counted yet.
-    pub fn start(&self, first: &LineAccess) -> Line {
+    pub fn start(&self, first: &SortRecord) -> Line {
         Line::new(slice_of(first.time_ns, self.slice_ns))
     }
 
     /// Counts the line's next access.
-    pub fn observe(&self, line: &mut Line, next: &LineAccess) {
+    pub fn observe(&self, line: &mut Line, next: &SortRecord) {
         let access = next.access(self.line_size);
         let piece = next.piece();
         let site = SiteKey::new(&access, next.space(), piece.offset, piece.size);

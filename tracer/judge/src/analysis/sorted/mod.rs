@@ -1,6 +1,6 @@
 //! The other way to fold: line by line instead of all lines at once.
 //!
-//! A recorded stream is cut into [`LineAccess`]es of a fixed size, which are sorted by line where there is room
+//! A recorded stream is cut into [`SortRecord`]es of a fixed size, which are sorted by line where there is room
 //! (see [`crate::spill`]), and each line is folded by itself:
 //!
 //! ```text
@@ -14,6 +14,6 @@ mod access;
 mod fold;
 mod order;
 
-pub use access::{LineAccess, Objects};
+pub use access::{Objects, SortRecord};
 pub use fold::LineFold;
 pub use order::{SortKey, order};

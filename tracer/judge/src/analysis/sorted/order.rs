@@ -1,6 +1,6 @@
 //! The order by line: a radix sort of hashes, stable, in time linear in their number.
 
-use super::LineAccess;
+use super::SortRecord;
 
 /// Where a line's accesses are in a sorted run: by a hash, and among lines of equal hash by their code.
 ///
@@ -9,13 +9,13 @@ use super::LineAccess;
 pub struct SortKey {
     /// 32 bits of hash.
     pub hash: u32,
-    /// As [`LineAccess::code`].
+    /// As [`SortRecord::code`].
     pub code: u128,
 }
 
 impl SortKey {
     /// Of an access.
-    pub fn of(access: &LineAccess) -> SortKey {
+    pub fn of(access: &SortRecord) -> SortKey {
         SortKey::of_code(access.code())
     }
 
@@ -43,7 +43,7 @@ const DIGIT_BITS: u32 = 11;
 
 /// The accesses in order of [`SortKey`], those of one line in the order in which they are given: hash in the upper
 /// half of each number, index in the lower. There are less than 2^32.
-pub fn order(accesses: &[LineAccess]) -> Vec<u64> {
+pub fn order(accesses: &[SortRecord]) -> Vec<u64> {
     let mut sorted: Vec<u64> = (0u64..)
         .zip(accesses)
         .map(|(n, access)| u64::from(hash(access.code())) << 32 | n)
@@ -71,7 +71,7 @@ pub fn order(accesses: &[LineAccess]) -> Vec<u64> {
 }
 
 /// Lines of equal hash, of which there are hardly any, are still mixed up.
-fn part_equal_hashes(accesses: &[LineAccess], sorted: &mut [u64]) {
+fn part_equal_hashes(accesses: &[SortRecord], sorted: &mut [u64]) {
     let code = |number: u64| accesses[number as u32 as usize].code();
     for equal in sorted.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
         let first = code(equal[0]);
@@ -87,11 +87,11 @@ mod tests {
 
     use super::*;
 
-    fn access(line: u64, time_ns: u64) -> LineAccess {
-        LineAccess {
+    fn access(line: u64, time_ns: u64) -> SortRecord {
+        SortRecord {
             line,
             time_ns,
-            ..LineAccess::default()
+            ..SortRecord::default()
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn lines_of_equal_hash_are_parted() {
         let (a, b) = twins();
-        let accesses: Vec<LineAccess> = (0..9)
+        let accesses: Vec<SortRecord> = (0..9)
             .map(|n| access(if n % 2 == 0 { b } else { a }, n))
             .collect();
         let times: Vec<u32> = order(&accesses).iter().map(|n| *n as u32).collect();
@@ -116,9 +116,9 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_what_a_stable_sort_by_key_gives(lines in prop::collection::vec(0u64..50, 0..400)) {
-            let accesses: Vec<LineAccess> =
+            let accesses: Vec<SortRecord> =
                 (0..).zip(&lines).map(|(n, line)| access(*line, n)).collect();
-            let found: Vec<LineAccess> =
+            let found: Vec<SortRecord> =
                 order(&accesses).iter().map(|n| accesses[*n as u32 as usize]).collect();
             let mut expected = accesses;
             expected.sort_by_key(SortKey::of);

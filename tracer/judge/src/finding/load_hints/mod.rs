@@ -6,6 +6,11 @@
 //! pair that deserves a hint, and is left alone here when the others cost more. What the compiler is told comes from
 //! here.
 //!
+//! They cannot be one rule: a pair is judged by its executions, in the order of one thread, since traps disturb the order
+//! between threads and windows cannot tell what a hint would save; a load here by its misses, in the order of the line,
+//! whose messages are known exactly. What share of the one is what share of the other depends on the program, so each
+//! has limits of its own. Both leave alone what stores itself, and what takes lines from readers.
+//!
 //! Whether the store behind a load is plain or one that the processor waits for changes how much time a hint gains
 //! and not how many messages, so it does not decide; it is told beside each hint.
 

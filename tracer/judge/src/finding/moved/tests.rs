@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::{
-    super::{Judgement, Orders, Ranking, Reason, Significance, Thresholds, Verdict, judge_table},
+    super::{
+        Judgement, Model, Orders, Ranking, Reason, Significance, Thresholds, Verdict, judge_table,
+    },
     *,
 };
 use crate::{
@@ -66,7 +68,13 @@ impl Run {
             ordered: &ordered,
         };
         let thresholds = Thresholds::default();
-        let ranking = Ranking::new(&orders, LineSize::B64, self.whole, 0, &thresholds);
+        let model = Model {
+            whole: self.whole,
+            untimed_stores: 0,
+            line_size: LineSize::B64,
+            thresholds: &thresholds,
+        };
+        let ranking = Ranking::new(&orders, model);
         judge_table(&self.table, ranking).judgements
     }
 }

@@ -1,15 +1,16 @@
 //! Shapes of sharing with known answers, each sampled with 50 seeds, each with its negative twin.
 
 use super::{
-    Fact, Judgement, Reason, Significance, Verdict,
-    simulation::{BASE, Program, add, load, program, store, worker},
+    answers::{findings, summary},
+    programs::{BASE, Program, add, load, program, store, worker},
 };
 use crate::{
     access::{Cost, LineSize},
     analysis::Kinds,
+    finding::{Fact, Reason, Significance, Verdict},
 };
 
-use Verdict::{FalseSharing, MixedSharing, TrueSharing};
+use Verdict::{FalseSharing, TrueSharing};
 
 const SEEDS: u64 = 50;
 
@@ -17,13 +18,12 @@ const SEEDS: u64 = 50;
 fn check(program: &Program, expected: &[(u64, Verdict)]) {
     for seed in 0..SEEDS {
         let judgements = program.sample(seed).judge();
-        let mut found: Vec<(u64, Verdict)> = judgements
-            .iter()
-            .filter(|j| j.is_finding())
-            .map(|j| (j.key.0.position() - BASE, j.verdict.unwrap()))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, expected, "seed {seed}: {}", summary(&judgements));
+        assert_eq!(
+            findings(&judgements),
+            expected,
+            "seed {seed}: {}",
+            summary(&judgements)
+        );
     }
 }
 
@@ -41,95 +41,6 @@ fn check_reason(program: &Program, reason: Reason) {
             summary(&judgements)
         );
     }
-}
-
-fn summary(judgements: &[Judgement]) -> String {
-    let lines = judgements.iter().map(|j| {
-        format!(
-            "{} {:?} {:?} share {:.3?} interleaving {:.2} {:.2?}\n",
-            j.key, j.verdict, j.significance, j.shared_share, j.interleaving, j.kinds
-        )
-    });
-    lines.collect()
-}
-
-#[test]
-fn two_counters_of_two_threads_are_false_sharing() {
-    check(
-        &program([worker(&[add(0)]), worker(&[add(8)])]),
-        &[(0, FalseSharing)],
-    );
-    check(&program([worker(&[add(0)]), worker(&[add(64)])]), &[]);
-}
-
-#[test]
-fn slots_of_four_threads_are_false_sharing() {
-    let slots = |stride: u64| program((0..4).map(|n| worker(&[add(n * stride), load(0x800)])));
-    check(&slots(8), &[(0, FalseSharing)]);
-    check(&slots(64), &[]);
-}
-
-#[test]
-fn structs_that_straddle_lines_are_false_sharing_on_each_line_they_meet_on() {
-    // Elements of 64 bytes from offset 16: the last field of one is on the next one's line.
-    let element = |n: u64| worker(&[add(16 + n * 64), add(16 + n * 64 + 56)]);
-    check(&program([element(0), element(1)]), &[(64, FalseSharing)]);
-    let aligned = |n: u64| worker(&[add(n * 64), add(n * 64 + 56)]);
-    check(&program([aligned(0), aligned(1)]), &[]);
-}
-
-#[test]
-fn one_atomic_is_true_sharing() {
-    for threads in [2, 4] {
-        check(
-            &program((0..threads).map(|_| worker(&[add(0)]))),
-            &[(0, TrueSharing)],
-        );
-        check(&program((0..threads).map(|n| worker(&[add(n * 64)]))), &[]);
-    }
-}
-
-#[test]
-fn a_fought_over_lock_beside_fields_of_others_is_mixed() {
-    let around = |at: u64| {
-        program([
-            worker(&[add(0)]),
-            worker(&[add(0)]),
-            worker(&[add(at + 8)]),
-            worker(&[load(at + 16)]),
-        ])
-    };
-    check(&around(0), &[(0, MixedSharing)]);
-    // The lock alone on its line, the counter beside the reader's field.
-    check(&around(64), &[(0, TrueSharing), (64, FalseSharing)]);
-}
-
-#[test]
-fn two_locks_on_a_line_are_mixed_and_apart_each_is_truly_shared() {
-    let locks = |at: u64| program([0, 0, at, at].map(|at| worker(&[add(at), store(at)])));
-    check(&locks(8), &[(0, MixedSharing)]);
-    check(&locks(64), &[(0, TrueSharing), (64, TrueSharing)]);
-}
-
-#[test]
-fn a_lock_and_its_data_are_one_thing_and_apart_each_is_truly_shared() {
-    let locked = |at: u64| program([0; 2].map(|_| worker(&[add(0), add(at), store(0)])));
-    check(&locked(8), &[(0, TrueSharing)]);
-    check(&locked(64), &[(0, TrueSharing), (64, TrueSharing)]);
-}
-
-#[test]
-fn a_field_that_is_only_read_beside_a_lock_is_its_victim_where_it_is_read_without() {
-    let locked = |at: u64| program([0; 2].map(|_| worker(&[add(0), load(at), store(0)])));
-    // Whoever takes the lock reads the field, which comes with the line for nothing.
-    check(&locked(8), &[(0, TrueSharing)]);
-    check(&locked(64), &[(0, TrueSharing)]);
-    let beside = |at: u64| {
-        let taker = worker(&[add(0), store(0)]);
-        program([taker.clone(), taker, worker(&[load(at)])])
-    };
-    check(&beside(8), &[(0, MixedSharing)]);
-    check(&beside(64), &[(0, TrueSharing)]);
 }
 
 #[test]
@@ -150,45 +61,10 @@ fn owners_of_a_slot_one_after_the_other_do_not_share_it() {
 }
 
 #[test]
-fn head_and_tail_of_a_queue_are_mixed() {
-    let queue = |tail| {
-        program([
-            worker(&[load(tail), store(0)]),
-            worker(&[load(0), store(tail)]),
-        ])
-    };
-    check(&queue(8), &[(0, MixedSharing)]);
-    check(&queue(64), &[(0, TrueSharing), (64, TrueSharing)]);
-}
-
-#[test]
-fn a_writer_beside_configuration_is_false_sharing() {
-    let beside = |at| {
-        program([
-            worker(&[add(0)]),
-            worker(&[load(at), load(at + 8)]),
-            worker(&[load(at)]),
-        ])
-    };
-    check(&beside(8), &[(0, FalseSharing)]);
-    check(&beside(64), &[]);
-}
-
-#[test]
 fn a_writer_that_is_rarely_sampled_is_still_seen_by_its_victims() {
     let rarely = |at| program([worker(&[store(0)]).busy(0.05), worker(&[load(at)])]);
     check(&rarely(8), &[(0, FalseSharing)]);
     check(&rarely(64), &[]);
-}
-
-#[test]
-fn counters_that_a_reporter_reads_now_and_then_are_false_sharing() {
-    let counters = [
-        worker(&[add(0)]),
-        worker(&[add(8)]),
-        worker(&[load(0), load(8)]).busy(0.02),
-    ];
-    check(&program(counters), &[(0, FalseSharing)]);
 }
 
 #[test]

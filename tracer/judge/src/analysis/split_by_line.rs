@@ -1,11 +1,11 @@
-//! One access cut where lines end.
+//! One access, split where lines end.
 
 use super::line::{Piece, Slice};
 use crate::access::{Access, Cost, LineKey, LineSize, Place};
 
 /// Gives `take` each line that an access touches, with the part on it. Its cost goes to the first, unless `costs` has
-/// that of each line. A size of 0 (not known to the decoder) counts as the one byte that is certain.
-pub(super) fn cut(
+/// that of each line. Of one that lies somewhere in more bytes than its own, these are what is split. A size of 0 (not known to the decoder) counts as the one byte that is certain.
+pub(super) fn split_by_line(
     access: &Access,
     place: Place,
     line_size: LineSize,
@@ -15,7 +15,7 @@ pub(super) fn cut(
     let mut costs = costs.iter();
     let mut cost = Cost::from(*costs.next().unwrap_or(&access.cost));
     let mut position = place.position();
-    let mut remaining = u64::from(access.size).max(1);
+    let mut remaining = u64::from(access.size.max(access.within.into())).max(1);
     loop {
         let here = place.at(position);
         let offset = here.offset_in_line(line_size);

@@ -50,7 +50,7 @@ struct Block<'a> {
 impl Pipeline {
     /// Feeds the accesses, context and allocations of a batch by two threads. False, and nothing is fed, where no
     /// thread can be had.
-    pub(super) fn feed_apart(&mut self, batch: &Batch) -> bool {
+    pub(super) fn feed_by_two_threads(&mut self, batch: &Batch) -> bool {
         let none = Lines::Table(LineTable::new(AnalysisOptions::default()));
         let mut lines = std::mem::replace(&mut self.lines, none);
         let fed = thread::scope(|scope| {

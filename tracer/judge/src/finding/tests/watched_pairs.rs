@@ -1,12 +1,12 @@
 //! Read-then-write pairs of known programs, seen through watch windows, and the hints they must get.
 
-use super::{Hint, NoHint, PairThresholds, hint};
 use crate::{
     access::{ByteSet, LineSize, Op},
     analysis::{
         Pair,
         watched_fixture::{Act, Watch, load, repeated, rmw, store},
     },
+    finding::{Hint, NoHint, PairThresholds, hint},
 };
 
 const WORDS: &[u8] = &[0, 8, 16, 24];

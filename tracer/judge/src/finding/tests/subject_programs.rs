@@ -1,10 +1,6 @@
 //! Things of many lines with known answers, each sampled with some seeds, each with its negative twin.
 
-use super::{
-    Member, Model, Moved, Orders, Ranking, Subject, Thresholds, Verdict, judge_table,
-    simulation::{BASE, Random},
-    subjects,
-};
+use super::programs::{BASE, Random};
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{
@@ -12,6 +8,10 @@ use crate::{
         emulated_fixture::emulated,
     },
     event::Batch,
+    finding::{
+        Member, Model, Moved, Orders, Ranking, Significance, Subject, Thresholds, Verdict,
+        judge_table, subjects,
+    },
     names::{ObjectKind, Owned, Owner, Unit},
     pipeline::Pipeline,
 };
@@ -60,7 +60,13 @@ fn judged(table: &LineTable, stride: Option<u64>) -> Vec<Subject> {
         ordered: &ordered,
     };
     let whole = Cost(8_000_000_000);
-    let ranking = Ranking::new(&orders, LineSize::B64, whole, 0, &thresholds);
+    let model = Model {
+        whole,
+        untimed_stores: 0,
+        line_size: LineSize::B64,
+        thresholds: &thresholds,
+    };
+    let ranking = Ranking::new(&orders, model);
     let members = judge_table(table, ranking.with_members()).members;
     let owner = |_: &Member| {
         stride.map(|stride| Owned {
@@ -164,7 +170,7 @@ fn a_ring_whose_slots_both_threads_use_is_truly_shared_and_no_line_of_it_is_seen
     let findings = alone[0]
         .members
         .iter()
-        .filter(|m| m.significance == super::Significance::Significant);
+        .filter(|m| m.significance == Significance::Significant);
     assert_eq!(findings.count(), 0);
     // Each thread has a half of it.
     check(Some(8), None, |thread, _, random| {

@@ -2,20 +2,20 @@
 
 use proptest::prelude::*;
 
-use super::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown};
 use crate::{
     access::{ByteSet, Op},
     analysis::{
         Pair, WatchedCounts,
         watched_fixture::{Act, Watch, load},
     },
+    finding::{PairThresholds, WatchThresholds, WindowVerdict, hint, shown},
 };
 
 const WORDS: &[u8] = &[0, 8, 16, 24];
 
 fn any_act() -> impl Strategy<Value = Act> {
     let op = prop::sample::select(vec![Op::Load, Op::Load, Op::Store, Op::Rmw, Op::Prefetch]);
-    (0..5u32, 0..4u32, op, 0..72u8, 0..80u16).prop_map(|(tid, cpu, op, offset, size)| Act {
+    (0..5u32, 0..4u32, op, 0..72u64, 0..80u16).prop_map(|(tid, cpu, op, offset, size)| Act {
         tid,
         cpu,
         op,
@@ -67,8 +67,8 @@ proptest! {
     #[test]
     fn hand_offs_are_misses_and_want_a_store(windows in any_windows()) {
         let (counts, _) = counts_and_pairs(&windows);
-        let requests = counts.read_shar + counts.read_priv;
-        prop_assert!(counts.hand_offs <= requests - counts.cold_requests);
+        let requests = counts.requests.total();
+        prop_assert!(counts.hand_offs <= requests - counts.requests.cold);
         prop_assert!(requests <= counts.accesses);
         prop_assert!(counts.stores > 0 || counts.hand_offs == 0);
         prop_assert!(counts.native_ns <= counts.span_ns);
@@ -101,7 +101,7 @@ proptest! {
 
     #[test]
     fn without_a_byte_in_common_nothing_is_true(windows in any_windows()) {
-        let apart = changed(&windows, |act| Act { offset: act.tid as u8 * 8, size: 8, ..*act });
+        let apart = changed(&windows, |act| Act { offset: u64::from(act.tid) * 8, size: 8, ..*act });
         prop_assert_eq!(seen(&apart).line().hand_offs(&[]).truly, 0);
         // Threads that stay where they are: one that moves meets its own stores.
         let together = changed(&windows, |act| Act { offset: 0, size: 8, cpu: act.tid, ..*act });
@@ -126,7 +126,7 @@ proptest! {
             hint(pair, &PairThresholds::default());
         }
         let by_log: u64 = pairs.iter().map(|pair| pair.global_count).sum();
-        prop_assert!(by_log <= counts.read_shar.min(counts.read_priv));
+        prop_assert!(by_log <= counts.requests.read_shar.min(counts.requests.read_priv));
     }
 
     #[test]

@@ -5,14 +5,14 @@
 //!
 //! ```text
 //!   thread 1   load ── store               goes on at once: the store was the next access
-//!   thread 2   load ─────────────── ?      everything behind waits, for at most so many accesses
+//!   thread 2   load ─────────────── ?      everything behind waits: until a window's end, or for so many accesses
 //! ```
 
 use std::collections::VecDeque;
 
 use crate::{
     access::{Op, Tid},
-    analysis::{pair_flow::PairStep, small_map::SmallMap},
+    analysis::{served::Served, small_map::SmallMap},
 };
 
 /// Accesses that wait at most; then the first one is a mere read: when in doubt, a reader is a reader.
@@ -23,7 +23,7 @@ const MOST_READS_WAITING: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    step: PairStep,
+    served: Served,
     /// Whether it is a mere read, where known.
     mere: Option<bool>,
 }
@@ -40,31 +40,32 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
-    pub(super) fn push(&mut self, step: PairStep) {
+    pub(super) fn push(&mut self, served: Served) {
         let at = self.first + self.queue.len() as u64;
         let mut mere = Some(false);
-        if step.op.touches() {
-            let newest = self.newest.slot(step.tid, usize::MAX);
-            let is_load = (step.op == Op::Load).then_some(at);
+        if served.access.op.touches() {
+            let newest = self.newest.slot(served.access.tid, usize::MAX);
+            let is_load = (served.access.op == Op::Load).then_some(at);
             let before = newest.and_then(|newest| std::mem::replace(newest, is_load));
             let before = before.and_then(|before| before.checked_sub(self.first));
             if let Some(load) = before.and_then(|n| self.queue.get_mut(n as usize)) {
-                load.mere = Some(!step.op.stores());
+                load.mere = Some(!served.access.op.stores());
             }
             if is_load.is_some() {
                 mere = None;
             }
-            self.stored |= step.op.stores();
+            self.stored |= served.access.op.stores();
         }
-        self.queue.push_back(Waiting { step, mere });
+        self.queue.push_back(Waiting { served, mere });
     }
 
-    /// The next access of which is known whether it is a mere read, if there is one, or if too many wait.
-    pub(super) fn pop(&mut self) -> Option<(PairStep, bool)> {
-        let most = if self.stored {
-            MOST_WAITING
-        } else {
-            MOST_READS_WAITING
+    /// The next access of which is known whether it is a mere read, if there is one, or if too many wait of an order that
+    /// is endless.
+    pub(super) fn pop(&mut self, endless: bool) -> Option<(Served, bool)> {
+        let most = match endless {
+            false => usize::MAX,
+            true if self.stored => MOST_WAITING,
+            true => MOST_READS_WAITING,
         };
         let first = self.queue.front()?;
         if first.mere.is_none() && self.queue.len() <= most {
@@ -72,7 +73,7 @@ impl Lookahead {
         }
         let first = self.queue.pop_front()?;
         self.first += 1;
-        Some((first.step, first.mere.unwrap_or(true)))
+        Some((first.served, first.mere.unwrap_or(true)))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -80,8 +81,8 @@ impl Lookahead {
     }
 
     /// What waits, as if nothing came any more.
-    pub(super) fn rest(&self) -> impl Iterator<Item = (PairStep, bool)> + '_ {
+    pub(super) fn rest(&self) -> impl Iterator<Item = (Served, bool)> + '_ {
         let waiting = self.queue.iter();
-        waiting.map(|waiting| (waiting.step, waiting.mere.unwrap_or(true)))
+        waiting.map(|waiting| (waiting.served, waiting.mere.unwrap_or(true)))
     }
 }

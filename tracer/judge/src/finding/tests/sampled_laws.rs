@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 
 use super::{
-    Judgement, Significance, Thresholds, Verdict,
-    simulation::{Program, Random, Stream, add, load, program, store, worker},
-    table_fixture::judge_all,
+    programs::{Program, Random, add, load, program, store, worker},
+    samples::Stream,
 };
 use crate::{
     access::{Access, Basis, Cost, Cpu, LineSize, Measured, Op, Pid, Place, SpaceId, Tid},
     analysis::{AnalysisOptions, Kinds, LineTable, WatchedLines},
     data_source::DataSource,
+    finding::{Judgement, Significance, Thresholds, Verdict, table_fixture::judge_all},
 };
 
 /// A random program of two to four threads on up to three lines.
@@ -200,7 +200,7 @@ fn the_verdict_follows_from_the_kinds_of_hand_offs_and_each_has_its_place() {
     for truly in 0..=20 {
         for falsely in (20 - truly)..=20 {
             let [truly, falsely] = [truly, falsely].map(|part| f64::from(part) / 20.0);
-            let verdict = Verdict::of(Kinds { truly, falsely }, 0.1);
+            let verdict = Verdict::of(Kinds { truly, falsely });
             let expected = match (truly < 0.1, falsely < 0.1) {
                 (true, _) => Verdict::FalseSharing,
                 (false, true) => Verdict::TrueSharing,

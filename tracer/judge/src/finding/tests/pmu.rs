@@ -5,43 +5,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     num::{NonZeroU32, NonZeroU64},
-    ops::Range,
 };
 
-use super::simulation::{BASE, Random};
+use super::programs::{BASE, BUSY, Random, Step, Worker};
 use crate::{
     access::{Access, Basis, Cost, Cpu, Measured, Op, Pid, Tid},
     data_source::DataSource,
-    event::{Batch, Tally},
+    event::Batch,
 };
 
 /// Between two instructions of a CPU, nanoseconds.
 const STEP_NS: u64 = 1_000;
-
-/// A thread, which has a CPU of its own: its instructions, again and again.
-#[derive(Clone, Debug)]
-pub(super) struct Thread {
-    pub(super) steps: Vec<(Op, u64)>,
-    /// Steps of the run in which it works; the whole run when empty.
-    pub(super) during: Range<u64>,
-    /// Works in every n-th step only.
-    pub(super) every: u64,
-    pub(super) pid: u32,
-    pub(super) node: u32,
-    /// Where it has the memory, relative to the others.
-    pub(super) mapped: u64,
-}
-
-pub(super) fn thread(steps: &[(Op, u64)]) -> Thread {
-    Thread {
-        steps: steps.to_vec(),
-        during: 0..u64::MAX,
-        every: 1,
-        pid: 100,
-        node: 0,
-        mapped: 0,
-    }
-}
+const STEPS_OF_MS: u64 = 1_000_000 / STEP_NS;
 
 /// What the PMU can do.
 #[expect(
@@ -93,24 +68,27 @@ struct Line {
     readers: BTreeSet<usize>,
 }
 
-/// Runs the threads for so many steps and returns the samples with the sum of their latencies.
-pub(super) fn run(threads: &[Thread], pmu: Pmu, steps: u64, seed: u64) -> Batch {
+/// Runs the threads, each on a CPU of its own, all the time that they are active, and returns the samples with the sum of
+/// their latencies.
+pub(super) fn run(threads: &[Worker], pmu: Pmu, duration_ms: u64, seed: u64) -> Batch {
     let mut random = Random::new(seed);
     let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
     let mut batch = Batch::default();
     let mut next = vec![0usize; threads.len()];
-    for step in 0..steps {
+    for step in 0..duration_ms * STEPS_OF_MS {
         // Who is first in a step is by lot.
         let first = random.below(threads.len() as u64) as usize;
         for n in 0..threads.len() {
             let cpu = (first + n) % threads.len();
             let thread = &threads[cpu];
-            if !thread.during.contains(&step) || step % thread.every != 0 {
+            // Of a thread that is seldom there, every so many steps.
+            let every = (BUSY / thread.busy).round() as u64;
+            if !thread.runs_at(step / STEPS_OF_MS) || step % every != 0 {
                 continue;
             }
             let at = next[cpu] % thread.steps.len();
             next[cpu] += 1;
-            let (op, addr) = thread.steps[at];
+            let Step { op, at: addr, .. } = thread.steps[at];
             let line = lines.entry(addr / 64).or_default();
             let (mut source, mut latency) = line.access(cpu, op, threads, pmu.tells_hitm);
             let one_in = if op == Op::Store {
@@ -162,7 +140,7 @@ pub(super) fn run(threads: &[Thread], pmu: Pmu, steps: u64, seed: u64) -> Batch 
 
 impl Line {
     /// What serves it, and how long it takes; the caches afterwards.
-    fn access(&mut self, cpu: usize, op: Op, threads: &[Thread], hitm: bool) -> (u64, u32) {
+    fn access(&mut self, cpu: usize, op: Op, threads: &[Worker], hitm: bool) -> (u64, u32) {
         let had = self.modified == Some(cpu) || self.readers.contains(&cpu);
         let served = match self.modified {
             _ if had => L1,
@@ -180,9 +158,4 @@ impl Line {
         }
         if op == Op::Store { STORE } else { served }
     }
-}
-
-/// The counts without the accesses.
-pub(super) fn tally(batch: &Batch) -> &Tally {
-    &batch.tally
 }

@@ -1,10 +1,10 @@
 //! Lines of known programs, seen through watch windows, and what they must show.
 
-use super::{Verdict, WatchThresholds, WatchVerdict, WindowVerdict, shown};
 use crate::{
     access::Pid,
     analysis::watched_fixture::{Act, BASE, Watch, load, repeated, rmw, store},
     event::{Unresolved, WatchedWord},
+    finding::{Verdict, WatchThresholds, WatchVerdict, WindowVerdict, shown},
 };
 
 const WORDS: &[u8] = &[0, 8, 16, 24];

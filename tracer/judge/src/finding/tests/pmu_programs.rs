@@ -1,50 +1,50 @@
 //! Shapes of sharing with known answers, as a PMU samples them, each with its negative twin.
 
 use super::{
-    Fact, Judgement, Reason, Significance, Thresholds, Verdict,
-    pmu_simulation::{PEBS, Pmu, Thread, run, tally, thread},
-    simulation::BASE,
+    answers::{findings, summary},
+    pmu::{PEBS, Pmu, run},
+    programs::{Worker, add, load, store, worker},
 };
 use crate::{
     access::{Cost, Op, Place},
     analysis::AnalysisOptions,
+    finding::{Fact, Judgement, Reason, Significance, Thresholds, Verdict},
     pipeline::Pipeline,
 };
 
 use Op::{Load, Rmw, Store};
-use Verdict::{FalseSharing, MixedSharing, TrueSharing};
+use Verdict::{FalseSharing, TrueSharing};
 
 const SEEDS: u64 = 5;
-const STEPS: u64 = 400_000;
+const DURATION_MS: u64 = 400;
 
-fn judged(threads: &[Thread], pmu: Pmu, seed: u64) -> Vec<Judgement> {
-    let batch = run(threads, pmu, STEPS, seed);
+fn judged(threads: &[Worker], pmu: Pmu, seed: u64) -> Vec<Judgement> {
+    let batch = run(threads, pmu, DURATION_MS, seed);
     let options = AnalysisOptions {
         sample_period_ns: 0,
         ..AnalysisOptions::default()
     };
     let mut pipeline = Pipeline::new(options, Thresholds::default());
-    assert_eq!(tally(&batch).samples as usize, batch.accesses.len());
+    assert_eq!(batch.tally.samples as usize, batch.accesses.len());
     pipeline.feed(&batch);
     pipeline.judge()
 }
 
 /// Checks that exactly these lines are findings, whatever the seed.
-fn check(threads: &[Thread], pmu: Pmu, expected: &[(u64, Verdict)]) {
+fn check(threads: &[Worker], pmu: Pmu, expected: &[(u64, Verdict)]) {
     for seed in 0..SEEDS {
         let judgements = judged(threads, pmu, seed);
-        let mut found: Vec<(u64, Verdict)> = judgements
-            .iter()
-            .filter(|j| j.is_finding())
-            .map(|j| (j.key.0.position() - BASE, j.verdict.expect("a kind")))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, expected, "seed {seed}: {}", summary(&judgements));
+        assert_eq!(
+            findings(&judgements),
+            expected,
+            "seed {seed}: {}",
+            summary(&judgements)
+        );
     }
 }
 
 /// Checks that nothing is a finding and that the first line listed is not one for this reason.
-fn check_reason(threads: &[Thread], pmu: Pmu, reason: Reason) -> Judgement {
+fn check_reason(threads: &[Worker], pmu: Pmu, reason: Reason) -> Judgement {
     check(threads, pmu, &[]);
     for seed in 0..SEEDS {
         let judgements = judged(threads, pmu, seed);
@@ -60,56 +60,17 @@ fn check_reason(threads: &[Thread], pmu: Pmu, reason: Reason) -> Judgement {
     judged(threads, pmu, 0).remove(0)
 }
 
-fn summary(judgements: &[Judgement]) -> String {
-    let lines = judgements.iter().map(|j| {
-        format!(
-            "{} {:?} {:?} share {:.3?} samples {} interleaving {:.2} {:.2?} {:?}\n",
-            j.key,
-            j.verdict,
-            j.significance,
-            j.shared_share,
-            j.samples,
-            j.interleaving,
-            j.kinds,
-            j.pmu,
-        )
-    });
-    lines.collect()
-}
-
 /// Reads, then writes its own counter.
-fn counter(at: u64) -> Thread {
-    thread(&[(Load, at), (Store, at)])
+fn counter(at: u64) -> Worker {
+    worker(&[load(at), store(at)])
 }
 
 /// Reads memory of its own that no cache keeps, so that latency is not of one line alone.
-fn elsewhere(n: u64) -> Thread {
+fn elsewhere(n: u64) -> Worker {
     let steps: Vec<_> = (0..64)
-        .map(|i| (Load, 0x10_0000 * (n + 1) + i * 64))
+        .map(|i| load(0x10_0000 * (n + 1) + i * 64))
         .collect();
-    thread(&steps)
-}
-
-#[test]
-fn counters_of_two_threads_are_false_sharing_and_apart_they_are_nothing() {
-    check(&[counter(0), counter(8)], PEBS, &[(0, FalseSharing)]);
-    check(&[counter(0), counter(64)], PEBS, &[]);
-}
-
-#[test]
-fn a_reader_beside_a_writer_is_false_sharing_and_of_the_same_word_true_sharing() {
-    let reads = |at| thread(&[(Load, at)]);
-    let writes = |at| thread(&[(Store, at)]);
-    check(&[reads(0), writes(8)], PEBS, &[(0, FalseSharing)]);
-    check(&[reads(8), writes(8)], PEBS, &[(0, TrueSharing)]);
-    check(&[reads(0), writes(64)], PEBS, &[]);
-}
-
-#[test]
-fn one_counter_of_all_is_true_sharing_and_with_a_neighbour_mixed() {
-    check(&[counter(0), counter(0)], PEBS, &[(0, TrueSharing)]);
-    let four = [counter(0), counter(0), counter(8), counter(8)];
-    check(&four, PEBS, &[(0, MixedSharing)]);
+    worker(&steps)
 }
 
 #[test]
@@ -119,11 +80,11 @@ fn one_store_sampled_in_thousands_of_steps_still_meets_the_loads_that_prove_turn
         stores: 20_000,
         ..PEBS
     };
-    let threads = [thread(&[(Load, 0)]), thread(&[(Store, 8)])];
+    let threads = [worker(&[load(0)]), worker(&[store(8)])];
     check(&threads, sparse, &[(0, FalseSharing)]);
     // So far apart in time that no window has a load and a store.
     let apart = |keeps_sources: bool| {
-        let mut batch = run(&threads, sparse, STEPS, 1);
+        let mut batch = run(&threads, sparse, DURATION_MS, 1);
         for (n, access) in (0..).zip(&mut batch.accesses) {
             access.time_ns = 10_000_000_000 + n * 1_000_000_000;
             if !keeps_sources {
@@ -142,11 +103,7 @@ fn one_store_sampled_in_thousands_of_steps_still_meets_the_loads_that_prove_turn
 #[test]
 fn a_writer_that_is_never_sampled_is_said_to_be_missing_and_not_that_the_line_is_read_only() {
     let unseen = Pmu { stores: 0, ..PEBS };
-    let threads = [
-        thread(&[(Load, 0)]),
-        thread(&[(Load, 8)]),
-        thread(&[(Store, 16)]),
-    ];
+    let threads = [worker(&[load(0)]), worker(&[load(8)]), worker(&[store(16)])];
     let line = check_reason(&threads, unseen, Reason::WriterNotSampled);
     assert!(line.significance.moves());
     assert_eq!(line.verdict, None);
@@ -163,27 +120,23 @@ fn a_writer_that_is_never_sampled_is_said_to_be_missing_and_not_that_the_line_is
     assert_eq!(one.threads.len(), 1);
     assert!(!one.facts.contains(&Fact::LoadedApart));
     // Where all read the same word, nothing hints at false sharing.
-    let same = [
-        thread(&[(Load, 0)]),
-        thread(&[(Load, 0)]),
-        thread(&[(Store, 0)]),
-    ];
+    let same = [worker(&[load(0)]), worker(&[load(0)]), worker(&[store(0)])];
     let line = check_reason(&same, unseen, Reason::WriterNotSampled);
     assert!(!line.facts.contains(&Fact::LoadedApart));
 }
 
 #[test]
 fn an_initialisation_that_was_sampled_is_not_the_writer_that_was_not() {
-    let mut first = thread(&[(Store, 0), (Store, 8)]);
-    first.during = 0..40_000;
-    let mut unsampled = thread(&[(Rmw, 16)]);
-    unsampled.during = 200_000..STEPS;
-    let mut reader = thread(&[(Load, 0)]);
-    reader.during = 200_000..STEPS;
+    let mut first = worker(&[store(0), store(8)]);
+    first.only_during(0..40);
+    let mut unsampled = worker(&[add(16)]);
+    unsampled.only_during(200..DURATION_MS);
+    let mut reader = worker(&[load(0)]);
+    reader.only_during(200..DURATION_MS);
     // The adder's samples are of a thread that the source does not see at all.
     let mut threads = [first, reader, unsampled];
-    let seen = |threads: &[Thread], seed| {
-        let mut batch = run(threads, PEBS, STEPS, seed);
+    let seen = |threads: &[Worker], seed| {
+        let mut batch = run(threads, PEBS, DURATION_MS, seed);
         batch.accesses.retain(|access| access.op != Rmw);
         let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
         pipeline.feed(&batch);
@@ -199,7 +152,7 @@ fn an_initialisation_that_was_sampled_is_not_the_writer_that_was_not() {
         );
     }
     // The same stores while the reader reads are a writer.
-    threads[0].during = 200_000..240_000;
+    threads[0].only_during(200..240);
     for seed in 0..SEEDS {
         assert!(seen(&threads, seed)[0].verdict.is_some(), "seed {seed}");
     }
@@ -209,8 +162,8 @@ fn an_initialisation_that_was_sampled_is_not_the_writer_that_was_not() {
 fn a_line_that_all_read_is_nothing_however_hot() {
     let reads = |n| {
         let mut steps = elsewhere(n).steps;
-        steps.extend([(Load, 0), (Load, 8)]);
-        thread(&steps)
+        steps.extend([load(0), load(8)]);
+        worker(&steps)
     };
     check(&[reads(0), reads(1), reads(2)], PEBS, &[]);
     for judgement in judged(&[reads(0), reads(1)], PEBS, 1) {
@@ -221,8 +174,8 @@ fn a_line_that_all_read_is_nothing_however_hot() {
 #[test]
 fn loads_that_memory_served_waited_for_no_other_cpu_whoever_stores_in_between() {
     let served_by = |word: u64, seed| {
-        let threads = [thread(&[(Load, 0)]), thread(&[(Store, 8)])];
-        let mut batch = run(&threads, PEBS, STEPS, seed);
+        let threads = [worker(&[load(0)]), worker(&[store(8)])];
+        let mut batch = run(&threads, PEBS, DURATION_MS, seed);
         for access in batch.accesses.iter_mut().filter(|a| a.op == Load) {
             access.measured.source = crate::data_source::DataSource::new(word);
         }
@@ -243,8 +196,8 @@ fn loads_that_memory_served_waited_for_no_other_cpu_whoever_stores_in_between() 
 #[test]
 fn phases_are_nothing() {
     let mut threads = [counter(0), counter(8)];
-    threads[0].during = 0..STEPS / 2;
-    threads[1].during = STEPS / 2..STEPS;
+    threads[0].only_during(0..DURATION_MS / 2);
+    threads[1].only_during(DURATION_MS / 2..DURATION_MS);
     // The second one's first load finds it modified: once.
     check(&threads, PEBS, &[]);
 }
@@ -276,7 +229,7 @@ fn without_hitm_lines_from_other_caches_are_the_evidence() {
     check(&[counter(0), counter(8)], spe, &[(0, FalseSharing)]);
     check(&[counter(0), counter(64)], spe, &[]);
     let loads = Pmu { stores: 0, ..spe };
-    let threads = [thread(&[(Load, 0)]), thread(&[(Store, 8)])];
+    let threads = [worker(&[load(0)]), worker(&[store(8)])];
     let line = check_reason(&threads, loads, Reason::FromOtherCaches);
     // Clean or modified: it does not say, so a writer is not claimed.
     assert!(line.facts.contains(&Fact::NoStoreSeen));
@@ -285,7 +238,7 @@ fn without_hitm_lines_from_other_caches_are_the_evidence() {
 
 #[test]
 fn stores_alone_are_false_sharing_though_nothing_measures_what_they_cost() {
-    let writes = |at| thread(&[(Store, at)]);
+    let writes = |at| worker(&[store(at)]);
     check(
         &[writes(0), writes(8), elsewhere(0)],
         PEBS,
@@ -316,7 +269,7 @@ fn words_of_unknown_size_are_false_sharing_and_halves_of_a_word_are_undecided() 
 #[test]
 fn touches_without_a_direction_make_no_verdict_and_meet_stores() {
     let direction = |unknown: Op| {
-        let mut batch = run(&[counter(0), counter(8)], PEBS, STEPS, 3);
+        let mut batch = run(&[counter(0), counter(8)], PEBS, DURATION_MS, 3);
         for access in batch.accesses.iter_mut().filter(|a| a.op == unknown) {
             access.op = Op::Unknown;
             access.measured = crate::access::Measured::default();
