@@ -39,6 +39,7 @@ pub(super) struct OnLine {
 
 impl OnLine {
     /// The part of an access that is on a line: `size` bytes from `offset` on, or somewhere in these.
+    #[inline]
     pub(super) fn new(access: &Access, space: SpaceId, offset: u8, size: u8) -> OnLine {
         let (size, within) = match access.within {
             0 => (size, 0),

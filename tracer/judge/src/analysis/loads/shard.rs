@@ -33,6 +33,7 @@ pub(super) struct Step {
 impl Step {
     /// What counts here of an access: one that takes no more room than it must, since there are chunks of them on their way
     /// to each shard.
+    #[inline]
     pub(super) fn new(key: LineKey, asked: Asked, access: &OnLine) -> Step {
         Step {
             key,
