@@ -11,4 +11,4 @@ pub mod watch;
 #[cfg(test)]
 use cohtrace_code::module;
 use cohtrace_code::names;
-use cohtrace_model::{access, coherence, data_source, event, heap, space};
+use cohtrace_model::{access, coherence, data_source, distribution, event, heap, space};

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod coherence;
 pub mod data_source;
+pub mod distribution;
 pub mod event;
 pub mod evidence;
 pub mod heap;

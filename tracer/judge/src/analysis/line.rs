@@ -23,6 +23,7 @@ use crate::{
         small_map::SmallMap,
         stints::{Bytes, Stints},
     },
+    distribution::Distributions,
 };
 
 /// Number of a slice since the clock's start.
@@ -208,6 +209,11 @@ impl Line {
             shared.add(&window);
         }
         shared
+    }
+
+    /// How the quantities are spread that samples measured.
+    pub fn distributions(&self) -> Distributions {
+        (self.measured.as_deref()).map_or_else(Distributions::default, MeasuredLine::distributions)
     }
 
     /// Everything known so far, with what its [windows showed](Line::shared). `groups` are bytes that belong together, as

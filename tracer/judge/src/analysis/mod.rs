@@ -10,6 +10,7 @@
 mod conflict;
 mod cpu_set;
 mod groups;
+mod hand_off_intervals;
 mod instruction_numbers;
 mod lifetimes;
 mod line;

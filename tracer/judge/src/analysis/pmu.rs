@@ -4,6 +4,7 @@ use crate::{
     access::{Access, Basis, Cost, Op},
     analysis::line::Slice,
     data_source::{Coherence, DataSource},
+    distribution::Distributions,
 };
 
 /// Sampled accesses by outcome.
@@ -160,6 +161,11 @@ impl MeasuredLine {
             *number = kept.len() as u32;
         }
         self.sites = kept;
+    }
+
+    /// How the quantities are spread that were measured; none is yet.
+    pub(super) fn distributions(&self) -> Distributions {
+        Distributions::default()
     }
 
     /// Whether stores were sampled in the time from the first to the last load that was served by another cache, so

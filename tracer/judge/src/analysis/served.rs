@@ -19,6 +19,8 @@ use crate::{
 /// One access, as far as it is on a line: whose, by which instruction, and which bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnLine {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub(super) time_ns: u64,
     pub(super) instruction: Instruction,
     pub(super) cpu: Cpu,
     pub(super) pid: Pid,
@@ -46,6 +48,7 @@ impl OnLine {
             _ => (size.min(access.size as u8), size),
         };
         OnLine {
+            time_ns: access.time_ns,
             instruction: Instruction {
                 space,
                 ip: access.ip,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     conflict::{Touch, conflicts},
+    hand_off_intervals::HandOffIntervals,
     pair_records::MAX_LOADS,
     pairs::Pairs,
     served::{OnLine, OrderFacts, Served, Statistic},
@@ -19,6 +20,7 @@ use crate::{
         CpuSet, Group, HandOffs, Kinds, Pair, Site, SiteCounts, Uses, WatchedCounts, WatchedWords,
         groups,
     },
+    distribution::{Distributions, Quantity},
     event::Window,
 };
 
@@ -82,6 +84,7 @@ pub struct WatchedLine {
     lives: WindowLives,
     uses: Uses,
     pairs: Pairs,
+    intervals: HandOffIntervals,
 }
 
 impl WatchedLine {
@@ -96,6 +99,7 @@ impl WatchedLine {
             lives: WindowLives::default(),
             uses: Uses::default(),
             pairs: Pairs::default(),
+            intervals: HandOffIntervals::default(),
         }
     }
 
@@ -126,8 +130,10 @@ impl WatchedLine {
             self.count_access(&served.access);
             self.counts.requests.see(served, &order);
             self.pairs.see(served, &order);
+            self.intervals.see(served, &order);
         }
         self.pairs.end_window(&order);
+        self.intervals.end_window(&order);
         self.count_hand_offs(&served, order.watched);
     }
 
@@ -135,6 +141,7 @@ impl WatchedLine {
     fn supersede(&mut self) {
         self.superseded = self.counts.clone();
         self.lives = WindowLives::default();
+        self.intervals = HandOffIntervals::default();
         for count in self.sites.values_mut() {
             count.telling = 0;
         }
@@ -228,6 +235,13 @@ impl WatchedLine {
     /// earlier ones could not place an access.
     pub fn telling(&self) -> WatchedCounts {
         self.counts.since(&self.superseded)
+    }
+
+    /// How the quantities are spread that windows measured.
+    pub fn distributions(&self) -> Distributions {
+        let mut all = Distributions::default();
+        all.add(Quantity::HandOffInterval, self.intervals.intervals());
+        all
     }
 
     /// Which words were watched at the same time.

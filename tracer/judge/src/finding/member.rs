@@ -8,6 +8,7 @@ use super::{
 use crate::{
     access::{Basis, Cost, LineKey, LineSize, Op, Tid},
     analysis::{HandOffs, Kinds, Line, OrderCounts, PmuCounts, Site, SiteCounts, Uses, WaitTimes},
+    distribution::Distributions,
 };
 
 /// Sites kept of a line, the costliest. An element of an array is touched by a handful of instructions.
@@ -52,6 +53,8 @@ pub struct Member {
     pub order: Option<HandOffs>,
     /// What a PMU measured of it; `None` where none sampled it.
     pub pmu: Option<Box<PmuCounts>>,
+    /// How the quantities are spread that were measured of it.
+    pub distributions: Distributions,
     /// Its costliest sites.
     pub sites: Vec<MemberSite>,
 }
@@ -124,6 +127,7 @@ impl Member {
             busy_windows: counts.as_ref().map_or(0, |counts| counts.busy_windows),
             order: candidate.order.map(|order| order.hand_offs),
             pmu: measured(evidence.pmu()),
+            distributions: candidate.distributions.clone(),
             sites: touches(&candidate.sites),
         }
     }
@@ -154,6 +158,7 @@ impl Member {
             busy_windows: 0,
             order: None,
             pmu: None,
+            distributions: Distributions::default(),
             sites: touches(&sites),
         })
     }
@@ -180,6 +185,7 @@ impl Member {
             busy_windows: watched.map_or(0, |watched| watched.counts.busy_windows),
             order: judgement.order.map(|order| order.hand_offs),
             pmu: judgement.pmu.and_then(measured),
+            distributions: judgement.distributions.clone(),
             sites: touches(&judgement.sites),
         }
     }
@@ -200,6 +206,7 @@ impl Member {
             together_share: None,
             alike_share: None,
             pmu: self.pmu.as_deref().copied(),
+            distributions: self.distributions.clone(),
             samples: self.samples,
             accesses: self.accesses,
             interleaving: 0.0,

@@ -50,9 +50,10 @@ pub use watched::{WatchThresholds, WatchVerdict, WindowVerdict, shown};
 use crate::{
     access::{Cost, LineKey, LineSize, Pid, Tid},
     analysis::{
-        CpuSet, Evidence, Group, Kinds, Line, LineTable, OrderCounts, OrderedLines, PmuCounts,
-        SiteCounts, Uses, WatchedCounts, WatchedLine, WatchedLines, groups,
+        CpuSet, Evidence, Group, Kinds, Line, LineTable, OrderCounts, OrderedLine, OrderedLines,
+        PmuCounts, SiteCounts, Uses, WatchedCounts, WatchedLine, WatchedLines, groups,
     },
+    distribution::Distributions,
 };
 use complete::CompleteOrder;
 use witness::Opinion;
@@ -151,6 +152,8 @@ pub struct Judgement {
     pub alike_share: Option<f64>,
     /// What a PMU measured of it; `None` where none sampled it.
     pub pmu: Option<PmuCounts>,
+    /// How the quantities are spread that were measured of it.
+    pub distributions: Distributions,
     /// Samples with an access to the line.
     pub samples: u64,
     /// Accesses, one per instruction and sample.
@@ -190,6 +193,7 @@ struct Candidate<'a> {
     opinion: Opinion,
     watched: Option<(&'a WatchedLine, WatchVerdict)>,
     order: Option<OrderCounts>,
+    distributions: Distributions,
 }
 
 /// Judges every line of a table. Does not disturb it; open windows count as if they ended now. `ranking` is new, and is of
@@ -218,6 +222,12 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
         uses.add_all(ordered.uses());
     }
     let groups = groups(&sites, &uses, model.line_size);
+    let mut distributions = line.distributions();
+    let of_windows = watched.map(WatchedLine::distributions);
+    let of_order = ordered.map(OrderedLine::distributions);
+    if let Some(more) = of_order.or(of_windows) {
+        distributions.add_all(&more);
+    }
     let mut evidence = line.evidence(shared, model.line_size, &groups);
     if let Some(ordered) = ordered {
         let order = ordered.counts(&groups);
@@ -231,6 +241,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
             groups,
             watched: None,
             order: Some(order),
+            distributions,
         };
     }
     orders.moved.correct(key, &mut evidence);
@@ -250,6 +261,7 @@ fn judge<'a>(key: LineKey, line: &'a Line, orders: &Orders<'a>, model: &Model) -
         uses,
         groups,
         opinion,
+        distributions,
         watched,
         order: None,
     }
@@ -291,6 +303,7 @@ impl Candidate<'_> {
             together_share: model.share(sharing.together_cost),
             alike_share: None,
             pmu: (pmu.sampled > 0).then_some(pmu),
+            distributions: self.distributions,
             samples: evidence.samples,
             accesses: evidence.accesses,
             interleaving: sharing.weight / (evidence.samples as f64).max(1.0),

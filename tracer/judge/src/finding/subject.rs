@@ -20,6 +20,7 @@ use super::{
 use crate::{
     access::Cost,
     analysis::{HandOffs, Kinds},
+    distribution::Distributions,
     names::{Owned, Owner},
 };
 
@@ -72,7 +73,12 @@ impl Subject {
         if self.is_one_line() {
             return worst;
         }
+        let mut distributions = Distributions::default();
+        for member in self.shared_lines() {
+            distributions.add_all(&member.distributions);
+        }
         Judgement {
+            distributions,
             verdict: self.verdict,
             significance: self.significance,
             confidence: self.confidence,

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    allocation, caveats, doubt, facts,
+    allocation, caveats, distributions, doubt, facts,
     model::{Advice, Cost, Finding, Handoffs, Hex, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
@@ -287,6 +287,10 @@ pub(super) fn finding(
         Some(rows) => spread::sentences(subject, rows, whole, run.cost_unit),
         None => facts::sentences(judgement, &evidence.rows.rows, whole, run.cost_unit),
     };
+    facts.extend(distributions::sentences(
+        &judgement.distributions,
+        judgement.order.is_some(),
+    ));
     let many = (lines.is_some()).then(|| Evidence::of_many(subject, judgement, names, tally, run));
     let many = many.flatten();
     let (of, on) = many
@@ -341,6 +345,7 @@ pub(super) fn finding(
         kinds: judgement.kinds,
         coherence: pmu.as_ref().and_then(pmu::coherence),
         load_latency_cycles: pmu::loads(sites).mean_latency(),
+        distributions: distributions::rows(&judgement.distributions),
         groups: parts::groups_of(&evidence.parts),
         accesses: of_all.unwrap_or(evidence.rows.rows),
         advice: advised.unwrap_or_default(),

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     access::{ByteSet, Cost, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{CpuSet, Kinds, Site, SiteCounts, Totals, Uses},
+    distribution::Distributions,
     event::{Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Significance, ThreadCounts, Thresholds, Verdict},
     names::{
@@ -244,6 +245,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
         together_share: None,
         shared_share: Some((cost.0 / 10 * 9) as f64 / WHOLE_NS as f64),
         pmu: None,
+        distributions: Distributions::default(),
         samples,
         accesses: samples,
         interleaving: 0.9,

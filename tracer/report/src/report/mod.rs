@@ -23,6 +23,7 @@ mod caveat;
 mod caveats;
 mod closing;
 pub mod cost_words;
+mod distributions;
 mod doubt;
 mod facts;
 mod finding_text;

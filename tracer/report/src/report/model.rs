@@ -106,6 +106,8 @@ pub struct Finding {
     pub coherence: Option<Coherence>,
     /// Mean latency of its sampled loads, cycles; `None` where none was measured.
     pub load_latency_cycles: Option<f64>,
+    /// How the quantities are spread that were measured of it.
+    pub distributions: Vec<Distribution>,
     /// Who touches which bytes, costliest first.
     pub accesses: Vec<AccessRow>,
     /// The touched bytes, grouped by the threads that use them, by first byte. Bytes of different
@@ -115,6 +117,23 @@ pub struct Finding {
     pub advice: Advice,
     /// Why this verdict, in sentences with their numbers.
     pub facts: Vec<String>,
+}
+
+/// The quantiles of a measured quantity, within 7 %.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct Distribution {
+    /// Name of the [`Quantity`](crate::distribution::Quantity).
+    pub quantity: &'static str,
+    /// What the quantiles are in.
+    pub unit: &'static str,
+    /// Values measured.
+    pub count: u64,
+    /// Half of them are not above.
+    pub p50: u64,
+    /// 90 % of them are not above.
+    pub p90: u64,
+    /// 99 % of them are not above.
+    pub p99: u64,
 }
 
 /// A cache line.

@@ -4,6 +4,7 @@ use crate::{
     access::{ByteSet, Cpu, LineKey, LineSize, Tid},
     analysis::{
         Group, HandOffs, Kinds, Pair, Requests, Uses,
+        hand_off_intervals::HandOffIntervals,
         lifetimes::Lifetimes,
         pair_records::MAX_LOADS,
         pairs::Pairs,
@@ -11,6 +12,7 @@ use crate::{
         uses::Stretches,
     },
     coherence::Directory,
+    distribution::{Distributions, Quantity},
 };
 
 /// Loading instructions that a line keeps where memory is scarce.
@@ -40,6 +42,7 @@ pub struct OrderedLine {
     lifetimes: Lifetimes,
     stretches: Stretches,
     counts: OrderCounts,
+    intervals: HandOffIntervals,
     /// None where there is no room.
     pairs: Option<Box<Pairs>>,
 }
@@ -59,6 +62,7 @@ impl OrderedLine {
             lifetimes: Lifetimes::after(cpu, tid),
             stretches: Stretches::default(),
             counts: OrderCounts::default(),
+            intervals: HandOffIntervals::default(),
             pairs: paired.then(Box::default),
         }
     }
@@ -75,6 +79,7 @@ impl OrderedLine {
         }
         self.counts.requests.see(&served, &order);
         self.stretches.see(&served, &order);
+        self.intervals.see(&served, &order);
         if let Some(pairs) = &mut self.pairs {
             pairs.see(&served, &order);
         }
@@ -96,6 +101,13 @@ impl OrderedLine {
             cpus: self.lifetimes.cpus(),
             ..self.counts
         }
+    }
+
+    /// How the quantities are spread that the order shows.
+    pub fn distributions(&self) -> Distributions {
+        let mut all = Distributions::default();
+        all.add(Quantity::HandOffInterval, self.intervals.intervals());
+        all
     }
 
     /// What each thread used of it at a time.

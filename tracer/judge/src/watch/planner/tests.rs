@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     access::{Access, Basis, Cost, Cpu, Op, Place, SpaceId, Tid},
     analysis::{Kinds, Uses, WatchedCounts, site_fixture::site},
+    distribution::Distributions,
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
     finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
 };
@@ -13,6 +14,7 @@ const LINE: u64 = 0x7000;
 fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
     Judgement {
         pmu: None,
+        distributions: Distributions::default(),
         key,
         verdict: Some(Verdict::FalseSharing),
         significance: Significance::Significant,

@@ -101,6 +101,7 @@ fn the_json_form_has_every_key_of_the_schema() {
               },
               "coherence": null,
               "load_latency_cycles": null,
+              "distributions": [],
               "accesses": [
                 {
                   "offset": 0,
