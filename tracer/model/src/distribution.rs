@@ -8,6 +8,8 @@ use hdrhistogram::Histogram;
 pub enum Quantity {
     /// Nanoseconds from one time that a processor took the line from another to the next, as windows or a complete order saw them.
     HandOffInterval,
+    /// Core cycles that a sampled load took, by the PMU.
+    LoadLatency,
 }
 
 impl Quantity {
@@ -15,6 +17,7 @@ impl Quantity {
     pub fn name(self) -> &'static str {
         match self {
             Quantity::HandOffInterval => "hand_off_interval",
+            Quantity::LoadLatency => "load_latency",
         }
     }
 
@@ -22,6 +25,7 @@ impl Quantity {
     pub fn unit(self) -> &'static str {
         match self {
             Quantity::HandOffInterval => "ns",
+            Quantity::LoadLatency => "cycles",
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     access::{Access, Basis, Cost, Op},
     analysis::line::Slice,
     data_source::{Coherence, DataSource},
-    distribution::Distributions,
+    distribution::{Distribution, Distributions, Quantity},
 };
 
 /// Sampled accesses by outcome.
@@ -107,6 +107,8 @@ pub(super) struct MeasuredLine {
     sites: Vec<PmuCounts>,
     pub(super) loads: PmuCounts,
     pub(super) stores: PmuCounts,
+    /// Of its loads, core cycles.
+    latencies: Distribution,
     /// Of the open window.
     pub(super) window: Taken,
     taken_in: Option<(Slice, Slice)>,
@@ -119,6 +121,9 @@ impl MeasuredLine {
         let of_line = if is_store_sample(access) {
             &mut self.stores
         } else {
+            if let Some(latency) = access.measured.latency_cycles {
+                self.latencies.record(latency.get().into());
+            }
             &mut self.loads
         };
         of_line.count(access);
@@ -163,9 +168,11 @@ impl MeasuredLine {
         self.sites = kept;
     }
 
-    /// How the quantities are spread that were measured; none is yet.
+    /// How the quantities are spread that were measured.
     pub(super) fn distributions(&self) -> Distributions {
-        Distributions::default()
+        let mut all = Distributions::default();
+        all.add(Quantity::LoadLatency, &self.latencies);
+        all
     }
 
     /// Whether stores were sampled in the time from the first to the last load that was served by another cache, so

@@ -39,6 +39,7 @@ pub(super) fn sentences(all: &Distributions, emulated: bool) -> Vec<String> {
 fn sentence(quantity: Quantity, row: &Distribution, emulated: bool) -> String {
     let value = |value: u64| match quantity {
         Quantity::HandOffInterval => time(value),
+        Quantity::LoadLatency => format!("{} cycles", grouped(value)),
     };
     let (p50, p90, p99) = (value(row.p50), value(row.p90), value(row.p99));
     match quantity {
@@ -50,6 +51,10 @@ fn sentence(quantity: Quantity, row: &Distribution, emulated: bool) -> String {
             } else {
                 "in windows, where each access takes a trap"
             }
+        ),
+        Quantity::LoadLatency => format!(
+            "A sampled load took: median {p50}, 90 % within {p90}, 99 % within {p99} ({} loads).",
+            grouped(row.count)
         ),
     }
 }
@@ -99,6 +104,20 @@ mod tests {
         let row = &rows(&all)[0];
         assert_eq!((row.quantity, row.unit), ("hand_off_interval", "ns"));
         assert_eq!((row.p50, row.p99), (940, 12_300_000));
+    }
+
+    #[test]
+    fn latencies_of_loads_are_told_in_cycles() {
+        let all = of(
+            Quantity::LoadLatency,
+            (0..50).map(|n| if n < 30 { 80 } else { 1200 }),
+        );
+        assert_eq!(
+            sentences(&all, false),
+            [
+                "A sampled load took: median 80 cycles, 90 % within 1,200 cycles, 99 % within 1,200 cycles (50 loads)."
+            ]
+        );
     }
 
     #[test]

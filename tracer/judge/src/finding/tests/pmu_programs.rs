@@ -8,6 +8,7 @@ use super::{
 use crate::{
     access::{Cost, Op, Place},
     analysis::AnalysisOptions,
+    distribution::{Distributions, Quantity},
     finding::{Fact, Judgement, Reason, Significance, Thresholds, Verdict},
     pipeline::Pipeline,
 };
@@ -217,6 +218,30 @@ fn modified_in_another_node_is_told_from_modified_in_this_one() {
         "{remote:?}"
     );
     assert!(remote.latency_cycles > local.latency_cycles);
+}
+
+#[test]
+fn latencies_of_loads_are_spread_as_they_were_sampled_and_nothing_else_is() {
+    let threads = [counter(0), counter(8)];
+    let judgement = &judged(&threads, PEBS, 1)[0];
+    let spread: Vec<_> = judgement.distributions.iter().collect();
+    let [(Quantity::LoadLatency, latencies)] = spread[..] else {
+        panic!("{spread:?}");
+    };
+    let pmu = judgement.pmu.expect("sampled");
+    let mean = pmu.mean_latency().expect("measured");
+    let [p50, p99] = [0.5, 0.99].map(|share| latencies.quantile(share).unwrap() as f64);
+    assert!(latencies.count() <= pmu.timed && latencies.count() > 100);
+    assert!(p50 / 2.0 < mean && mean < 1.07 * p99, "{p50} {mean} {p99}");
+    // Stores have none.
+    let stores = Pmu { loads: 0, ..PEBS };
+    let unmeasured = judged(&threads, stores, 1);
+    assert!(!unmeasured.is_empty());
+    assert!(
+        unmeasured
+            .iter()
+            .all(|judged| judged.distributions == Distributions::default())
+    );
 }
 
 #[test]
