@@ -1,6 +1,6 @@
 //! Imported recordings of perf hold what `perf script` prints of them.
 
-pub mod recordings;
+pub(crate) mod recordings;
 
 use std::{
     fs,

@@ -15,7 +15,7 @@ fn is_foreign(name: &str) -> bool {
 }
 
 /// The frames of every address of every function, every variable, every byte of each, by address and by name.
-pub fn account(module: &Module, built: &Built) -> String {
+pub(crate) fn account(module: &Module, built: &Built) -> String {
     let symbols: BTreeSet<(u64, u64, String)> = built
         .symbols()
         .into_iter()
@@ -85,7 +85,7 @@ fn add_object<E: std::fmt::Debug>(
 }
 
 /// Fails with the first line that differs.
-pub fn assert_same(label: &str, expected: &str, found: &str) {
+pub(crate) fn assert_same(label: &str, expected: &str, found: &str) {
     for (expected, found) in expected.lines().zip(found.lines()) {
         assert_eq!(found, expected, "{label}");
     }

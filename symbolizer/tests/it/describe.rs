@@ -5,7 +5,7 @@ use std::fmt::Write;
 use symbolizer::{Module, Object};
 
 /// The object's own line, then one line per run of bytes that have the same name.
-pub fn describe(module: &Module, object: &Object) -> String {
+pub(crate) fn describe(module: &Module, object: &Object) -> String {
     let type_name = object.type_name.as_deref().unwrap_or("-");
     let file = object
         .file
@@ -48,7 +48,7 @@ pub fn describe(module: &Module, object: &Object) -> String {
 }
 
 /// The layout of the object's type.
-pub fn describe_layout(module: &Module, object: &Object) -> String {
+pub(crate) fn describe_layout(module: &Module, object: &Object) -> String {
     let layout = module.layout(object.ty.unwrap()).unwrap();
     let number = |number: Option<u64>| number.map_or("?".into(), |number| number.to_string());
     let (size, alignment) = (number(layout.size), number(layout.alignment));

@@ -32,7 +32,7 @@ fn dwz(built: &Built, arguments: &[&str]) -> bool {
 }
 
 /// Programs of two units: what dwz can share within one.
-pub fn programs() -> Vec<(String, Built)> {
+pub(crate) fn programs() -> Vec<(String, Built)> {
     let mut programs = Vec::new();
     for (compiler, name) in [("cc", "data.c"), ("c++", "data.cpp")] {
         for version in ["-gdwarf-4", "-gdwarf-5"] {
@@ -108,7 +108,7 @@ fn a_program_whose_units_import_others_is_read_as_before() {
 }
 
 /// Two copies of a program that share a file; whether dwz made one.
-pub fn share(built: &Built, more: &[&str]) -> bool {
+pub(crate) fn share(built: &Built, more: &[&str]) -> bool {
     for copy in ["one", "two"] {
         std::fs::copy(&built.path, built.directory.path().join(copy)).unwrap();
     }

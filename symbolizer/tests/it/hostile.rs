@@ -17,10 +17,10 @@ use crate::{
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// xorshift64*: the same mutations on every run.
-pub struct Numbers(pub u64);
+pub(crate) struct Numbers(pub u64);
 
 impl Numbers {
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -82,7 +82,7 @@ fn must_answer(label: &str, bytes: Vec<u8>, addresses: &Arc<[u64]>) -> usize {
 }
 
 /// As [`must_answer`], for a program with further files.
-pub fn must_answer_with(
+pub(crate) fn must_answer_with(
     label: &str,
     bytes: Vec<u8>,
     files: Shelf,
@@ -103,7 +103,7 @@ pub fn must_answer_with(
     }
 }
 
-pub fn addresses(built: &Built) -> Arc<[u64]> {
+pub(crate) fn addresses(built: &Built) -> Arc<[u64]> {
     let mut addresses: Vec<u64> = built
         .symbols()
         .into_iter()
@@ -115,7 +115,7 @@ pub fn addresses(built: &Built) -> Arc<[u64]> {
 }
 
 /// The bytes of a section in the file.
-pub fn section(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
+pub(crate) fn section(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     use object::{Object, ObjectSection};
     let file = object::File::parse(bytes).unwrap();
     let (start, size) = file

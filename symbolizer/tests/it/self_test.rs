@@ -131,7 +131,7 @@ fn every_address_of_this_binary_reads_as_addr2line_reads_it() {
 }
 
 /// Every `step`th address of `.text`; returns how many have frames.
-pub fn compare_with_addr2line(bytes: &[u8], step: usize) -> usize {
+pub(crate) fn compare_with_addr2line(bytes: &[u8], step: usize) -> usize {
     let module = crate::toolchain::parse(bytes.to_vec());
     let other = addr2line_context(bytes);
     let mut named = 0;

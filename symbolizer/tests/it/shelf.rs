@@ -9,7 +9,7 @@ use std::{
 use symbolizer::{Bytes, DebugFiles, DebugRequest};
 
 #[derive(Clone, Default)]
-pub struct Shelf {
+pub(crate) struct Shelf {
     directory: PathBuf,
     /// Name of the package in the directory.
     package: Option<&'static str>,
@@ -19,25 +19,25 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    pub fn new(directory: &Path) -> Shelf {
+    pub(crate) fn new(directory: &Path) -> Shelf {
         Shelf {
             directory: directory.to_owned(),
             ..Shelf::default()
         }
     }
 
-    pub fn with_package(mut self, name: &'static str) -> Shelf {
+    pub(crate) fn with_package(mut self, name: &'static str) -> Shelf {
         self.package = Some(name);
         self
     }
 
-    pub fn with(mut self, name: &str, content: Vec<u8>) -> Shelf {
+    pub(crate) fn with(mut self, name: &str, content: Vec<u8>) -> Shelf {
         self.changed.insert(name.to_owned(), content);
         self
     }
 
     /// The requests so far, each as its name and what it asked for.
-    pub fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }

@@ -50,7 +50,7 @@ fn pairs() -> Vec<(String, Built, Built)> {
 }
 
 /// Runs a packer; false, loudly, if it is not there or fails (binutils 2.40's crashes or hangs on DWARF 5).
-pub fn pack(built: &Built, packer: &str, label: &str) -> bool {
+pub(crate) fn pack(built: &Built, packer: &str, label: &str) -> bool {
     let output = Command::new("timeout")
         .args(["3", packer, "-e", "program", "-o", "packed"])
         .current_dir(&built.directory)
@@ -166,7 +166,7 @@ fn says(module: &Module, built: &Built, reason: Missing) {
     assert_eq!((object.missing, object.ty), (Some(reason), None));
 }
 
-pub fn dwo_name(built: &Built) -> String {
+pub(crate) fn dwo_name(built: &Built) -> String {
     let files = std::fs::read_dir(&built.directory).unwrap();
     let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let is_dwo = |name: &String| Path::new(name).extension().is_some_and(|end| end == "dwo");

@@ -11,22 +11,22 @@ use object::{Object, ObjectSymbol};
 use symbolizer::{Bytes, DebugFiles, Module, NoDebugFiles};
 
 /// A compiled fixture; the files vanish with it.
-pub struct Built {
+pub(crate) struct Built {
     pub directory: tempfile::TempDir,
     pub path: PathBuf,
 }
 
 impl Built {
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         std::fs::read(&self.path).unwrap()
     }
 
-    pub fn module(&self) -> Module {
+    pub(crate) fn module(&self) -> Module {
         parse(self.bytes())
     }
 
     /// The symbols of the file as another reader has them: (name, address, size).
-    pub fn symbols(&self) -> Vec<(String, u64, u64)> {
+    pub(crate) fn symbols(&self) -> Vec<(String, u64, u64)> {
         let bytes = self.bytes();
         let file = object::File::parse(&*bytes).unwrap();
         let symbols = file.symbols();
@@ -42,7 +42,7 @@ impl Built {
     }
 
     /// Address and size of the symbol of this name; a local one may have a suffix (`calls.0`).
-    pub fn symbol(&self, name: &str) -> (u64, u64) {
+    pub(crate) fn symbol(&self, name: &str) -> (u64, u64) {
         let symbols = self.symbols();
         let exact = symbols.iter().find(|(symbol, ..)| symbol == name);
         let loose = symbols
@@ -55,7 +55,7 @@ impl Built {
     }
 
     /// Runs a tool in the directory of the file.
-    pub fn run(&self, tool: &str, arguments: &[&str]) {
+    pub(crate) fn run(&self, tool: &str, arguments: &[&str]) {
         let output = Command::new(tool)
             .args(arguments)
             .current_dir(&self.directory)
@@ -68,35 +68,35 @@ impl Built {
         );
     }
 
-    pub fn read(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.directory.path().join(name)).unwrap()
     }
 }
 
-pub fn parse(bytes: Vec<u8>) -> Module {
+pub(crate) fn parse(bytes: Vec<u8>) -> Module {
     parse_with(bytes, NoDebugFiles)
 }
 
-pub fn parse_with(bytes: Vec<u8>, files: impl DebugFiles + Send + Sync + 'static) -> Module {
+pub(crate) fn parse_with(bytes: Vec<u8>, files: impl DebugFiles + Send + Sync + 'static) -> Module {
     let bytes: Bytes = Arc::new(bytes);
     Module::parse(bytes, Box::new(files)).unwrap()
 }
 
-pub fn fixture(name: &str) -> PathBuf {
+pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/fixtures")
         .join(name)
 }
 
 /// The line of a fixture that carries a mark.
-pub fn line_of(name: &str, mark: &str) -> u32 {
+pub(crate) fn line_of(name: &str, mark: &str) -> u32 {
     let source = std::fs::read_to_string(fixture(name)).unwrap();
     let position = source.lines().position(|line| line.ends_with(mark));
     position.unwrap_or_else(|| panic!("no {mark} in {name}")) as u32 + 1
 }
 
 /// Compiles a fixture, if the compiler is there.
-pub fn build(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
+pub(crate) fn build(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
     let built = empty(compiler, name, flags)?;
     let source = fixture(name);
     let mut arguments = flags.to_vec();
@@ -106,7 +106,7 @@ pub fn build(compiler: &str, name: &str, flags: &[&str]) -> Option<Built> {
 }
 
 /// Compiles several fixtures, each with flags of its own, and links them.
-pub fn build_parts(compiler: &str, parts: &[(&str, &[&str])]) -> Option<Built> {
+pub(crate) fn build_parts(compiler: &str, parts: &[(&str, &[&str])]) -> Option<Built> {
     let built = empty(compiler, parts[0].0, &[])?;
     let mut objects = Vec::new();
     for (name, flags) in parts {
@@ -123,12 +123,12 @@ pub fn build_parts(compiler: &str, parts: &[(&str, &[&str])]) -> Option<Built> {
 }
 
 /// Assembles and links a program given as text.
-pub fn assemble(source: &str) -> Built {
+pub(crate) fn assemble(source: &str) -> Built {
     assemble_with(source, &[])
 }
 
 /// As [`assemble`], with more flags.
-pub fn assemble_with(source: &str, flags: &[&str]) -> Built {
+pub(crate) fn assemble_with(source: &str, flags: &[&str]) -> Built {
     let built = empty("cc", "assembly", &[]).unwrap();
     std::fs::write(built.directory.path().join("program.s"), source).unwrap();
     let mut arguments = flags.to_vec();
@@ -162,7 +162,7 @@ fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
 }
 
 /// Every combination of compiler, optimisation and DWARF version.
-pub fn build_all(compilers: &[&str], name: &str, more: &[&str]) -> Vec<(String, Built)> {
+pub(crate) fn build_all(compilers: &[&str], name: &str, more: &[&str]) -> Vec<(String, Built)> {
     let mut built = Vec::new();
     for compiler in compilers {
         for optimisation in ["-O0", "-O2"] {

@@ -13,7 +13,7 @@ use cohtrace_tests::figures::{Table, spread};
 use crate::input::Input;
 
 /// Feeds the inputs in turns, `rounds` times, and prints the table.
-pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
+pub(crate) fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
     let mut feed_ns = vec![Vec::new(); inputs.len()];
     let mut sort_ns = vec![Vec::new(); inputs.len()];
     let mut judge_ms = vec![Vec::new(); inputs.len()];

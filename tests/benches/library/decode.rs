@@ -18,7 +18,7 @@ const FUNCTIONS: usize = 500;
 const SAMPLES: usize = 1_000_000;
 
 /// Decodes functions and harvests samples in them `rounds` times; prints the table.
-pub fn run(rounds: usize) -> anyhow::Result<()> {
+pub(crate) fn run(rounds: usize) -> anyhow::Result<()> {
     let functions = own_functions()?;
     let instructions: usize = decode(&functions)
         .iter()

@@ -23,7 +23,7 @@ const OWN: u64 = 0x7f00_0000_0000;
 const OWN_BYTES: u64 = 8 << 20;
 
 /// Batches with at least that many rows in all; the first brings the mappings.
-pub fn batches(rows: u64) -> Vec<Batch> {
+pub(crate) fn batches(rows: u64) -> Vec<Batch> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let batches = rows.div_ceil(BATCH_ROWS);
     let mut batches: Vec<Batch> = (0..batches).map(|n| batch(n, &mut random)).collect();

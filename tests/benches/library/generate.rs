@@ -22,7 +22,7 @@ use crate::{recorder, stream::Random};
 
 /// What to make.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub samples: u64,
     pub lines: u64,
     pub threads: u32,
@@ -68,7 +68,7 @@ const LOAD_HITM: u64 = 0x2 | (0x2 | 0x40) << 5 | 0x10 << 19 | 0x1 << 24 | 0x3 <<
 const STORE_L1: u64 = 0x4 | (0x2 | 0x8) << 5 | 0x1 << 19 | 0x1 << 24 | 0x1 << 33;
 
 /// Writes the session and prints how fast.
-pub fn run(shape: Shape, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn run(shape: Shape, path: &Path) -> anyhow::Result<()> {
     ensure!(
         shape.lines > SHARED_ONE_IN && shape.threads > 0,
         "too few lines or threads"

@@ -7,7 +7,7 @@ use cohtrace::{event::Batch, session::SessionReader};
 use crate::{emulated, stream};
 
 /// A stream of batches, all in memory.
-pub struct Input {
+pub(crate) struct Input {
     /// What to call it in a table.
     pub name: &'static str,
     /// In order.
@@ -20,17 +20,17 @@ pub struct Input {
 
 impl Input {
     /// The made-up stream with at least that many accesses.
-    pub fn made_up(accesses: u64) -> Input {
+    pub(crate) fn made_up(accesses: u64) -> Input {
         Input::new("made up", stream::batches(accesses))
     }
 
     /// The made-up stream of an emulated program with at least that many rows.
-    pub fn emulated(rows: u64) -> Input {
+    pub(crate) fn emulated(rows: u64) -> Input {
         Input::new("emulated", emulated::batches(rows))
     }
 
     /// Everything in a session.
-    pub fn recorded(session: &Path) -> anyhow::Result<Input> {
+    pub(crate) fn recorded(session: &Path) -> anyhow::Result<Input> {
         let mut reader = SessionReader::open(session)?;
         let mut batches = Vec::new();
         let mut batch = Batch::default();
@@ -50,7 +50,7 @@ impl Input {
     }
 
     /// One line for people.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let Input {
             name,
             accesses,

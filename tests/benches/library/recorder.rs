@@ -23,7 +23,7 @@ struct Figures {
 }
 
 /// Writes and reads the inputs in turns, `rounds` times, and prints the table.
-pub fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
+pub(crate) fn run(rounds: usize, inputs: &[Input]) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("bench.coh");
     let mut figures = vec![Figures::default(); inputs.len()];
@@ -89,7 +89,7 @@ fn read(path: &Path) -> anyhow::Result<(u64, Duration)> {
 }
 
 /// Bytes of all files below a directory.
-pub fn size(directory: &Path) -> anyhow::Result<u64> {
+pub(crate) fn size(directory: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

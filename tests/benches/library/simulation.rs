@@ -83,7 +83,7 @@ fn place(access: &Access) -> Place {
 }
 
 /// Runs the streams in turns, `rounds` times, and prints the table.
-pub fn run(rounds: usize) -> anyhow::Result<()> {
+pub(crate) fn run(rounds: usize) -> anyhow::Result<()> {
     let streams: Vec<Vec<Access>> = SHAPES.iter().map(accesses).collect();
     let mut ns = vec![[const { Vec::new() }; 3]; SHAPES.len()];
     for _ in 0..rounds {

@@ -32,7 +32,7 @@ const STACKS: u64 = 0x7f00_0000_0000;
 const STACK_BYTES: u64 = 1 << 20;
 
 /// Batches with at least that many accesses in all; the first brings the processes' mappings.
-pub fn batches(accesses: u64) -> Vec<Batch> {
+pub(crate) fn batches(accesses: u64) -> Vec<Batch> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let batches = accesses.div_ceil(BATCH_SAMPLES * ACCESSES_A_SAMPLE);
     let mut batches: Vec<Batch> = (0..batches).map(|n| batch(n, &mut random)).collect();
@@ -139,7 +139,7 @@ fn mappings(process: u32) -> Vec<Context> {
 }
 
 /// Marsaglia's xorshift64 with the shifts 13, 7, 17 (Journal of Statistical Software 8(14), 2003).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -150,12 +150,12 @@ impl Random {
     }
 
     /// Evenly below the limit.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
     /// Below the limit, the small ones more often: each halving of the range is as likely as the next.
-    pub fn skewed(&mut self, limit: u64) -> u64 {
+    pub(crate) fn skewed(&mut self, limit: u64) -> u64 {
         let range = (limit >> self.below(u64::from(limit.ilog2()))).max(1);
         self.below(range)
     }

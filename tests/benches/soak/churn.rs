@@ -21,11 +21,11 @@ use cohtrace::{
 /// Numbers of processes are used again after so many, as `kernel.pid_max` has it on small machines.
 const NUMBERS: u32 = 30_000;
 /// Accesses of a life that are fed.
-pub const MOST_ACCESSES: usize = 20;
+pub(super) const MOST_ACCESSES: usize = 20;
 
 /// From the start of a process to its end.
 #[derive(Clone)]
-pub struct Life {
+pub(super) struct Life {
     /// What it maps.
     pub mappings: Vec<Arc<Mapping>>,
     /// What it is seen to access.
@@ -34,7 +34,7 @@ pub struct Life {
 
 impl Life {
     /// What this process has mapped, with accesses to it by its own code.
-    pub fn of_this_process() -> Life {
+    pub(super) fn of_this_process() -> Life {
         let own = Pid(std::process::id());
         let contexts = proc_snapshot::process(Path::new("/proc"), own, 0);
         let mappings: Vec<Arc<Mapping>> = contexts
@@ -78,7 +78,7 @@ fn access(addr: u64, ip: u64) -> Access {
 }
 
 /// What comes and goes.
-pub struct Churn {
+pub(super) struct Churn {
     lives: Vec<Life>,
     /// Processes so far.
     pub processes: u64,
@@ -89,7 +89,7 @@ pub struct Churn {
 
 impl Churn {
     /// Of these lives; `step_ns` from one to the next.
-    pub fn new(lives: Vec<Life>, step_ns: u64) -> Churn {
+    pub(super) fn new(lives: Vec<Life>, step_ns: u64) -> Churn {
         Churn {
             lives,
             processes: 0,
@@ -99,12 +99,12 @@ impl Churn {
     }
 
     /// Time of the stream, nanoseconds.
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
     /// The next process with a second thread: forked, another program at once, ended. With `file`, that is its program.
-    pub fn next(&mut self, file: Option<&Mapping>, batch: &mut Batch) {
+    pub(super) fn next(&mut self, file: Option<&Mapping>, batch: &mut Batch) {
         let life = &self.lives[(self.processes % self.lives.len() as u64) as usize];
         let pid = Pid(1000 + 2 * (self.processes % u64::from(NUMBERS)) as u32);
         let second = Tid(pid.0 + 1);
@@ -166,7 +166,7 @@ impl Churn {
 }
 
 /// What the tool keeps: as a source, as `record`, as `attach`.
-pub struct Tool {
+pub(super) struct Tool {
     /// Whether it forgets what ended; false for the other case.
     retires: bool,
     tracked: Tracked,
@@ -182,7 +182,7 @@ pub struct Tool {
 
 impl Tool {
     /// Nothing is known yet.
-    pub fn new(retires: bool) -> Tool {
+    pub(super) fn new(retires: bool) -> Tool {
         let pipeline = || Pipeline::new(AnalysisOptions::default(), Thresholds::default());
         let modules = Arc::new(ModuleStore::new("/".into(), true));
         Tool {
@@ -198,7 +198,7 @@ impl Tool {
     }
 
     /// Takes in a batch, as a poll and what follows it do.
-    pub fn feed(&mut self, batch: &Batch, now_ns: u64) {
+    pub(super) fn feed(&mut self, batch: &Batch, now_ns: u64) {
         let mut touches = Vec::new();
         for due in batch.in_order() {
             match due {
@@ -244,7 +244,7 @@ impl Tool {
     }
 
     /// All that is kept, counted.
-    pub fn entries(&self) -> BTreeMap<&'static str, usize> {
+    pub(super) fn entries(&self) -> BTreeMap<&'static str, usize> {
         BTreeMap::from([
             ("source", self.spaces.entries()),
             (

@@ -15,7 +15,7 @@ use crate::churn::{Life, MOST_ACCESSES};
 const MOST_LIVES: usize = 100;
 
 /// The processes of a session that became another program and ended while it was recorded.
-pub fn lives(session: &Path) -> Result<Vec<Life>> {
+pub(crate) fn lives(session: &Path) -> Result<Vec<Life>> {
     let mut reader = SessionReader::open(session)?;
     let mut batch = Batch::default();
     let (mut open, mut lives) = (BTreeMap::<Pid, Life>::new(), Vec::new());

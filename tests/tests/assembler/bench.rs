@@ -10,7 +10,7 @@ use cohtrace::hint::file::{HintFile, HintedCode, LoadClass, LoadHint};
 use cohtrace_tests::tool;
 
 /// A load in a function that is inlined three times.
-pub const SOURCE: &str = "\
+pub(super) const SOURCE: &str = "\
 #include <stdio.h>
 struct node { struct node *next; long count; double weight; };
 static inline __attribute__((always_inline)) long bump(struct node *n) {
@@ -32,16 +32,16 @@ int main(int argc, char **argv) {
 }
 ";
 /// The line of the load, and the displacement of its operand.
-pub const LOAD: (u32, &str) = (5, "8(%");
+pub(super) const LOAD: (u32, &str) = (5, "8(%");
 
 /// A directory with a source file, hints and `bin/as`.
-pub struct Bench {
+pub(super) struct Bench {
     directory: tempfile::TempDir,
 }
 
 impl Bench {
     /// A directory with this file.
-    pub fn new(file: &str, source: &str) -> Bench {
+    pub(super) fn new(file: &str, source: &str) -> Bench {
         let bench = Bench {
             directory: tempfile::tempdir().expect("a temporary directory"),
         };
@@ -50,7 +50,7 @@ impl Bench {
     }
 
     /// A path in it.
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub(super) fn at(&self, name: &str) -> PathBuf {
         // Compilers write the full path down.
         self.directory
             .path()
@@ -60,7 +60,7 @@ impl Bench {
     }
 
     /// Runs a command here.
-    pub fn run(&self, command: &mut Command) -> Output {
+    pub(super) fn run(&self, command: &mut Command) -> Output {
         command
             .current_dir(self.at(""))
             .output()
@@ -68,7 +68,7 @@ impl Bench {
     }
 
     /// Runs a compiler, which must succeed, and gives what it said.
-    pub fn compile(&self, words: &[&str]) -> String {
+    pub(super) fn compile(&self, words: &[&str]) -> String {
         let output = self.run(Command::new(words[0]).args(&words[1..]));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{words:?}\n{said}");
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     /// The tool, with hints of this directory.
-    pub fn tool(&self, words: &[&str]) -> (i32, String) {
+    pub(super) fn tool(&self, words: &[&str]) -> (i32, String) {
         let mut command = tool::cohtrace(["as", "--hints", "hints.json"]);
         let output = self.run(command.args(words));
         let text = [output.stdout, output.stderr].concat();
@@ -87,19 +87,24 @@ impl Bench {
     }
 
     /// Writes `hints.json` and `bin/as`.
-    pub fn install(&self, hints: &[HintedCode]) {
+    pub(super) fn install(&self, hints: &[HintedCode]) {
         self.install_file(&hint_file(hints), &[]);
     }
 
     /// The same of a whole file, with more options.
-    pub fn install_file(&self, hints: &HintFile, options: &[&str]) {
+    pub(super) fn install_file(&self, hints: &HintFile, options: &[&str]) {
         fs::write(self.at("hints.json"), hints.render()).expect("the directory is writable");
         let (code, said) = self.tool(&[&["--install", "bin"], options].concat());
         assert_eq!(code, 0, "{said}");
     }
 
     /// The hint that the compiler's own assembly gives for a load of a line.
-    pub fn hint(&self, compiler: &[&str], file: &str, (line, part): (u32, &str)) -> HintedCode {
+    pub(super) fn hint(
+        &self,
+        compiler: &[&str],
+        file: &str,
+        (line, part): (u32, &str),
+    ) -> HintedCode {
         self.compile(&[compiler, &["-S", file, "-o", "plain.s"]].concat());
         let text = fs::read_to_string(self.at("plain.s")).expect("the file is there");
         let mut column = None;
@@ -127,12 +132,12 @@ impl Bench {
     }
 
     /// Those of a program of this directory.
-    pub fn instructions(&self, program: &str) -> Vec<String> {
+    pub(super) fn instructions(&self, program: &str) -> Vec<String> {
         instructions("objdump", &self.at(program))
     }
 
     /// The functions of a program that have a prefetch, each once: `<once>`.
-    pub fn functions_with_prefetch(&self, program: &str) -> Vec<String> {
+    pub(super) fn functions_with_prefetch(&self, program: &str) -> Vec<String> {
         let output = self.run(Command::new("objdump").args(["-d", "-j", ".text", program]));
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         let (mut found, mut function) = (Vec::new(), "");
@@ -151,7 +156,7 @@ impl Bench {
     }
 
     /// What a program prints, and its exit code.
-    pub fn result(&self, program: &str) -> (String, Option<i32>) {
+    pub(super) fn result(&self, program: &str) -> (String, Option<i32>) {
         let output = self.run(&mut Command::new(self.at(program)));
         (
             String::from_utf8(output.stdout).expect("UTF-8"),
@@ -161,7 +166,7 @@ impl Bench {
 }
 
 /// A file of these hints, `H1`, ..
-pub fn hint_file(hints: &[HintedCode]) -> HintFile {
+pub(super) fn hint_file(hints: &[HintedCode]) -> HintFile {
     let hint = |(number, load): (usize, &HintedCode)| LoadHint {
         class: LoadClass::Integer,
         ..LoadHint::new(format!("H{}", number + 1), load.clone())
@@ -173,7 +178,7 @@ pub fn hint_file(hints: &[HintedCode]) -> HintFile {
 }
 
 /// The instructions of the functions of a program, as objdump has them.
-pub fn instructions(objdump: &str, program: &Path) -> Vec<String> {
+pub(super) fn instructions(objdump: &str, program: &Path) -> Vec<String> {
     let output = Command::new(objdump)
         .args(["-d", "--no-show-raw-insn", "-j", ".text"])
         .arg(program)
@@ -193,7 +198,7 @@ pub fn instructions(objdump: &str, program: &Path) -> Vec<String> {
 }
 
 /// The prefetches; each must stand in front of an instruction with the same operand.
-pub fn prefetches(instructions: &[String]) -> Vec<&str> {
+pub(super) fn prefetches(instructions: &[String]) -> Vec<&str> {
     let mut found = Vec::new();
     for pair in instructions.windows(2) {
         if let Some(operand) = pair[0].strip_prefix("prefetchw ") {
@@ -210,7 +215,7 @@ pub fn prefetches(instructions: &[String]) -> Vec<&str> {
 }
 
 /// The mnemonics without prefetches and padding: what must stay as it was.
-pub fn others(instructions: &[String]) -> Vec<&str> {
+pub(super) fn others(instructions: &[String]) -> Vec<&str> {
     let mnemonics = instructions
         .iter()
         .filter_map(|text| text.split(' ').next());
@@ -224,7 +229,7 @@ pub fn others(instructions: &[String]) -> Vec<&str> {
 }
 
 /// Whether a program is installed.
-pub fn has(program: &str) -> bool {
+pub(super) fn has(program: &str) -> bool {
     Command::new(program)
         .arg("--version")
         .output()

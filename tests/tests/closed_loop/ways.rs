@@ -14,20 +14,20 @@ use cohtrace_tests::{
 };
 
 /// The program of `tests/workloads/ledgers`, in C++ and in Rust. It is no counterpart of anything.
-pub const LEDGER: Kernel = Kernel {
+pub(super) const LEDGER: Kernel = Kernel {
     name: "ledger",
     counterpart: "none",
     published_reduction: 0.0,
 };
 
-pub enum Way {
+pub(super) enum Way {
     /// gcc with the assembler of `-B`.
     Assembler,
     /// A compiler with the LLVM plugin.
     Plugin(Plugin),
 }
 
-pub struct Plugin {
+pub(super) struct Plugin {
     /// Source file in `tests/workloads/ledgers`.
     source: &'static str,
     /// The compiler and its arguments.
@@ -37,7 +37,7 @@ pub struct Plugin {
 }
 
 impl Way {
-    pub fn clang() -> Option<Way> {
+    pub(super) fn clang() -> Option<Way> {
         let plugin = for_clang("the loop")?;
         Some(Way::Plugin(Plugin {
             source: "ledger.cpp",
@@ -46,7 +46,7 @@ impl Way {
         }))
     }
 
-    pub fn rust() -> Option<Way> {
+    pub(super) fn rust() -> Option<Way> {
         let plugin = for_rustc("the loop")?;
         Some(Way::Plugin(Plugin {
             source: "ledger.rs",
@@ -55,7 +55,7 @@ impl Way {
         }))
     }
 
-    pub fn plugin(&self) -> Option<&Plugin> {
+    pub(super) fn plugin(&self) -> Option<&Plugin> {
         match self {
             Way::Assembler => None,
             Way::Plugin(plugin) => Some(plugin),
@@ -64,7 +64,7 @@ impl Way {
 
     /// Whether a load is compiled with the program: it has a line, and for a plugin, which knows the calls that were inlined,
     /// the program's source is among those. The standard library of Rust is linked as it is.
-    pub fn reaches(&self, load: &HintedCode) -> bool {
+    pub(super) fn reaches(&self, load: &HintedCode) -> bool {
         let Way::Plugin(plugin) = self else {
             return load.file.is_some();
         };
@@ -76,7 +76,7 @@ impl Way {
 
 impl Plugin {
     /// Builds the program; without hints, without the plugin too.
-    pub fn build(&self, name: &str, hints: Option<&Path>) -> PathBuf {
+    pub(super) fn build(&self, name: &str, hints: Option<&Path>) -> PathBuf {
         let directory = target_directory().expect("a target directory");
         let directory = directory.join("ledgers").join(self.source).join(name);
         fs::create_dir_all(&directory).expect("it is writable");

@@ -47,7 +47,7 @@ fn three() -> (tempfile::TempDir, PathBuf, HintFile) {
 }
 
 /// Asserts that SARIF is valid against the standard's schema, where a Python can check it.
-pub fn assert_valid(log: &std::path::Path) {
+pub(super) fn assert_valid(log: &std::path::Path) {
     let python = std::env::var_os("COHTRACE_SARIF_PYTHON").filter(|name| !name.is_empty());
     let schema = std::env::var_os("COHTRACE_SARIF_SCHEMA").filter(|name| !name.is_empty());
     let (Some(python), Some(schema)) = (python, schema) else {

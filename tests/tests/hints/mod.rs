@@ -15,7 +15,7 @@ use cohtrace_tests::{
 };
 
 /// A hints file of these hints.
-pub fn file(hints: Vec<LoadHint>) -> HintFile {
+pub(crate) fn file(hints: Vec<LoadHint>) -> HintFile {
     HintFile {
         session: Some("made-up.coh".to_owned()),
         evidence: Evidence {
@@ -33,7 +33,7 @@ pub fn file(hints: Vec<LoadHint>) -> HintFile {
 }
 
 /// A hint for the load there.
-pub fn hint(id: usize, load: HintedCode) -> LoadHint {
+pub(crate) fn hint(id: usize, load: HintedCode) -> LoadHint {
     let store = FollowingStore {
         code: load.clone(),
         count: 880,
@@ -59,14 +59,14 @@ pub fn hint(id: usize, load: HintedCode) -> LoadHint {
 }
 
 /// Runs the command in a directory, on the file `hints.json` that it writes there.
-pub fn hints(directory: &Path, file: &HintFile, words: &[&str]) -> Ended {
+pub(crate) fn hints(directory: &Path, file: &HintFile, words: &[&str]) -> Ended {
     fs::write(directory.join("hints.json"), file.render()).expect("the directory is ours");
     let mut tool = cohtrace(["hints", "hints.json"]);
     run(tool.args(words).current_dir(directory), GRACE)
 }
 
 /// Whether a program is there, as `version` makes it say.
-pub fn has(program: &str, version: &str) -> bool {
+pub(crate) fn has(program: &str, version: &str) -> bool {
     Command::new(program)
         .arg(version)
         .output()
@@ -74,7 +74,7 @@ pub fn has(program: &str, version: &str) -> bool {
 }
 
 /// Runs a program that must succeed; what it printed.
-pub fn succeed(command: &mut Command) -> String {
+pub(crate) fn succeed(command: &mut Command) -> String {
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -24,7 +24,7 @@ const NRCPUS: u32 = 7;
 const NUMA_TOPOLOGY: u32 = 14;
 
 /// A recording of `perf mem record`.
-pub struct Loads {
+pub(crate) struct Loads {
     /// The file.
     pub file: PathBuf,
     /// Accesses in it.
@@ -34,7 +34,7 @@ pub struct Loads {
 }
 
 /// Recordings of loads: as perf 4.4 makes them of one process, and as newer ones of a whole machine.
-pub fn loads(directory: &Path) -> Vec<Loads> {
+pub(crate) fn loads(directory: &Path) -> Vec<Loads> {
     let old = TASK | ADDR | PERIOD | WEIGHT | DATA_SRC;
     let new = TASK | ADDR | ID | CPU | DATA_SRC | WEIGHT_STRUCT;
     let made = [("old", old, 14), ("new", new, 16)].map(|(name, sample_type, accesses)| Loads {
@@ -63,7 +63,7 @@ pub fn loads(directory: &Path) -> Vec<Loads> {
 }
 
 /// Recordings whose events ask for addresses that none of their samples has.
-pub fn without_addresses(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn without_addresses(directory: &Path) -> Vec<PathBuf> {
     let recording = samples(TASK | ADDR | DATA_SRC, 20, |_| 0);
     let made = write(directory, "zero", &recording.file());
     std::iter::once(made)
@@ -72,7 +72,7 @@ pub fn without_addresses(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// What is in a recording that was compressed into a pipe.
-pub struct Piped {
+pub(crate) struct Piped {
     /// The file.
     pub file: PathBuf,
     /// Samples, and accesses among them.
@@ -82,7 +82,7 @@ pub struct Piped {
 }
 
 /// Recordings that were compressed into a pipe.
-pub fn compressed_pipes(directory: &Path) -> Vec<Piped> {
+pub(crate) fn compressed_pipes(directory: &Path) -> Vec<Piped> {
     let recording = &mut samples(TASK | ADDR | DATA_SRC, 100, |n| {
         if n % 4 == 0 { 0 } else { 0x1000 * n }
     });

@@ -15,23 +15,23 @@ use cohtrace_tests::{
 use serde_json::Value;
 
 /// The plugin for `clang++`; says what is not tested where that cannot be.
-pub fn clang_plugin() -> Option<PathBuf> {
+pub(super) fn clang_plugin() -> Option<PathBuf> {
     for_clang("a build with load hints")
 }
 
 /// The plugin for rustc's linker.
-pub fn rust_plugin() -> Option<PathBuf> {
+pub(super) fn rust_plugin() -> Option<PathBuf> {
     for_rustc("a build with load hints")
 }
 
 /// A directory with source files.
-pub struct Bench {
+pub(super) struct Bench {
     directory: tempfile::TempDir,
     plugin: PathBuf,
 }
 
 impl Bench {
-    pub fn new(plugin: PathBuf, files: &[(&str, &str)]) -> Bench {
+    pub(super) fn new(plugin: PathBuf, files: &[(&str, &str)]) -> Bench {
         let bench = Bench {
             directory: tempfile::tempdir().expect("a temporary directory"),
             plugin,
@@ -42,35 +42,35 @@ impl Bench {
         bench
     }
 
-    pub fn write(&self, file: &str, text: &str) {
+    pub(super) fn write(&self, file: &str, text: &str) {
         let path = self.at(file);
         fs::create_dir_all(path.parent().expect("it is below")).expect("it is writable");
         fs::write(path, text).expect("it is writable");
     }
 
     /// A path in it, as compilers write it down.
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub(super) fn at(&self, name: &str) -> PathBuf {
         let directory = self.directory.path().canonicalize();
         directory.expect("it is there").join(name)
     }
 
-    pub fn plugin(&self) -> &Path {
+    pub(super) fn plugin(&self) -> &Path {
         &self.plugin
     }
 
     /// Runs a command here.
-    pub fn run(&self, command: &mut Command) -> Output {
+    pub(super) fn run(&self, command: &mut Command) -> Output {
         let output = command.current_dir(self.at("")).output();
         output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
     /// Compiles with `hints.json` of this directory, and gives what was said.
-    pub fn clang(&self, arguments: &[&str]) -> String {
+    pub(super) fn clang(&self, arguments: &[&str]) -> String {
         self.built(self.with_plugin(arguments).env_remove("COHTRACE_HINTS_LOG"))
     }
 
     /// The same into a log; what the tool says of that, and its exit code.
-    pub fn clang_summary(&self, arguments: &[&str]) -> (i32, String) {
+    pub(super) fn clang_summary(&self, arguments: &[&str]) -> (i32, String) {
         let log = self.at("hints.log");
         self.built(self.with_plugin(arguments).env("COHTRACE_HINTS_LOG", log));
         self.tool(&["--check", "--summary", "hints.log"])
@@ -86,12 +86,12 @@ impl Bench {
     }
 
     /// Compiles without the plugin.
-    pub fn plainly(&self, arguments: &[&str]) {
+    pub(super) fn plainly(&self, arguments: &[&str]) {
         self.built(Command::new("clang++").args(arguments));
     }
 
     /// Runs a compiler, which must succeed, and gives what it said.
-    pub fn built(&self, command: &mut Command) -> String {
+    pub(super) fn built(&self, command: &mut Command) -> String {
         let output = self.run(command);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{command:?}\n{said}");
@@ -99,12 +99,12 @@ impl Bench {
     }
 
     /// Writes `hints.json`.
-    pub fn hints(&self, hints: &[LoadHint]) {
+    pub(super) fn hints(&self, hints: &[LoadHint]) {
         self.hints_beside(hints, &[]);
     }
 
     /// The same, with loads to leave alone.
-    pub fn hints_beside(&self, hints: &[LoadHint], left: &[HintedCode]) {
+    pub(super) fn hints_beside(&self, hints: &[LoadHint], left: &[HintedCode]) {
         let leave = |load: &HintedCode| LeftLoad {
             load: load.clone(),
             class: LoadClass::Integer,
@@ -121,7 +121,7 @@ impl Bench {
     }
 
     /// Says of the first hint's file what it contained.
-    pub fn digest(&self, md5: &str) {
+    pub(super) fn digest(&self, md5: &str) {
         let text = fs::read_to_string(self.at("hints.json")).expect("it was written");
         let mut json: Value = serde_json::from_str(&text).expect("JSON");
         json["hints"][0]["load"]["md5"] = Value::from(md5);
@@ -129,7 +129,7 @@ impl Bench {
     }
 
     /// What the tool says of a program, and its exit code.
-    pub fn verify(&self, program: &str) -> (i32, String) {
+    pub(super) fn verify(&self, program: &str) -> (i32, String) {
         self.tool(&["--check", "--verify", program])
     }
 
@@ -141,19 +141,19 @@ impl Bench {
         (code, String::from_utf8_lossy(&text).into_owned())
     }
 
-    pub fn prefetches(&self, program: &str) -> Vec<Prefetched> {
+    pub(super) fn prefetches(&self, program: &str) -> Vec<Prefetched> {
         disassembly::prefetches(&self.at(program)).expect("objdump")
     }
 
     /// What a program prints, and its exit code.
-    pub fn result(&self, program: &str) -> (String, Option<i32>) {
+    pub(super) fn result(&self, program: &str) -> (String, Option<i32>) {
         let output = self.run(&mut Command::new(self.at(program)));
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         (text, output.status.code())
     }
 
     /// A load of a file of this directory.
-    pub fn load(&self, file: &str, line: u32, column: u32, operand: &str) -> HintedCode {
+    pub(super) fn load(&self, file: &str, line: u32, column: u32, operand: &str) -> HintedCode {
         HintedCode {
             ip: "0x1".to_owned(),
             file: Some(self.at(file).display().to_string()),
@@ -166,7 +166,7 @@ impl Bench {
     }
 
     /// A call in a file of this directory.
-    pub fn call(&self, file: &str, line: u32, column: u32) -> CallPlace {
+    pub(super) fn call(&self, file: &str, line: u32, column: u32) -> CallPlace {
         CallPlace {
             file: Some(self.at(file).display().to_string()),
             line: Some(line),
@@ -176,7 +176,7 @@ impl Bench {
 }
 
 /// A hint for an integer load each execution of which misses.
-pub fn hint(id: &str, load: HintedCode) -> LoadHint {
+pub(super) fn hint(id: &str, load: HintedCode) -> LoadHint {
     let mut hint = LoadHint::new(id.to_owned(), load);
     hint.class = LoadClass::Integer;
     hint.expected.executions = 1000;
@@ -185,7 +185,7 @@ pub fn hint(id: &str, load: HintedCode) -> LoadHint {
 }
 
 /// Where text begins in a source: line and column, from 1.
-pub fn position(source: &str, text: &str) -> (u32, u32) {
+pub(super) fn position(source: &str, text: &str) -> (u32, u32) {
     let (line, column) = source
         .lines()
         .enumerate()

@@ -33,7 +33,7 @@ fn source(before: &str) -> String {
 }
 
 /// A program that stands at the same addresses in its file and in memory.
-pub struct Program {
+pub(super) struct Program {
     /// The file.
     pub path: PathBuf,
     symbols: Vec<(String, u64)>,
@@ -41,7 +41,7 @@ pub struct Program {
 
 impl Program {
     /// Builds it in a directory.
-    pub fn build(directory: &Path, name: &str, before: &str) -> Program {
+    pub(super) fn build(directory: &Path, name: &str, before: &str) -> Program {
         let text = directory.join(name).with_extension("s");
         fs::write(&text, source(before)).expect("room for the source");
         let path = directory.join(name);
@@ -76,13 +76,13 @@ impl Program {
     }
 
     /// Address of a symbol.
-    pub fn at(&self, name: &str) -> u64 {
+    pub(super) fn at(&self, name: &str) -> u64 {
         let found = self.symbols.iter().find(|(symbol, _)| symbol == name);
         found.unwrap_or_else(|| panic!("no symbol {name}")).1
     }
 
     /// Takes the source lines away.
-    pub fn strip_debug(&self) {
+    pub(super) fn strip_debug(&self) {
         let stripped = Command::new("strip").arg("-g").arg(&self.path).status();
         assert!(stripped.expect("strip").success());
     }
@@ -114,12 +114,12 @@ impl Program {
 }
 
 /// An integer that threads add to.
-pub const COUNTER: u64 = 0x5000_0000;
+pub(super) const COUNTER: u64 = 0x5000_0000;
 /// A floating-point number that threads add to.
-pub const SUM: u64 = 0x5000_1000;
+pub(super) const SUM: u64 = 0x5000_1000;
 
 /// An access of a thread.
-pub fn access(tid: u32, ip: u64, addr: u64, op: Op, basis: Basis) -> Access {
+pub(super) fn access(tid: u32, ip: u64, addr: u64, op: Op, basis: Basis) -> Access {
     Access {
         time_ns: 2,
         addr,
@@ -137,7 +137,7 @@ pub fn access(tid: u32, ip: u64, addr: u64, op: Op, basis: Basis) -> Access {
 }
 
 /// Forty turns of four threads: each adds to an integer and to a floating-point sum, on lines of their own.
-pub fn turns(program: &Program, basis: Basis) -> Vec<Access> {
+pub(super) fn turns(program: &Program, basis: Basis) -> Vec<Access> {
     let turn = |n: u32| {
         let tid = 10 + n % 4;
         [
@@ -151,7 +151,12 @@ pub fn turns(program: &Program, basis: Basis) -> Vec<Access> {
 }
 
 /// A session of these accesses.
-pub fn session(directory: &Path, name: &str, program: &Program, accesses: Vec<Access>) -> PathBuf {
+pub(super) fn session(
+    directory: &Path,
+    name: &str,
+    program: &Program,
+    accesses: Vec<Access>,
+) -> PathBuf {
     let path = directory.join(name);
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
     let meta = || Meta {
@@ -171,13 +176,13 @@ pub fn session(directory: &Path, name: &str, program: &Program, accesses: Vec<Ac
 }
 
 /// A session of the program's turns, as an emulator sees them.
-pub fn recorded_turns(directory: &Path, name: &str, program: &Program) -> PathBuf {
+pub(super) fn recorded_turns(directory: &Path, name: &str, program: &Program) -> PathBuf {
     let accesses = turns(program, Basis::Emulated);
     session(directory, name, program, accesses)
 }
 
 /// The program `adds` and its turns in `adds.coh`, in a directory of their own.
-pub fn adds() -> (TempDir, Program, PathBuf) {
+pub(super) fn adds() -> (TempDir, Program, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = Program::build(directory.path(), "adds", "nop");
     let session = recorded_turns(directory.path(), "adds.coh", &program);
@@ -185,12 +190,12 @@ pub fn adds() -> (TempDir, Program, PathBuf) {
 }
 
 /// Runs `simulate` with arguments on sessions.
-pub fn simulate(arguments: &[&str], sessions: &[&Path]) -> Ended {
+pub(super) fn simulate(arguments: &[&str], sessions: &[&Path]) -> Ended {
     run(cohtrace(["simulate"]).args(sessions).args(arguments), GRACE)
 }
 
 /// What `simulate --json` says of sessions.
-pub fn json(arguments: &[&str], sessions: &[&Path]) -> Value {
+pub(super) fn json(arguments: &[&str], sessions: &[&Path]) -> Value {
     let mut arguments = arguments.to_vec();
     arguments.push("--json");
     let ended = simulate(&arguments, sessions).expect_code(0);
@@ -198,7 +203,7 @@ pub fn json(arguments: &[&str], sessions: &[&Path]) -> Value {
 }
 
 /// Transactions, those for loads, and misses, in each of the three scenarios.
-pub fn table(session: &Value) -> [[u64; 3]; 3] {
+pub(super) fn table(session: &Value) -> [[u64; 3]; 3] {
     ["transactions", "load_transactions", "l3_misses"].map(|figure| {
         ["unmodified", "integer_hinted", "all_hinted"]
             .map(|scenario| session[scenario][figure].as_u64().expect("a number"))

@@ -13,7 +13,7 @@ use super::{
 const LISTED: usize = 20;
 
 /// Compares everything; gives the numbers of rows compared, by query, for the caller to say what must not be none.
-pub fn check(session: &Path, answers: &Answers) -> BTreeMap<&'static str, usize> {
+pub(super) fn check(session: &Path, answers: &Answers) -> BTreeMap<&'static str, usize> {
     let log = request_log(session, answers);
     let replayed = replayed::replay(session);
     BTreeMap::from([
@@ -209,7 +209,7 @@ fn rates(answers: &Answers, replayed: &replayed::Replayed) -> usize {
 }
 
 /// Executions of an emulated session: the same lines as the report, with the same numbers. Costs are in no table.
-pub fn check_executions(session: &Path, answers: &Answers) -> usize {
+pub(super) fn check_executions(session: &Path, answers: &Answers) -> usize {
     let replayed = replayed::replay(session);
     let touched = answers.rows("touched_bytes");
     let mut lines = 0;

@@ -8,8 +8,8 @@ use cohtrace::{
     session::{Meta, SessionWriter, WriterOptions},
 };
 
-pub const HOST: &str = "crafted-1";
-pub const BOOT_ID: &str = "6c1f6b86-0d5b-4a35-9c1b-6f2d0c9b8a11";
+pub(super) const HOST: &str = "crafted-1";
+pub(super) const BOOT_ID: &str = "6c1f6b86-0d5b-4a35-9c1b-6f2d0c9b8a11";
 
 const MS: u64 = 1_000_000;
 const START: u64 = 5_000 * MS;
@@ -282,7 +282,7 @@ fn meta() -> Meta {
 
 /// What to leave out, so that something must differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Everything.
     Whole,
     /// The same addresses, but the memory is not shared between processes.
@@ -294,7 +294,7 @@ pub enum Kind {
 }
 
 /// Writes the session, in several segments.
-pub fn write(path: &Path, kind: Kind) {
+pub(super) fn write(path: &Path, kind: Kind) {
     let options = WriterOptions {
         segment_rows: 700,
         ..WriterOptions::default()

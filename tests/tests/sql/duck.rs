@@ -12,7 +12,7 @@ use cohtrace_tests::{
 use serde_json::{Map, Value};
 
 /// A Python that can import duckdb; `None`, said loudly, where there is none.
-pub fn python() -> Option<PathBuf> {
+pub(super) fn python() -> Option<PathBuf> {
     let named = std::env::var_os("COHTRACE_DUCKDB_PYTHON").filter(|name| !name.is_empty());
     let python = PathBuf::from(named.unwrap_or_else(|| "python3".into()));
     let imports = Command::new(&python)
@@ -30,10 +30,10 @@ pub fn python() -> Option<PathBuf> {
 
 /// What the queries of `docs/sql` say of a session.
 #[derive(Debug)]
-pub struct Answers(Map<String, Value>);
+pub(super) struct Answers(Map<String, Value>);
 
 /// Runs every query of `docs/sql` in the session's directory.
-pub fn ask(python: &Path, session: &Path) -> Answers {
+pub(super) fn ask(python: &Path, session: &Path) -> Answers {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(python);
     command
@@ -47,36 +47,36 @@ pub fn ask(python: &Path, session: &Path) -> Answers {
 
 impl Answers {
     /// The rows of a query.
-    pub fn rows(&self, query: &str) -> Vec<Row> {
+    pub(super) fn rows(&self, query: &str) -> Vec<Row> {
         let rows = self.0.get(query).and_then(Value::as_array);
         let rows = rows.unwrap_or_else(|| panic!("no query {query}"));
         rows.iter().map(|row| Row(row.clone())).collect()
     }
 
     /// An entry of the parts' footers.
-    pub fn footer(&self, key: &str) -> Option<&str> {
+    pub(super) fn footer(&self, key: &str) -> Option<&str> {
         self.0["footer"].get(key)?.as_str()
     }
 }
 
 /// One row of a query.
 #[derive(Clone, Debug)]
-pub struct Row(Value);
+pub(super) struct Row(Value);
 
 impl Row {
-    pub fn text(&self, column: &str) -> String {
+    pub(super) fn text(&self, column: &str) -> String {
         let text = self.0[column].as_str();
         text.unwrap_or_else(|| panic!("{column} of {self:?} is no text"))
             .to_owned()
     }
 
-    pub fn number(&self, column: &str) -> u64 {
+    pub(super) fn number(&self, column: &str) -> u64 {
         let number = self.0[column].as_u64();
         number.unwrap_or_else(|| panic!("{column} of {self:?} is no number"))
     }
 
     /// A number that may be null.
-    pub fn number_or_none(&self, column: &str) -> Option<u64> {
+    pub(super) fn number_or_none(&self, column: &str) -> Option<u64> {
         (!self.0[column].is_null()).then(|| self.number(column))
     }
 }

@@ -22,19 +22,19 @@ use cohtrace_tests::{
 use serde_json::Value;
 
 /// What the tool prints of a session.
-pub fn printed(words: &[&str], session: &Path) -> String {
+pub(super) fn printed(words: &[&str], session: &Path) -> String {
     run(cohtrace(words).arg(session), GRACE)
         .expect_code(0)
         .stdout
 }
 
-pub fn json(words: &[&str], session: &Path) -> Value {
+pub(super) fn json(words: &[&str], session: &Path) -> Value {
     serde_json::from_str(&printed(words, session)).expect("it is JSON")
 }
 
 /// A line of the JSON report, in the numbers that its rows of accesses add up to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ReportedLine {
+pub(super) struct ReportedLine {
     pub accesses: u64,
     pub stores: u64,
     pub stalled: u64,
@@ -46,7 +46,7 @@ pub struct ReportedLine {
 
 /// Findings and insignificant lines of the report by key, those with a sampled store. Of several lines that are one thing,
 /// the report has the sums and a query the lines: they are left out.
-pub fn reported_lines(report: &Value) -> BTreeMap<String, ReportedLine> {
+pub(super) fn reported_lines(report: &Value) -> BTreeMap<String, ReportedLine> {
     let lists = ["findings", "insignificant"].map(|list| report[list].as_array().expect("a list"));
     let alone = |finding: &&Value| finding["lines"].is_null();
     let findings = lists.into_iter().flatten().filter(alone);
@@ -58,7 +58,7 @@ pub fn reported_lines(report: &Value) -> BTreeMap<String, ReportedLine> {
 }
 
 /// The lines of findings that are of several.
-pub fn lines_of_several(report: &Value) -> BTreeSet<String> {
+pub(super) fn lines_of_several(report: &Value) -> BTreeSet<String> {
     let lists = ["findings", "insignificant"].map(|list| report[list].as_array().expect("a list"));
     let lines = lists.into_iter().flatten();
     let worst = lines.filter_map(|finding| finding["lines"]["worst"].as_array());
@@ -104,10 +104,10 @@ fn reported_line(finding: &Value) -> ReportedLine {
 
 /// Pairs as compared, on all lines: load and store by where they are in their page (the same in file and memory), and their
 /// counts.
-pub type PairCounts = BTreeMap<(u64, u64), (u64, u64)>;
+pub(super) type PairCounts = BTreeMap<(u64, u64), (u64, u64)>;
 
 /// The pairs of `cohtrace pairs --json`, which tells of one pair on several lines once.
-pub fn reported_pairs(session: &Path) -> PairCounts {
+pub(super) fn reported_pairs(session: &Path) -> PairCounts {
     let json = json(&["pairs", "--json"], session);
     let mut pairs = PairCounts::new();
     for pair in json["pairs"].as_array().expect("a list") {
@@ -123,7 +123,7 @@ pub fn reported_pairs(session: &Path) -> PairCounts {
 
 /// Sums over the watch windows of a line, as the library keeps them.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
-pub struct Watched {
+pub(super) struct Watched {
     pub windows: u64,
     pub accesses: u64,
     pub stores: u64,
@@ -153,7 +153,7 @@ impl Watched {
 }
 
 /// What the library makes of a session, in-process.
-pub struct Replayed {
+pub(super) struct Replayed {
     /// Lines with sampled accesses: those, and of them stores.
     pub lines: BTreeMap<String, (u64, u64)>,
     /// Watched lines whose windows saw an access.
@@ -162,7 +162,7 @@ pub struct Replayed {
     pub judgements: Vec<Judgement>,
 }
 
-pub fn replay(session: &Path) -> Replayed {
+pub(super) fn replay(session: &Path) -> Replayed {
     let options = AnalysisOptions {
         line_size: LineSize::B64,
         ..AnalysisOptions::default()

@@ -4,15 +4,15 @@
 use std::{io, mem::offset_of, ptr::null_mut, thread::sleep, time::Duration};
 
 /// Bytes of code, and where the helper function begins in them.
-pub const CODE_BYTES: usize = 4096;
-pub const HELPER: u64 = 0x800;
+pub(super) const CODE_BYTES: usize = 4096;
+pub(super) const HELPER: u64 = 0x800;
 /// Bytes of data; the stack pointer starts in the middle of its upper half.
-pub const DATA_BYTES: usize = 8192;
-pub const STACK: u64 = 6144;
+pub(super) const DATA_BYTES: usize = 8192;
+pub(super) const STACK: u64 = 6144;
 
 /// A watched word: offset in the data, bytes, whether loads trap too.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub(super) struct Watch {
     pub offset: u64,
     pub len: u8,
     pub loads: bool,
@@ -20,7 +20,7 @@ pub struct Watch {
 
 /// A stop at a breakpoint, or after one step.
 #[derive(Clone, Debug)]
-pub struct Stop {
+pub(super) struct Stop {
     /// Of the instruction that ran, where it was stepped over.
     pub stepped_ip: Option<u64>,
     /// rax rcx rdx rbx rsp rbp rsi rdi r8..r15.
@@ -32,7 +32,7 @@ pub struct Stop {
 }
 
 /// Code and data, at the same addresses in this process and its children.
-pub struct Arena {
+pub(super) struct Arena {
     pub code: u64,
     pub data: u64,
 }
@@ -59,7 +59,7 @@ fn map(bytes: usize, protection: libc::c_int) -> u64 {
 }
 
 impl Arena {
-    pub fn new() -> Arena {
+    pub(super) fn new() -> Arena {
         Arena {
             code: map(CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC),
             data: map(DATA_BYTES, libc::PROT_READ | libc::PROT_WRITE),
@@ -77,14 +77,14 @@ impl Drop for Arena {
 }
 
 /// A stopped child.
-pub struct Traced<'a> {
+pub(super) struct Traced<'a> {
     pid: libc::pid_t,
     arena: &'a Arena,
 }
 
 impl Traced<'_> {
     /// A child about to run `code`; its other code is `int3`, its data `data`, both cut to their sizes.
-    pub fn start<'a>(arena: &'a Arena, code: &[u8], data: &[u8]) -> Traced<'a> {
+    pub(super) fn start<'a>(arena: &'a Arena, code: &[u8], data: &[u8]) -> Traced<'a> {
         // SAFETY: the child calls only what is safe after a fork of many threads.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
@@ -121,7 +121,7 @@ impl Traced<'_> {
     }
 
     /// Arms up to four watches.
-    pub fn watch(&self, watches: &[Watch]) {
+    pub(super) fn watch(&self, watches: &[Watch]) {
         let mut control = 0u64;
         for (number, watch) in (0..).zip(watches) {
             self.set_debug_register(number, self.arena.data + watch.offset);
@@ -157,7 +157,7 @@ impl Traced<'_> {
     }
 
     /// Sets the general registers and goes to the code's start.
-    pub fn set(&self, gpr: &[u64; 16]) {
+    pub(super) fn set(&self, gpr: &[u64; 16]) {
         let mut r = self.registers();
         let [rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, ..] = *gpr;
         (r.rax, r.rcx, r.rdx, r.rbx) = (rax, rcx, rdx, rbx);
@@ -181,7 +181,7 @@ impl Traced<'_> {
     }
 
     /// Runs to the next hit, or one instruction; `None` at the end, which is `int3`.
-    pub fn go(&self, step: bool) -> Option<Stop> {
+    pub(super) fn go(&self, step: bool) -> Option<Stop> {
         let stepped_ip = step.then(|| self.registers().rip);
         let request = if step {
             libc::PTRACE_SINGLESTEP
@@ -216,7 +216,7 @@ impl Traced<'_> {
     }
 
     /// All stops until the end.
-    pub fn run(&self, step: bool) -> Vec<Stop> {
+    pub(super) fn run(&self, step: bool) -> Vec<Stop> {
         let stops: Vec<Stop> = std::iter::from_fn(|| self.go(step)).take(10_000).collect();
         assert!(stops.len() < 10_000, "it does not end");
         stops

@@ -58,7 +58,9 @@ impl Distribution {
             Values::Few(values) if values.len() < FEW => values.push(value),
             Values::Few(values) => {
                 let mut all = histogram();
-                values.iter().for_each(|value| count(&mut all, *value));
+                for value in values.iter() {
+                    count(&mut all, *value);
+                }
                 count(&mut all, value);
                 self.0 = Values::Many(Box::new(all));
             }
@@ -72,7 +74,9 @@ impl Distribution {
             (_, Values::Few(values)) => values.iter().for_each(|value| self.record(*value)),
             (Values::Few(values), Values::Many(more)) => {
                 let mut all = more.clone();
-                values.iter().for_each(|value| count(&mut all, *value));
+                for value in values.iter() {
+                    count(&mut all, *value);
+                }
                 self.0 = Values::Many(all);
             }
             (Values::Many(all), Values::Many(more)) => {

@@ -4,26 +4,27 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// A plugin's number.
-pub type Id = u64;
+pub(crate) type Id = u64;
 /// A virtual CPU comes or goes.
-pub type VcpuCallback = extern "C" fn(Id, u32);
+pub(crate) type VcpuCallback = extern "C" fn(Id, u32);
 /// A block of code was translated.
-pub type TranslationCallback = extern "C" fn(Id, *mut c_void);
+pub(crate) type TranslationCallback = extern "C" fn(Id, *mut c_void);
 /// An instruction accessed memory: virtual CPU, what kind of access, address, and what was registered with it.
-pub type MemoryCallback = extern "C" fn(u32, u32, u64, *mut c_void);
+pub(crate) type MemoryCallback = extern "C" fn(u32, u32, u64, *mut c_void);
 /// A system call begins: virtual CPU, its number, and its arguments.
-pub type SyscallCallback = extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
+pub(crate) type SyscallCallback =
+    extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 /// A system call returns: virtual CPU, its number, and its result.
-pub type SyscallReturnCallback = extern "C" fn(Id, u32, i64, i64);
+pub(crate) type SyscallReturnCallback = extern "C" fn(Id, u32, i64, i64);
 
 /// `QEMU_PLUGIN_CB_NO_REGS`: the callback looks at no register.
-pub const NO_REGISTERS: c_int = 0;
+pub(crate) const NO_REGISTERS: c_int = 0;
 /// `QEMU_PLUGIN_MEM_RW`: loads and stores.
-pub const LOADS_AND_STORES: c_int = 3;
+pub(crate) const LOADS_AND_STORES: c_int = 3;
 
 /// Pointers into QEMU.
 #[derive(Clone, Copy)]
-pub struct Api {
+pub(crate) struct Api {
     pub on_vcpu_init: unsafe extern "C" fn(Id, VcpuCallback),
     pub on_translation: unsafe extern "C" fn(Id, TranslationCallback),
     pub on_syscall: unsafe extern "C" fn(Id, SyscallCallback),
@@ -68,7 +69,7 @@ macro_rules! pointers {
 
 impl Api {
     /// Finds all; the error is the first name that this QEMU does not have.
-    pub fn find() -> Result<Api, &'static CStr> {
+    pub(crate) fn find() -> Result<Api, &'static CStr> {
         Ok(pointers! {
             on_vcpu_init: c"qemu_plugin_register_vcpu_init_cb"
                 as unsafe extern "C" fn(Id, VcpuCallback),

@@ -28,9 +28,9 @@ use std::sync::atomic::{
 
 /// Threads that have a bit of their own; all others share one with what loads of the other half leave, and are never
 /// silent.
-pub const OWN_BITS: u32 = 25;
+pub(crate) const OWN_BITS: u32 = 25;
 /// Lines the table knows at a time.
-pub const SLOTS: usize = 1 << 20;
+pub(crate) const SLOTS: usize = 1 << 20;
 
 const OTHERS: u64 = 1 << OWN_BITS;
 const SHARERS: u64 = (OTHERS << 1) - 1;
@@ -40,13 +40,13 @@ const VERSION: u64 = 0xffff << VERSION_SHIFT;
 const TAG_SHIFT: u32 = VERSION_SHIFT + 16;
 const TAG: u64 = !0 << TAG_SHIFT;
 /// Bytes of the smaller line; the larger one is a pair of them.
-pub const LINE: u64 = 64;
+pub(crate) const LINE: u64 = 64;
 /// Addresses of programs end here; what is beyond has no place in a tag.
 const USER_END: u64 = 1 << 47;
 
 /// What a thread is to the table.
 #[derive(Clone, Copy)]
-pub struct Member {
+pub(crate) struct Member {
     /// Its bit.
     bit: u64,
     /// The same, or 0 where it shares its bit with others and knows nothing for sure.
@@ -55,7 +55,7 @@ pub struct Member {
 
 impl Member {
     /// The thread of that number.
-    pub fn new(processor: u32) -> Member {
+    pub(crate) fn new(processor: u32) -> Member {
         if processor < OWN_BITS {
             let bit = 1 << processor;
             Member { bit, silent: bit }
@@ -70,7 +70,7 @@ impl Member {
 
 /// What an access wants of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intent {
+pub(crate) enum Intent {
     /// To read.
     Load,
     /// To read, behind a `prefetchw`: takes the line from all others if it has to be fetched.
@@ -81,7 +81,7 @@ pub enum Intent {
 
 impl Intent {
     #[inline(always)]
-    pub fn of(store: bool, owning: bool) -> Intent {
+    pub(crate) fn of(store: bool, owning: bool) -> Intent {
         match (store, owning) {
             (true, _) => Intent::Store,
             (false, true) => Intent::OwningLoad,
@@ -92,7 +92,7 @@ impl Intent {
 
 /// An access's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Asks for nothing.
     pub silent: bool,
     /// The line's entry after the access.
@@ -103,29 +103,29 @@ pub struct Answer {
 
 /// What the table says of a line, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Entry(u64);
+pub(crate) struct Entry(u64);
 
 impl Entry {
     /// The line's version.
-    pub fn version(self) -> u16 {
+    pub(crate) fn version(self) -> u16 {
         (self.0 >> VERSION_SHIFT) as u16
     }
 
     /// Whether no other thread has touched the line since the thread got its copy: nobody's request can be younger than
     /// the thread's own.
     #[inline(always)]
-    pub fn is_of(self, member: Member) -> bool {
+    pub(crate) fn is_of(self, member: Member) -> bool {
         member.silent != 0 && self.0 & SHARERS == member.silent
     }
 }
 
 /// The table; of zeroes, no line is known.
-pub struct Directory(pub [AtomicU64; SLOTS]);
+pub(crate) struct Directory(pub [AtomicU64; SLOTS]);
 
 impl Directory {
     /// One access to the line of `address`.
     #[inline(always)]
-    pub fn access(&self, member: Member, address: u64, intent: Intent) -> Answer {
+    pub(crate) fn access(&self, member: Member, address: u64, intent: Intent) -> Answer {
         if let Some((slot, entry)) = self.silent(member, address, intent) {
             return Answer {
                 silent: true,
@@ -157,7 +157,12 @@ impl Directory {
 
     /// Where the line's entry is and what it says, if an access would be silent: then it changes nothing.
     #[inline(always)]
-    pub fn silent(&self, member: Member, address: u64, intent: Intent) -> Option<(u32, Entry)> {
+    pub(crate) fn silent(
+        &self,
+        member: Member,
+        address: u64,
+        intent: Intent,
+    ) -> Option<(u32, Entry)> {
         let (at, tag) = place(address);
         let entry = self.0[at as usize % SLOTS].load(Relaxed);
         let silent = match intent {
@@ -171,7 +176,7 @@ impl Directory {
 
     /// Knows nothing of any line from here on: a forked process has other memory at the same addresses, and memory that
     /// several processes have is not decided upon here.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         for slot in &self.0 {
             if slot.load(Relaxed) != 0 {
                 slot.store(0, Relaxed);
@@ -180,7 +185,7 @@ impl Directory {
     }
 
     /// The same for some memory.
-    pub fn forget_lines(&self, start: u64, bytes: u64) {
+    pub(crate) fn forget_lines(&self, start: u64, bytes: u64) {
         if bytes / LINE >= SLOTS as u64 {
             return self.forget();
         }
@@ -191,7 +196,7 @@ impl Directory {
 
     /// Whether an entry is as it was, that is, nobody has made any access to the line that was not silent.
     #[inline(always)]
-    pub fn is_still(&self, slot: u32, entry: Entry) -> bool {
+    pub(crate) fn is_still(&self, slot: u32, entry: Entry) -> bool {
         self.0[slot as usize % SLOTS].load(Relaxed) == entry.0
     }
 }

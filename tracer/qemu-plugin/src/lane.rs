@@ -30,12 +30,12 @@ const NONE_OPEN: u64 = u64::MAX;
 /// An instruction as it is registered with QEMU: its id, and whether its loads take the line for themselves, because
 /// a `prefetchw` stands before it.
 #[derive(Clone, Copy)]
-pub struct Tagged(pub u32);
+pub(crate) struct Tagged(pub u32);
 
 impl Tagged {
     const OWNING: u32 = 1 << 31;
 
-    pub fn new(id: u32, owning: bool) -> Tagged {
+    pub(crate) fn new(id: u32, owning: bool) -> Tagged {
         Tagged(if owning { id | Tagged::OWNING } else { id })
     }
 
@@ -50,7 +50,7 @@ impl Tagged {
 
 /// How an access is.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub(crate) struct Kind {
     pub size_log2: u32,
     pub store: bool,
 }
@@ -75,7 +75,7 @@ impl Kind {
 }
 
 /// What a thread needs from outside.
-pub trait World {
+pub(crate) trait World {
     /// What QEMU's word for an access means.
     fn kind(&self, word: u32) -> Kind;
     /// A time stamp that grows in all threads alike.
@@ -94,7 +94,7 @@ pub trait World {
 }
 
 /// A thread that writes. Its shared lane is given to each call, the same to all.
-pub struct Writer {
+pub(crate) struct Writer {
     /// [`mark`] of the open chunk.
     open: u64,
     /// Accesses until the chunk is sealed.
@@ -210,7 +210,7 @@ fn way(record: u32) -> usize {
 }
 
 /// The tool is gone or has enough.
-pub struct Detached;
+pub(crate) struct Detached;
 
 impl Writer {
     /// The thread of that number among those of the process, and among all.
@@ -218,7 +218,7 @@ impl Writer {
         clippy::large_stack_arrays,
         reason = "once a thread, on stacks of megabytes"
     )]
-    pub fn new(number: u32, processor: u32) -> Writer {
+    pub(crate) fn new(number: u32, processor: u32) -> Writer {
         Writer {
             open: NONE_OPEN,
             left: ACCESSES_PER_CHUNK,
@@ -235,7 +235,7 @@ impl Writer {
     /// One access, if it repeats a recent one on which the directory's entry has not changed. False when it is to be
     /// given to [`Writer::access`].
     #[inline(always)]
-    pub fn repeats<'a, W: World + 'a>(
+    pub(crate) fn repeats<'a, W: World + 'a>(
         &mut self,
         directory: &Directory,
         lane: &Lane,
@@ -265,7 +265,7 @@ impl Writer {
     /// One access, if it is silent and of one line, as nearly all are. False when it is to be given to
     /// [`Writer::access`], which does all of them.
     #[inline(always)]
-    pub fn silent(
+    pub(crate) fn silent(
         &mut self,
         directory: &Directory,
         lane: &Lane,
@@ -327,7 +327,7 @@ impl Writer {
 
     /// One access.
     #[inline(always)]
-    pub fn access(
+    pub(crate) fn access(
         &mut self,
         directory: &Directory,
         lane: &Lane,
@@ -456,7 +456,7 @@ impl Writer {
 
     /// Hands the open chunk over, if there is one.
     #[cold]
-    pub fn seal(&mut self, lane: &Lane, world: &impl World) {
+    pub(crate) fn seal(&mut self, lane: &Lane, world: &impl World) {
         if self.open == NONE_OPEN {
             return;
         }

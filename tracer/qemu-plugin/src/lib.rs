@@ -23,6 +23,7 @@ mod directory;
 mod lane;
 #[cfg(test)]
 mod laws;
+#[expect(unreachable_pub, reason = "the tool is built with it, too")]
 mod layout;
 mod log;
 mod process;

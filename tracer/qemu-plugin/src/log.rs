@@ -8,17 +8,17 @@ use std::sync::{
 use crate::layout::{ENTRY_WORDS, LOG_WORDS, Log};
 
 /// One writer at a time.
-pub struct LogWriter(Mutex<()>);
+pub(crate) struct LogWriter(Mutex<()>);
 
 impl LogWriter {
     /// Nobody writes.
-    pub const fn new() -> LogWriter {
+    pub(crate) const fn new() -> LogWriter {
         LogWriter(Mutex::new(()))
     }
 
     /// Appends an entry. `wait` is asked while there is no room, with how often it was asked; when it says no, the
     /// entry is dropped. A text longer than the ring is cut.
-    pub fn append(
+    pub(crate) fn append(
         &self,
         log: &Log,
         kind: u32,

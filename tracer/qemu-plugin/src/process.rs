@@ -27,7 +27,7 @@ const SYS_FUTEX: c_long = 202;
 const FUTEX_WAKE: c_int = 1;
 
 /// Maps the tool's memory. It stays for the life of the process, and of those that it forks.
-pub fn map(fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
+pub(crate) fn map(fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
     let protection = PROT_READ_WRITE;
     let flags = MAP_SHARED | MAP_NORESERVE;
     // SAFETY: a new mapping, wherever there is room; nothing of ours is replaced.
@@ -49,7 +49,7 @@ pub fn map(fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
 }
 
 /// Maps the memory that is the tool's descriptor of that number.
-pub fn map_of(tool: c_int, fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
+pub(crate) fn map_of(tool: c_int, fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
     let path = format!("/proc/{tool}/fd/{fd}");
     let file = std::fs::OpenOptions::new()
         .read(true)
@@ -60,13 +60,13 @@ pub fn map_of(tool: c_int, fd: c_int) -> Option<&'static [Shared; PROCESSES]> {
 }
 
 /// Closes a descriptor, so that the program finds its own numbers free.
-pub fn close_fd(fd: c_int) {
+pub(crate) fn close_fd(fd: c_int) {
     // SAFETY: the tool gave us the descriptor, and nobody else in this process knows it.
     unsafe { close(fd) };
 }
 
 /// Whether a process is there and has not ended.
-pub fn lives(pid: c_int) -> bool {
+pub(crate) fn lives(pid: c_int) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // Behind the name, which may have parentheses itself, comes the state.
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
@@ -74,19 +74,19 @@ pub fn lives(pid: c_int) -> bool {
 }
 
 /// The calling thread.
-pub fn tid() -> u32 {
+pub(crate) fn tid() -> u32 {
     // SAFETY: gettid takes no arguments.
     unsafe { syscall(SYS_GETTID) as u32 }
 }
 
 /// Wakes the tool, which sleeps on `word`.
-pub fn wake(word: &std::sync::atomic::AtomicU32) {
+pub(crate) fn wake(word: &std::sync::atomic::AtomicU32) {
     // SAFETY: the word lives as long as the mapping; waking reads and writes no memory of ours.
     unsafe { syscall(SYS_FUTEX, std::ptr::from_ref(word), FUTEX_WAKE, 1) };
 }
 
 /// Lets others run: shortly at first, then longer.
-pub fn pause(turn: u32) {
+pub(crate) fn pause(turn: u32) {
     if turn < 20 {
         // SAFETY: no preconditions.
         unsafe { sched_yield() };
@@ -97,7 +97,7 @@ pub fn pause(turn: u32) {
 }
 
 /// Name of the calling thread.
-pub fn name(tid: u32) -> Vec<u8> {
+pub(crate) fn name(tid: u32) -> Vec<u8> {
     let mut name = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
     if name.last() == Some(&b'\n') {
         name.pop();
@@ -106,12 +106,12 @@ pub fn name(tid: u32) -> Vec<u8> {
 }
 
 /// What is mapped now.
-pub fn maps() -> Vec<u8> {
+pub(crate) fn maps() -> Vec<u8> {
     std::fs::read("/proc/self/maps").unwrap_or_default()
 }
 
 /// Bytes from `start` to the end of the mapping that begins there.
-pub fn mapped_bytes(start: u64) -> u64 {
+pub(crate) fn mapped_bytes(start: u64) -> u64 {
     let maps = maps();
     let text = String::from_utf8_lossy(&maps);
     let begins = format!("{start:x}-");

@@ -41,7 +41,7 @@ struct Observed {
 const TURNS_PER_LOOK: u32 = 64;
 
 /// What is the same for all threads.
-pub struct Program {
+pub(crate) struct Program {
     all: &'static [Shared; PROCESSES],
     /// Which of them is this process's.
     at: AtomicUsize,
@@ -56,7 +56,7 @@ pub struct Program {
 }
 
 /// The tool's process, and its descriptors of the shared memory and of this plugin.
-pub struct Tool {
+pub(crate) struct Tool {
     pub pid: c_int,
     pub memory: c_int,
     pub plugin: c_int,
@@ -65,7 +65,11 @@ pub struct Tool {
 impl Program {
     /// The first process of a program: `all` is the memory of all, and the first place the program's that the tool
     /// started.
-    pub fn new(all: &'static [Shared; PROCESSES], api: Api, tool: Tool) -> Result<Program, String> {
+    pub(crate) fn new(
+        all: &'static [Shared; PROCESSES],
+        api: Api,
+        tool: Tool,
+    ) -> Result<Program, String> {
         if all[0].header.magic.load(Acquire) != MAGIC {
             return Err("the tool is of another version".to_owned());
         }
@@ -91,12 +95,12 @@ impl Program {
     }
 
     /// This process's memory.
-    pub fn shared(&self) -> &'static Shared {
+    pub(crate) fn shared(&self) -> &'static Shared {
         &self.all[self.at.load(Relaxed) % PROCESSES]
     }
 
     /// The calling thread is the only one of a process that was forked just now.
-    pub fn became_child(&self, vcpu: u32, thread_pointer: u64) {
+    pub(crate) fn became_child(&self, vcpu: u32, thread_pointer: u64) {
         let parents = self.shared();
         let Some(at) = claim(self.all) else {
             parents.header.children.fetch_add(1, Relaxed);
@@ -142,12 +146,12 @@ impl Program {
         header.running.store(1, SeqCst);
     }
 
-    pub fn is_off(&self) -> bool {
+    pub(crate) fn is_off(&self) -> bool {
         self.off.load(Relaxed)
     }
 
     /// Observes nothing any more in this process.
-    pub fn detach(&self) {
+    pub(crate) fn detach(&self) {
         self.off.store(true, SeqCst);
         for writer in &WRITERS {
             // The threads may be in the middle of an access: their writers stay where they are.
@@ -156,7 +160,7 @@ impl Program {
     }
 
     /// Writes a log entry.
-    pub fn tell(&self, kind: u32, numbers: [u64; 3], text: &[u8]) {
+    pub(crate) fn tell(&self, kind: u32, numbers: [u64; 3], text: &[u8]) {
         if !self.is_off() {
             let log = &self.shared().log;
             (self.log).append(
@@ -171,12 +175,12 @@ impl Program {
     }
 
     /// The mappings as they are now.
-    pub fn tell_maps(&self) {
+    pub(crate) fn tell_maps(&self) {
         self.tell(entry::MAPS, [0; 3], &process::maps());
     }
 
     /// A virtual CPU has a new thread, which makes no access yet.
-    pub fn new_thread(&self, vcpu: u32) {
+    pub(crate) fn new_thread(&self, vcpu: u32) {
         let number = self.threads.fetch_add(1, Relaxed);
         let processor = self.all[0].header.threads.fetch_add(1, Relaxed);
         if let Some(place) = WRITERS.get(vcpu as usize)
@@ -232,7 +236,7 @@ impl Program {
 
     /// An access that cannot be written.
     #[cold]
-    pub fn accessed_unobserved(&self) {
+    pub(crate) fn accessed_unobserved(&self) {
         if !self.is_off() {
             self.shared().header.unseen.fetch_add(1, Relaxed);
         }
@@ -247,7 +251,7 @@ impl Program {
 }
 
 /// From here on each access to memory that other processes may have is a record.
-pub fn share(start: u64, bytes: u64) {
+pub(crate) fn share(start: u64, bytes: u64) {
     shared_memory::add(start, bytes);
     DIRECTORY.forget_lines(start, bytes);
 }
@@ -264,7 +268,7 @@ fn claim(all: &[Shared; PROCESSES]) -> Option<usize> {
 
 /// The program accessed memory.
 #[inline(always)]
-pub fn accessed(vcpu: u32, word: u32, address: u64, instruction: Tagged) {
+pub(crate) fn accessed(vcpu: u32, word: u32, address: u64, instruction: Tagged) {
     let Some(Observed { writer, lane }) = observed(vcpu) else {
         return program().accessed_unobserved();
     };
@@ -284,7 +288,7 @@ fn accessed_silent(writer: &mut Writer, lane: &Lane, address: u64, word: u32, in
 }
 
 /// The calling thread's writer and its lane, if it is observed.
-pub fn writer(vcpu: u32) -> Option<(&'static mut Writer, &'static Lane)> {
+pub(crate) fn writer(vcpu: u32) -> Option<(&'static mut Writer, &'static Lane)> {
     let Observed { writer, lane } = observed(vcpu)?;
     Some((writer, lane))
 }

@@ -45,7 +45,7 @@ const FIRST_LINE: usize = 256;
 /// Becomes the program, in the emulator. Returns where that cannot be: the file is no program for it, or none at all.
 /// `path`, `arguments` and `environment` are the emulated program's, whose addresses are the process's own; they may lead
 /// anywhere, so only the kernel follows them.
-pub fn follow(tool: &Tool, path: u64, arguments: u64, environment: u64) -> Option<()> {
+pub(crate) fn follow(tool: &Tool, path: u64, arguments: u64, environment: u64) -> Option<()> {
     let path = std::ptr::with_exposed_provenance::<c_char>(path as usize);
     // SAFETY: the kernel reads the path, and refuses one that is not there.
     if unsafe { access(path, X_OK) } != 0 {

@@ -14,7 +14,7 @@ static CHANGING: Mutex<()> = Mutex::new(());
 
 /// Whether the address is in it.
 #[inline(always)]
-pub fn has(address: u64) -> bool {
+pub(crate) fn has(address: u64) -> bool {
     let ranges = NOW.load(Relaxed);
     !ranges.is_null() && within(ranges, address)
 }
@@ -29,7 +29,7 @@ fn within(ranges: *const Vec<Range>, address: u64) -> bool {
 }
 
 /// Adds some.
-pub fn add(start: u64, bytes: u64) {
+pub(crate) fn add(start: u64, bytes: u64) {
     let new = (start, start.saturating_add(bytes));
     change(|ranges| {
         if !ranges.contains(&new) {
@@ -39,7 +39,7 @@ pub fn add(start: u64, bytes: u64) {
 }
 
 /// Takes some away, with all of the mappings that it is of.
-pub fn remove(start: u64, bytes: u64) {
+pub(crate) fn remove(start: u64, bytes: u64) {
     if NOW.load(Relaxed).is_null() {
         return;
     }

@@ -55,7 +55,7 @@ static GATE: RwLock<()> = RwLock::new(());
 static NOTED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 /// Registers both ends of each call.
-pub fn register(id: Id, api: Api) {
+pub(crate) fn register(id: Id, api: Api) {
     // SAFETY: QEMU's own function; the callback is of the type it asks for and lives as long as the process.
     unsafe { (api.on_syscall)(id, begins) };
     // SAFETY: as above.

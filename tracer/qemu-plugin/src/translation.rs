@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Registers what observes.
-pub fn register(id: Id, api: Api) {
+pub(crate) fn register(id: Id, api: Api) {
     // SAFETY: QEMU's own function; the callback is of the type it asks for and lives as long as the process.
     unsafe { (api.on_vcpu_init)(id, new_vcpu) };
     // SAFETY: as above.
@@ -146,7 +146,7 @@ fn is_prefetchw(bytes: &[u8]) -> bool {
 }
 
 /// Registers a callback that does nothing, to measure what QEMU itself takes.
-pub fn count_nothing(id: Id, api: Api) -> Result<(), String> {
+pub(crate) fn count_nothing(id: Id, api: Api) -> Result<(), String> {
     if EMPTY.set(api).is_err() {
         return Err("it is loaded twice".to_owned());
     }

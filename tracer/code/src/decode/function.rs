@@ -19,7 +19,7 @@ use super::{
 /// Code after this many bytes of a function is not decoded: larger "functions" are mis-sized symbols
 /// or generated tables. Samples there are not at an instruction, and since jumps from there are not
 /// seen, no path into a block of the rest is trusted.
-pub const MAX_FUNCTION_BYTES: usize = 1 << 20;
+pub(super) const MAX_FUNCTION_BYTES: usize = 1 << 20;
 
 /// Which registers a call gives back unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -14,7 +14,7 @@ use crate::sys::{found_file::FoundFile, map_file::map_file};
 
 /// The system's debug directory and the directory of the module, below each root: that of the module's process
 /// while it lives, then our own.
-pub struct DebugDirectories {
+pub(super) struct DebugDirectories {
     roots: Vec<PathBuf>,
     module: PathBuf,
     /// Directory of the separate debug file found last: names of files that dwz made are relative to it.
@@ -25,7 +25,7 @@ pub struct DebugDirectories {
 impl DebugDirectories {
     /// For the module at `path` (as its process names it). The first of the `roots` is looked into first; what is found is
     /// one of the `opened`.
-    pub fn new(roots: Vec<PathBuf>, path: &Path, opened: OpenedFiles) -> DebugDirectories {
+    pub(super) fn new(roots: Vec<PathBuf>, path: &Path, opened: OpenedFiles) -> DebugDirectories {
         DebugDirectories {
             roots,
             module: path.to_owned(),

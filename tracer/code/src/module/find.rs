@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The kernel's name for the code it maps into every process.
-pub const VDSO: &str = "[vdso]";
+pub(super) const VDSO: &str = "[vdso]";
 
 /// A file of the inode number that was mapped.
 pub(super) struct Candidate {

@@ -16,7 +16,7 @@ const MERGED: [&str; 7] = [
 
 /// What to do for the debug info of each of the files, by the file; without those that no package holds, or
 /// where no package manager that is known says so.
-pub fn debug_packages<'p>(
+pub(super) fn debug_packages<'p>(
     root: &Path,
     files: impl IntoIterator<Item = &'p str>,
 ) -> HashMap<&'p str, String> {

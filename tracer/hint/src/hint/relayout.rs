@@ -9,13 +9,13 @@ use std::ops::Range;
 use crate::names::MemberLayout;
 
 /// `n` rounded up to a multiple of `step`; saturates.
-pub fn round_up(n: u64, step: u64) -> u64 {
+pub(super) fn round_up(n: u64, step: u64) -> u64 {
     n.div_ceil(step.max(1)).saturating_mul(step.max(1))
 }
 
 /// Who uses a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub(super) enum Group {
     /// The unit of this number, some thread of which stores.
     Stored(usize),
     /// Threads that only read.
@@ -53,7 +53,7 @@ impl Group {
 
 /// How a language keeps members apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
+pub(super) enum Means {
     /// Members, and with them the struct, can be aligned to a line of this many bytes.
     Alignment(u64),
     /// Only padding: the struct may start anywhere that its own alignment allows, and lines have this many bytes.
@@ -69,7 +69,7 @@ impl Means {
 
 /// A struct after some members were moved to lines of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relayout {
+pub(super) struct Relayout {
     /// Members that have to start a line, in their new order (indices of the old one); in Rust, that are wrapped.
     pub starts: Vec<usize>,
     /// Bytes of padding before each of `starts`; what alignment makes, or what has to be declared.
@@ -98,7 +98,11 @@ struct Block {
 /// Moves members of different groups to different lines. `groups` has one entry for each member; members are in the order of
 /// their offsets. `None` where nothing stored is beside others, or where it cannot be moved apart by the struct's own
 /// declaration. No member starts a line where they lie apart already as soon as the struct starts at a line.
-pub fn separate(members: &[MemberLayout], groups: &[Group], means: Means) -> Option<Relayout> {
+pub(super) fn separate(
+    members: &[MemberLayout],
+    groups: &[Group],
+    means: Means,
+) -> Option<Relayout> {
     let blocks = blocks(members, groups)?;
     let conflict = |a: &Block| {
         blocks
@@ -131,12 +135,12 @@ impl Block {
 }
 
 /// What a struct of these members starts at a multiple of; nothing without members.
-pub fn struct_alignment(members: &[MemberLayout]) -> Option<u64> {
+pub(super) fn struct_alignment(members: &[MemberLayout]) -> Option<u64> {
     members.iter().map(alignment).max()
 }
 
 /// The declared alignment, else what the x86-64 and AArch64 psABIs give to scalars of this size and place.
-pub fn alignment(member: &MemberLayout) -> u64 {
+pub(super) fn alignment(member: &MemberLayout) -> u64 {
     let natural = 1
         << member
             .size
@@ -328,7 +332,7 @@ fn is_apart(end: u64, at: u64, means: Means, of_struct: u64) -> bool {
 
 /// Bytes of a Rust struct whose stored units each sit in a wrapper aligned to `line`; the compiler orders
 /// fields as it likes, so the rest takes whole lines of its own.
-pub fn wrapped(members: &[MemberLayout], groups: &[Group], line: u64) -> u64 {
+pub(super) fn wrapped(members: &[MemberLayout], groups: &[Group], line: u64) -> u64 {
     let mut units: Vec<Option<usize>> = vec![None];
     for group in groups {
         if let Group::Stored(unit) = *group
@@ -357,7 +361,7 @@ pub fn wrapped(members: &[MemberLayout], groups: &[Group], line: u64) -> u64 {
 }
 
 /// Bytes of padding behind an element of an array, so that no two elements share a line wherever the array starts.
-pub fn padding_behind(size: u64, alignment: u64, line: u64) -> u64 {
+pub(super) fn padding_behind(size: u64, alignment: u64, line: u64) -> u64 {
     let alignment = alignment.max(1);
     // Elements of less than a line that never cross one need no more than to fill it.
     let fills = size <= alignment && line.is_multiple_of(alignment);

@@ -15,7 +15,7 @@ use crate::{
 const MOST_NAMES: usize = 4;
 
 /// Advice for a line whose bytes are all truly shared. Never speaks of layout.
-pub fn advise(scene: &Scene) -> Advice {
+pub(super) fn advise(scene: &Scene) -> Advice {
     Advice {
         kind: AdviceKind::ReduceSharing,
         text: sentences(scene),
@@ -26,7 +26,7 @@ pub fn advise(scene: &Scene) -> Advice {
 }
 
 /// What to do about each word.
-pub fn each(scene: &Scene) -> Vec<WordAdvice> {
+pub(super) fn each(scene: &Scene) -> Vec<WordAdvice> {
     let advised = scene.words.iter().map(|word| WordAdvice {
         field: word.name.clone(),
         role: word.role,
@@ -36,7 +36,7 @@ pub fn each(scene: &Scene) -> Vec<WordAdvice> {
 }
 
 /// What to do about all words, in sentences. Those of one kind share theirs.
-pub fn sentences(scene: &Scene) -> String {
+pub(super) fn sentences(scene: &Scene) -> String {
     let mut groups: Vec<Vec<&Word>> = Vec::new();
     for word in scene.words {
         let alike = |group: &&mut Vec<&Word>| {

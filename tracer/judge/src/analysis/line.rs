@@ -11,7 +11,7 @@
 
 mod window;
 
-pub use self::window::Shared;
+pub(super) use self::window::Shared;
 use crate::{
     access::{Access, Basis, ByteSet, Cost, LineSize, SpaceId, Tid},
     analysis::{

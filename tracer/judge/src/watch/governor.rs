@@ -9,10 +9,10 @@
 const SAVED_S: f64 = 0.25;
 
 /// Fewer hits than this show no order worth arming for.
-pub const LEAST_HITS: u64 = 64;
+pub(super) const LEAST_HITS: u64 = 64;
 
 /// More hits than this in one window bring no more proof than a second window would.
-pub const MOST_HITS: u64 = 400;
+pub(super) const MOST_HITS: u64 = 400;
 
 /// What watching costs on this machine, nanoseconds; measured when the source is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

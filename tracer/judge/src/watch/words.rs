@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Bytes that one breakpoint register can watch, and so the grain of a plan.
-pub const WORD_BYTES: u64 = 8;
+pub(super) const WORD_BYTES: u64 = 8;
 
 /// How a word is used, as far as samples say.
 #[derive(Clone, Debug, Default)]

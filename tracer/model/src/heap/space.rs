@@ -28,7 +28,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    pub fn set(&mut self, part: HeapPart, since_ns: u64) {
+    pub(super) fn set(&mut self, part: HeapPart, since_ns: u64) {
         if part != HeapPart::Mappings {
             self.allocations_since_ns = since_ns;
         }
@@ -65,7 +65,7 @@ pub(super) struct SpaceHeap {
 
 impl SpaceHeap {
     /// What a forked child has; `None` where it is too much.
-    pub fn inherited(&self) -> Option<SpaceHeap> {
+    pub(super) fn inherited(&self) -> Option<SpaceHeap> {
         if self.live.len() + self.mapped.len() > MOST_INHERITED {
             return None;
         }
@@ -82,7 +82,7 @@ impl SpaceHeap {
     }
 
     /// Counts an access for the innermost that holds it.
-    pub fn touch(&mut self, addr: u64, all: Trust) {
+    pub(super) fn touch(&mut self, addr: u64, all: Trust) {
         let objects = [&mut self.live, &mut self.mapped];
         let holding = |objects: &'_ mut BTreeMap<u64, HeapObject>| {
             let at = objects.range(..=addr).next_back();
@@ -107,7 +107,7 @@ impl SpaceHeap {
     }
 
     /// New memory. What is there still was freed unseen, nobody knows when.
-    pub fn allocate(&mut self, object: HeapObject) {
+    pub(super) fn allocate(&mut self, object: HeapObject) {
         self.free_between(object.from, object.to, true);
         if object.size > 0 {
             self.live.insert(object.from, object);
@@ -115,7 +115,7 @@ impl SpaceHeap {
     }
 
     /// New pages, which may take the place of mapped ones.
-    pub fn map(&mut self, mapping: HeapObject) {
+    pub(super) fn map(&mut self, mapping: HeapObject) {
         let to = mapping.to.checked_next_multiple_of(PAGE_BYTES);
         let to = to.unwrap_or(u64::MAX);
         self.free_between(mapping.from, to, true);
@@ -126,14 +126,14 @@ impl SpaceHeap {
     }
 
     /// The allocation at an address ends.
-    pub fn free(&mut self, addr: u64) {
+    pub(super) fn free(&mut self, addr: u64) {
         if let Some(object) = self.live.remove(&addr) {
             self.keep(object);
         }
     }
 
     /// These pages end, and what was allocated in them.
-    pub fn unmap(&mut self, from: u64, to: u64) {
+    pub(super) fn unmap(&mut self, from: u64, to: u64) {
         self.free_between(from, to, false);
         self.unmap_between(from, to, false);
     }
@@ -186,7 +186,7 @@ impl SpaceHeap {
     }
 
     /// As [`HeapIndex::objects`](super::HeapIndex::objects) says.
-    pub fn objects(&self, addr: u64, end: u64) -> Vec<HeapObject> {
+    pub(super) fn objects(&self, addr: u64, end: u64) -> Vec<HeapObject> {
         let alive = |objects: &BTreeMap<u64, HeapObject>| {
             let found = overlapping(objects, addr, end).into_iter();
             found

@@ -17,12 +17,12 @@ use crate::finding::Verdict;
 const ROW: usize = 64;
 
 /// Whether there is anything to tell apart: what threads truly share may be all of it.
-pub fn has_parts(finding: &Finding) -> bool {
+pub(super) fn has_parts(finding: &Finding) -> bool {
     finding.kind != Some(Verdict::TrueSharing) || finding.groups.len() > 1
 }
 
 /// Letters of the groups in their order, capital; groups beyond the alphabet share `+`.
-pub fn letters(groups: &[Group]) -> Vec<char> {
+pub(super) fn letters(groups: &[Group]) -> Vec<char> {
     let letter = |n: usize| u8::try_from(n).ok().filter(|n| *n < 26);
     (0..groups.len())
         .map(|n| letter(n).map_or('+', |n| char::from(b'A' + n)))
@@ -30,7 +30,7 @@ pub fn letters(groups: &[Group]) -> Vec<char> {
 }
 
 /// The letter of a group where somebody stores, and where bytes are only read.
-pub fn cased(letter: char, is_stored: bool) -> char {
+pub(super) fn cased(letter: char, is_stored: bool) -> char {
     if is_stored {
         letter
     } else {
@@ -47,7 +47,7 @@ fn is_within(ranges: &[ByteRange], offset: u32, size: u32) -> bool {
 }
 
 /// The letters of the groups that some bytes belong to, in order.
-pub fn letters_of(groups: &[Group], letters: &[char], offset: u8, size: u16) -> String {
+pub(super) fn letters_of(groups: &[Group], letters: &[char], offset: u8, size: u16) -> String {
     let (offset, size) = (u32::from(offset), u32::from(size));
     let mut out = String::new();
     for (group, &letter) in groups.iter().zip(letters) {
@@ -60,7 +60,7 @@ pub fn letters_of(groups: &[Group], letters: &[char], offset: u8, size: u16) -> 
 }
 
 /// The scale and one row per 64 bytes.
-pub fn draw(groups: &[Group], line_bytes: u64, options: TextOptions) -> Vec<String> {
+pub(super) fn draw(groups: &[Group], line_bytes: u64, options: TextOptions) -> Vec<String> {
     let width = (line_bytes as usize).clamp(1, 128);
     let mut cells = vec![options.unused_byte(); width];
     for (group, letter) in groups.iter().zip(letters(groups)) {

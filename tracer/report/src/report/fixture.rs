@@ -19,17 +19,17 @@ use crate::{
 };
 
 /// Where the lines of the tests start.
-pub const LINE: u64 = 0x404040;
+pub(crate) const LINE: u64 = 0x404040;
 
 /// Sampled time of the tests: shares of it are easy to check by eye.
-pub const WHOLE_NS: u64 = 10_000_000_000;
+pub(crate) const WHOLE_NS: u64 = 10_000_000_000;
 
 /// First byte, one past the last, object, path.
 type FakeField = (u8, u8, usize, Option<String>);
 
 /// Answers from tables.
 #[derive(Default, Clone)]
-pub struct FakeNames {
+pub(crate) struct FakeNames {
     /// What all lines are of; `None` where each is a thing of its own.
     pub owner: Option<String>,
     pub objects: Vec<ObjectName>,
@@ -47,13 +47,13 @@ pub struct FakeNames {
 }
 
 impl FakeNames {
-    pub fn field(mut self, from: u8, to: u8, object: usize, path: &str) -> FakeNames {
+    pub(crate) fn field(mut self, from: u8, to: u8, object: usize, path: &str) -> FakeNames {
         let path = (!path.is_empty()).then(|| path.to_owned());
         self.fields.push((from, to, object, path));
         self
     }
 
-    pub fn code(
+    pub(crate) fn code(
         mut self,
         ip: u64,
         symbol: &str,
@@ -79,12 +79,12 @@ impl FakeNames {
     }
 
     /// What the instruction at an address does.
-    pub fn does(mut self, ip: u64, does: WordUse) -> FakeNames {
+    pub(crate) fn does(mut self, ip: u64, does: WordUse) -> FakeNames {
         self.uses.insert(ip, does);
         self
     }
 
-    pub fn comm(mut self, tid: u32, comm: &str) -> FakeNames {
+    pub(crate) fn comm(mut self, tid: u32, comm: &str) -> FakeNames {
         self.comms.insert(tid, comm.to_owned());
         self
     }
@@ -160,7 +160,7 @@ impl Names for FakeNames {
     }
 }
 
-pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName {
+pub(crate) fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName {
     ObjectName {
         kind,
         name: Some(name.to_owned()),
@@ -179,7 +179,7 @@ pub fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> ObjectName
 }
 
 /// One site of pid 4000: bytes, direction, thread (which runs on one CPU), instruction, counts.
-pub fn site(
+pub(crate) fn site(
     offset: u8,
     size: u8,
     op: Op,
@@ -212,7 +212,7 @@ pub fn site(
 }
 
 /// A finding on the line at [`LINE`] made of these sites.
-pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> Judgement {
+pub(crate) fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> Judgement {
     let cost: Cost = sites.iter().map(|site| site.cost).sum();
     let samples = sites.iter().map(SiteCounts::accesses).sum();
     let mut by_thread: BTreeMap<(Pid, Tid), ThreadCounts> = BTreeMap::new();
@@ -268,7 +268,7 @@ pub fn judgement(verdict: Verdict, true_weight: f64, sites: Vec<SiteCounts>) -> 
 }
 
 /// Adds what judging says of stored bytes.
-pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judgement {
+pub(crate) fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judgement {
     if common != 0 {
         judgement.facts.push(Fact::CommonBytes(ByteSet(common)));
     }
@@ -278,7 +278,7 @@ pub fn with_bytes(mut judgement: Judgement, common: u128, private: u128) -> Judg
     judgement
 }
 
-pub fn facts() -> RunFacts {
+pub(crate) fn facts() -> RunFacts {
     RunFacts {
         heap: None,
         sources: vec!["timer".to_owned()],
@@ -309,7 +309,7 @@ pub fn facts() -> RunFacts {
     }
 }
 
-pub fn tally() -> Tally {
+pub(crate) fn tally() -> Tally {
     Tally {
         produced: 10_000,
         samples: 10_000,
@@ -319,6 +319,6 @@ pub fn tally() -> Tally {
     }
 }
 
-pub fn report(judgements: &[Judgement], names: &FakeNames) -> Report {
+pub(crate) fn report(judgements: &[Judgement], names: &FakeNames) -> Report {
     build(&judgements.into(), &[], names, &tally(), &facts())
 }

@@ -13,7 +13,7 @@ const NAME: usize = 6;
 
 /// A function or type: first parameter lists go, then template and generic arguments from the inside
 /// out, then leading namespaces, then the middle.
-pub fn symbol(name: &str, width: usize) -> String {
+pub(super) fn symbol(name: &str, width: usize) -> String {
     if columns(name) <= width {
         return name.to_owned();
     }
@@ -40,7 +40,7 @@ pub fn symbol(name: &str, width: usize) -> String {
 /// A variable, an object or a field: of the variable's own name first what stands in angle brackets and its namespaces
 /// go, then its middle; of `object.member.field` then the members between the first and the last. A list keeps its
 /// beginning.
-pub fn name(name: &str, width: usize) -> String {
+pub(super) fn name(name: &str, width: usize) -> String {
     if columns(name) <= width {
         return name.to_owned();
     }
@@ -81,7 +81,11 @@ fn members_at(name: &str) -> usize {
 
 /// Several texts of one column: what differs is not equal when it is short. Where shortening would make two of them
 /// equal, they keep the part in which they differ, or else get numbers.
-pub fn apart(texts: &[&str], width: usize, shorten: fn(&str, usize) -> String) -> Vec<String> {
+pub(super) fn apart(
+    texts: &[&str],
+    width: usize,
+    shorten: fn(&str, usize) -> String,
+) -> Vec<String> {
     let mut short: Vec<String> = texts.iter().map(|text| shorten(text, width)).collect();
     for n in 0..texts.len() {
         let alike: Vec<usize> = (n..texts.len()).filter(|&m| short[m] == short[n]).collect();
@@ -129,7 +133,7 @@ fn from(text: &str, at: usize, width: usize) -> String {
 
 /// A path: leading directories go, one by one; a file name too long for itself is cut in the middle.
 /// What follows the file name (`:line:column`) is part of it.
-pub fn path(path: &str, width: usize) -> String {
+pub(super) fn path(path: &str, width: usize) -> String {
     if columns(path) <= width {
         return path.to_owned();
     }
@@ -144,7 +148,7 @@ pub fn path(path: &str, width: usize) -> String {
 }
 
 /// Any text: the end goes.
-pub fn end(text: &str, width: usize) -> String {
+pub(super) fn end(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
@@ -155,7 +159,7 @@ pub fn end(text: &str, width: usize) -> String {
 }
 
 /// Any text: the middle goes.
-pub fn middle(text: &str, width: usize) -> String {
+pub(super) fn middle(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }

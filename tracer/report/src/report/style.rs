@@ -15,7 +15,7 @@ pub struct TextOptions {
 
 /// What a piece of text is, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// False sharing: can be fixed by moving bytes.
     False,
     /// True sharing: needs another algorithm.

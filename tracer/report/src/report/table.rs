@@ -6,7 +6,7 @@ use super::{printable::columns, shorten};
 const GAP: usize = 2;
 
 /// One column.
-pub struct Column {
+pub(super) struct Column {
     /// Heading.
     pub title: &'static str,
     /// Numbers are aligned to the right.
@@ -19,7 +19,7 @@ pub struct Column {
 
 impl Column {
     /// Words, aligned to the left.
-    pub const fn left(
+    pub(super) const fn left(
         title: &'static str,
         min: usize,
         shorten: fn(&str, usize) -> String,
@@ -33,7 +33,7 @@ impl Column {
     }
 
     /// Numbers, aligned to the right.
-    pub const fn right(
+    pub(super) const fn right(
         title: &'static str,
         min: usize,
         shorten: fn(&str, usize) -> String,
@@ -47,7 +47,7 @@ impl Column {
 
 /// Lays out the rows, heading first, in at most `width` columns. Rows have one cell per column.
 /// A column whose cells are all empty is left out.
-pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<String> {
+pub(super) fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<String> {
     let used = used(rows);
     let widths = fit(table, rows, &used, width);
     let mut lines = vec![String::new(); rows.len() + 1];
@@ -75,7 +75,7 @@ pub fn layout(table: &[Column], rows: &[Vec<String>], width: usize) -> Vec<Strin
 }
 
 /// Whether nothing would have to be shortened.
-pub fn fits(table: &[Column], rows: &[Vec<String>], width: usize) -> bool {
+pub(super) fn fits(table: &[Column], rows: &[Vec<String>], width: usize) -> bool {
     total(&natural(table, rows, &used(rows))) <= width
 }
 

@@ -4,7 +4,7 @@ use super::{printable::columns, shorten};
 
 /// The text in lines of at most `width` columns, none of them indented except code.
 /// A word longer than a line loses its middle.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut out = Vec::new();
     for paragraph in text.lines() {
         if paragraph.starts_with("    ") {
@@ -33,7 +33,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The wrapped text with `label` before the first line and as much space before the others.
-pub fn labelled(label: &str, text: &str, width: usize) -> Vec<String> {
+pub(super) fn labelled(label: &str, text: &str, width: usize) -> Vec<String> {
     let indent = columns(label);
     let lines = wrap(text, width.saturating_sub(indent).max(1));
     lines

@@ -2,7 +2,7 @@
 
 /// `unsigned long hits`, `long slots[8]`, `int (*call)(void)`: a type as the symbolizer writes it, around a name. Always gives
 /// something, for types are shown too that cannot be declared; see [`written`].
-pub fn declare(type_name: &str, name: &str) -> String {
+pub(super) fn declare(type_name: &str, name: &str) -> String {
     match place(type_name) {
         _ if name.is_empty() => type_name.to_owned(),
         Some(at) => {

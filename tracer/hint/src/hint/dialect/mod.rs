@@ -11,7 +11,7 @@ use crate::names::{Language, MemberLayout, ObjectKind};
 
 /// A language's way to align things to `line` bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Dialect {
+pub(super) struct Dialect {
     /// Language, where known.
     pub language: Option<Language>,
     /// Kernel code has its own macros.
@@ -22,7 +22,7 @@ pub struct Dialect {
 
 /// By what a language keeps things apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     /// This word, with the number of bytes behind it in parentheses, in front of a declaration.
     Aligned(&'static str),
     /// The kernel's attribute behind it.
@@ -37,7 +37,7 @@ pub enum Form {
 
 /// What crossbeam_utils::CachePadded aligns to on x86-64 and aarch64 (its documentation: adjacent
 /// lines are fetched in pairs on x86-64, and some aarch64 parts have 128-byte lines).
-pub const CACHE_PADDED: u64 = 128;
+pub(super) const CACHE_PADDED: u64 = 128;
 
 /// `long slots[8];`, `int (*call)(void);`, `hits: AtomicU64,`: a member as its language declares it, for people; `bits` of a
 /// bit-field, `alignment` where one is stated. Without a name the type alone.
@@ -64,7 +64,7 @@ pub fn shown(
 
 impl Dialect {
     /// By what the language keeps things apart.
-    pub fn form(self) -> Form {
+    pub(super) fn form(self) -> Form {
         match self.language {
             Some(Language::Rust) => Form::Wrapped,
             Some(Language::Go) => Form::Padded,
@@ -77,7 +77,7 @@ impl Dialect {
     }
 
     /// How a struct of the language can be laid out anew; `None` where its own compiler decides, or it is not known.
-    pub fn means(self) -> Option<Means> {
+    pub(super) fn means(self) -> Option<Means> {
         match self.form() {
             Form::Aligned(_) | Form::KernelAligned => Some(Means::Alignment(self.line)),
             Form::Padded => Some(Means::Padding(self.line)),
@@ -87,7 +87,7 @@ impl Dialect {
 
     /// Lines of code that declare a member which starts a line, with this many bytes of padding before it where the language
     /// pads. `owner` is the type that it is a member of. `None` where it cannot be written.
-    pub fn member(
+    pub(super) fn member(
         self,
         owner: Option<&str>,
         member: &MemberLayout,
@@ -118,7 +118,7 @@ impl Dialect {
 
     /// What to do to the declarations of members, or variables, that start a line, where they cannot be written; `names` are
     /// listed in words. A sentence.
-    pub fn in_words(self, names: &str, gaps: &[u64]) -> String {
+    pub(super) fn in_words(self, names: &str, gaps: &[u64]) -> String {
         let line = self.line;
         match self.form() {
             Form::Aligned(word) => {
@@ -137,7 +137,7 @@ impl Dialect {
     }
 
     /// A declaration of a variable that starts a line, in lines of code; `None` where it cannot be written, or would lose its value.
-    pub fn variable(
+    pub(super) fn variable(
         self,
         kind: ObjectKind,
         type_name: Option<&str>,
@@ -170,7 +170,7 @@ impl Dialect {
 
     /// A type of one value that fills whole lines, in lines of code, and how to reach the value; `size` and `alignment` are
     /// the value's. `None` where the type cannot be written.
-    pub fn element(
+    pub(super) fn element(
         self,
         type_name: Option<&str>,
         size: u64,
@@ -211,7 +211,7 @@ impl Dialect {
     }
 
     /// Bytes from one element to the next when each is kept apart; `None` where that is not known.
-    pub fn stride(self, size: u64, alignment: u64) -> Option<u64> {
+    pub(super) fn stride(self, size: u64, alignment: u64) -> Option<u64> {
         match self.form() {
             Form::Words => None,
             Form::Padded => {
@@ -226,7 +226,7 @@ impl Dialect {
 
     /// How the objects of a type get whole lines, as a sentence; `size` and `alignment` are the type's, `first` is its first
     /// member.
-    pub fn own_lines(
+    pub(super) fn own_lines(
         self,
         type_name: &str,
         size: u64,
@@ -275,7 +275,7 @@ impl Dialect {
     }
 
     /// As [`Dialect::own_lines`], of a type that a library declares.
-    pub fn wrapped(self, type_name: &str, size: u64, alignment: u64) -> String {
+    pub(super) fn wrapped(self, type_name: &str, size: u64, alignment: u64) -> String {
         match self.element(Some(type_name), size, alignment) {
             Some((code, access)) => format!(
                 "`{type_name}` is declared by a library: have a type of your own around it\n    {}\nand use its `{access}`. {}",
@@ -287,12 +287,12 @@ impl Dialect {
     }
 
     /// Rust: the type that starts and fills lines.
-    pub fn wrapper(self) -> String {
+    pub(super) fn wrapper(self) -> String {
         format!("#[repr(align({}))] struct Line<T>(T);", self.line)
     }
 
     /// How to keep things apart in a language that has no form here.
-    pub fn apart(self) -> String {
+    pub(super) fn apart(self) -> String {
         let line = self.line;
         match (self.kernel, self.language) {
             (true, None) => "The kernel's word is `____cacheline_aligned_in_smp`.".to_owned(),
@@ -322,7 +322,7 @@ impl Dialect {
     }
 
     /// What else there is to know about the words used.
-    pub fn note(self) -> String {
+    pub(super) fn note(self) -> String {
         match self.form() {
             Form::Aligned("alignas") if self.line == 64 => {
                 "C++17 also names the number: `std::hardware_destructive_interference_size`."
@@ -342,7 +342,7 @@ impl Dialect {
     }
 
     /// How to get memory that starts at a line, as after "it needs"; `None` where the language needs nothing, or has no way.
-    pub fn allocation(self) -> Option<String> {
+    pub(super) fn allocation(self) -> Option<String> {
         let line = self.line;
         Some(match self.form() {
             Form::KernelAligned => "a `kmem_cache_create` with SLAB_HWCACHE_ALIGN".to_owned(),

@@ -5,7 +5,7 @@ use super::tokens::{Kind, Token, Tokens};
 
 /// An lvalue in the tokens of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lvalue {
+pub(super) struct Lvalue {
     /// First token.
     pub from: usize,
     /// One past the last token.
@@ -71,7 +71,7 @@ const KEYWORDS: [&str; 40] = [
 ];
 
 /// Whether the word is part of the language, so that no name stands there.
-pub fn is_keyword(word: &str) -> bool {
+pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
@@ -80,7 +80,7 @@ fn is_name(token: &Token<'_>) -> bool {
 }
 
 /// Every lvalue that begins in the range of tokens, and each shorter one that it starts with.
-pub fn lvalues(tokens: &Tokens<'_>, from: usize, to: usize) -> Vec<Lvalue> {
+pub(super) fn lvalues(tokens: &Tokens<'_>, from: usize, to: usize) -> Vec<Lvalue> {
     let mut out = Vec::new();
     let mut at = from;
     while at < to {

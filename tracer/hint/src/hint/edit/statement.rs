@@ -8,7 +8,7 @@ use super::{
 
 /// A statement, by its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Statement {
+pub(super) struct Statement {
     /// First token.
     pub from: usize,
     /// One past the last token that belongs to it, without the body that it controls.
@@ -56,7 +56,7 @@ const ASSIGN: [&str; 11] = [
 ];
 
 /// The statement that the token is in.
-pub fn around(tokens: &Tokens<'_>, anchor: usize) -> Result<Statement, Refused> {
+pub(super) fn around(tokens: &Tokens<'_>, anchor: usize) -> Result<Statement, Refused> {
     let all = &tokens.all;
     let mut brace = all[anchor].parent;
     while let Some(open) = brace
@@ -123,7 +123,11 @@ fn is_block(all: &[Token<'_>], brace: usize) -> bool {
 }
 
 /// Whether a statement can stand before this one, on a line of its own.
-pub fn may_precede(tokens: &Tokens<'_>, text: &str, statement: Statement) -> Result<(), Refused> {
+pub(super) fn may_precede(
+    tokens: &Tokens<'_>,
+    text: &str,
+    statement: Statement,
+) -> Result<(), Refused> {
     let all = &tokens.all;
     let first = &all[statement.from];
     let starts = match first.kind {
@@ -158,7 +162,7 @@ pub fn may_precede(tokens: &Tokens<'_>, text: &str, statement: Statement) -> Res
 }
 
 /// Whether the address means the same before the statement as within, and is taken in any case.
-pub fn means_the_same(
+pub(super) fn means_the_same(
     tokens: &Tokens<'_>,
     statement: Statement,
     found: &Lvalue,
@@ -244,7 +248,7 @@ fn within_calls(tokens: &Tokens<'_>, statement: Statement, found: &Lvalue) -> Re
 }
 
 /// Names of macros are written so by custom; those of other files cannot be seen.
-pub fn looks_like_macro(name: &str) -> bool {
+pub(super) fn looks_like_macro(name: &str) -> bool {
     name.len() > 1
         && name.chars().any(|c| c.is_ascii_uppercase())
         && !name.chars().any(|c| c.is_ascii_lowercase())

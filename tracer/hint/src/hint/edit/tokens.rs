@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Identifier or keyword.
     Word,
     /// Number.
@@ -18,7 +18,7 @@ pub enum Kind {
 
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token<'a> {
+pub(super) struct Token<'a> {
     /// What it is.
     pub kind: Kind,
     /// As written.
@@ -33,14 +33,14 @@ pub struct Token<'a> {
 
 impl Token<'_> {
     /// Whether it is this operator, bracket or word.
-    pub fn is(&self, text: &str) -> bool {
+    pub(super) fn is(&self, text: &str) -> bool {
         self.kind != Kind::Literal && self.text == text
     }
 }
 
 /// A source file in tokens.
 #[derive(Debug, Default)]
-pub struct Tokens<'a> {
+pub(super) struct Tokens<'a> {
     /// All but directives, in order.
     pub all: Vec<Token<'a>>,
     /// Names that the file `#define`s, with what they stand for.
@@ -56,7 +56,7 @@ const LONG: [&str; 24] = [
 ];
 
 /// Cuts the text up.
-pub fn tokens(text: &str) -> Tokens<'_> {
+pub(super) fn tokens(text: &str) -> Tokens<'_> {
     let mut out = Tokens::default();
     let mut open: Vec<usize> = Vec::new();
     let (mut at, mut starts_line) = (0, true);

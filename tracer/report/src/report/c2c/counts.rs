@@ -79,24 +79,24 @@ pub struct Counts([u64; EVENTS]);
 
 /// `PERF_MEM_*` of include/uapi/linux/perf_event.h.
 mod bit {
-    pub const HIT: u64 = 0x2;
-    pub const MISS: u64 = 0x4;
-    pub const L1: u64 = 0x8;
-    pub const LFB: u64 = 0x10;
-    pub const L2: u64 = 0x20;
-    pub const L3: u64 = 0x40;
-    pub const LOCAL_RAM: u64 = 0x80;
-    pub const REMOTE_RAM: u64 = 0x100 | 0x200;
-    pub const REMOTE_CACHE: u64 = 0x400 | 0x800;
-    pub const IO: u64 = 0x1000;
-    pub const UNCACHED: u64 = 0x2000;
-    pub const LEVEL_NA: u64 = 0x1;
-    pub const SNOOP_HIT: u64 = 0x4;
-    pub const SNOOP_HITM: u64 = 0x10;
-    pub const SNOOP_PEER: u64 = 0x2;
-    pub const LOCKED: u64 = 0x2;
-    pub const BLOCKED_DATA: u64 = 0x2;
-    pub const BLOCKED_ADDRESS: u64 = 0x4;
+    pub(super) const HIT: u64 = 0x2;
+    pub(super) const MISS: u64 = 0x4;
+    pub(super) const L1: u64 = 0x8;
+    pub(super) const LFB: u64 = 0x10;
+    pub(super) const L2: u64 = 0x20;
+    pub(super) const L3: u64 = 0x40;
+    pub(super) const LOCAL_RAM: u64 = 0x80;
+    pub(super) const REMOTE_RAM: u64 = 0x100 | 0x200;
+    pub(super) const REMOTE_CACHE: u64 = 0x400 | 0x800;
+    pub(super) const IO: u64 = 0x1000;
+    pub(super) const UNCACHED: u64 = 0x2000;
+    pub(super) const LEVEL_NA: u64 = 0x1;
+    pub(super) const SNOOP_HIT: u64 = 0x4;
+    pub(super) const SNOOP_HITM: u64 = 0x10;
+    pub(super) const SNOOP_PEER: u64 = 0x2;
+    pub(super) const LOCKED: u64 = 0x2;
+    pub(super) const BLOCKED_DATA: u64 = 0x2;
+    pub(super) const BLOCKED_ADDRESS: u64 = 0x4;
 }
 
 impl Counts {

@@ -33,37 +33,37 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub fn new(paint: Paint) -> Self {
+    pub(super) fn new(paint: Paint) -> Self {
         Page {
             text: String::new(),
             paint,
         }
     }
 
-    pub fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         self.text
     }
 
     /// The page's first line.
-    pub fn title(&mut self, title: &str) {
+    pub(super) fn title(&mut self, title: &str) {
         for line in wrap(title, WIDTH) {
             let _ = writeln!(self.text, "{line}");
         }
     }
 
     /// Starts a section.
-    pub fn section(&mut self, name: &str) {
+    pub(super) fn section(&mut self, name: &str) {
         let name = self.painted(name, "1");
         let _ = writeln!(self.text, "\n{name}");
     }
 
     /// A label and its value, wrapped in its column; `level` indents the label.
-    pub fn row(&mut self, level: usize, label: &str, value: &str) {
+    pub(super) fn row(&mut self, level: usize, label: &str, value: &str) {
         self.lines(level, label, &wrap(value, WIDTH - VALUE_COLUMN));
     }
 
     /// A row whose value starts with a word in colour.
-    pub fn verdict(&mut self, label: &str, tone: Tone, word: &str, rest: &str) {
+    pub(super) fn verdict(&mut self, label: &str, tone: Tone, word: &str, rest: &str) {
         let mut lines = wrap(&format!("{word}{rest}"), WIDTH - VALUE_COLUMN);
         let colour = match tone {
             Tone::Good => "32",
@@ -80,7 +80,7 @@ impl Page {
     }
 
     /// Lines for the shell, each broken so that it can still be pasted.
-    pub fn commands(&mut self, level: usize, label: &str, commands: &[String]) {
+    pub(super) fn commands(&mut self, level: usize, label: &str, commands: &[String]) {
         let width = WIDTH - VALUE_COLUMN;
         let lines: Vec<String> = commands
             .iter()
