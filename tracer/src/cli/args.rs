@@ -8,6 +8,7 @@ use crate::{finding::PairThresholds, report::layout::FindingId};
 
 mod assembling;
 mod comparing;
+mod diagnosing;
 mod hinting;
 mod observing;
 mod simulating;
@@ -15,6 +16,7 @@ mod values;
 
 pub use assembling::AsArgs;
 pub use comparing::DiffArgs;
+pub use diagnosing::{BpfLogArgs, DoctorArgs};
 pub use hinting::{
     AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs, YourCodeArgs,
 };
@@ -186,6 +188,15 @@ pub enum Command {
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
+    ///
+    /// With --bpf-log, why an observation leaves out what one would expect in it: observes like `attach` for some seconds,
+    /// by programs in the kernel that also tell what they did not record and why, and prints what they told. Those of
+    /// other commands tell nothing and lose no time with it.
+    #[command(after_help = "Examples:\n  \
+        cohtrace doctor                                   what can run here\n  \
+        cohtrace doctor --bpf-log -p 4242                 what is left out around a process\n  \
+        cohtrace doctor --bpf-log --heap -- ./server      allocations too, from the start of a program\n  \
+        cohtrace doctor --bpf-log --json -a --duration 9   of the whole machine, as JSON")]
     Doctor(DoctorArgs),
 }
 
@@ -451,14 +462,6 @@ pub struct DemoArgs {
     pub source: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// `doctor`.
-#[derive(Debug, Args)]
-pub struct DoctorArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[cfg(test)]

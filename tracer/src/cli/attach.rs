@@ -33,6 +33,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         sampling: &args.sampling,
         watch: &args.watch,
         heap: &args.heap,
+        tells: false,
     };
     let mut observation = arguments.open(args.output.json)?;
     let options = analysis_options(&args.analysis, observation.frequency_hz());

@@ -28,6 +28,8 @@ pub struct Arguments<'a> {
     pub watch: &'a WatchArgs,
     /// What of the heap.
     pub heap: &'a HeapArgs,
+    /// Whether the kernel half tells why it did nothing.
+    pub tells: bool,
 }
 
 impl Arguments<'_> {
@@ -38,6 +40,7 @@ impl Arguments<'_> {
             sampling,
             watch,
             heap,
+            tells,
         } = *self;
         let emulator = sampling.source.emulator(&Asked {
             target,
@@ -75,6 +78,7 @@ impl Arguments<'_> {
                 heap: heap.options(target),
                 memory: sampling.source.memory(),
                 emulator,
+                tells,
             },
             watch: watch.watch.clone(),
             watch_share: self.watch_share(),

@@ -34,6 +34,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         sampling: &args.sampling,
         watch: &args.watch,
         heap: &args.heap,
+        tells: false,
     };
     let mut observation = arguments.open(false)?;
     let recording = Recording::create(&args.output, args.force, arguments, &mut observation)?;
