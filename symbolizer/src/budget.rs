@@ -85,7 +85,7 @@ mod tests {
     fn after_a_request_to_stop_there_is_no_time_for_more_than_the_grace() {
         for (grace, answer) in [
             (Duration::ZERO, Err(Missing::NoTime)),
-            (Duration::from_secs(3600), Ok(())),
+            (Duration::from_hours(1), Ok(())),
         ] {
             let (all, asked) = (Allowance::default(), Arc::new(AtomicBool::new(false)));
             all.heed(asked.clone(), grace);

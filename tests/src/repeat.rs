@@ -21,7 +21,7 @@ pub struct HitRate {
 }
 
 /// Runs the tool `runs` times on a workload. A finding that no window confirmed is a miss. The caller holds the
-/// [`turn::Turn`].
+/// [`crate::turn::Turn`].
 pub fn hit_rate(name: &str, variant: Variant, runs: usize) -> HitRate {
     let misses: Vec<String> = (0..runs)
         .filter_map(|_| live::observe(name, variant, Windows::Required).err())

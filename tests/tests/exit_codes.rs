@@ -101,13 +101,15 @@ fn without_privileges_the_message_says_what_to_do() {
     let copy = directory.path().join("cohtrace");
     fs::copy(path().expect("cohtrace is built"), &copy).expect("it is readable");
     let nobody = 65534;
-    let mut attach = Command::new(copy);
-    attach
-        .args(["attach", "--json", "--duration", "1", "-p", "1"])
-        .gid(nobody)
-        .uid(nobody);
-    let ended = run(attach.current_dir("/"), GRACE);
-    assert_refused(&ended, &["root"]);
+    for observes in [&["attach"][..], &["doctor", "--bpf-log"]] {
+        let mut tool = Command::new(&copy);
+        tool.args(observes)
+            .args(["--json", "--duration", "1", "-p", "1"])
+            .gid(nobody)
+            .uid(nobody);
+        let ended = run(tool.current_dir("/"), GRACE);
+        assert_refused(&ended, &["root"]);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ extern crate cohtrace_turns;
 
 mod assembler;
 mod bad_binaries;
+mod bpf_log;
 mod closed_loop;
 mod debugger;
 mod diff;

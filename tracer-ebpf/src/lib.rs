@@ -417,3 +417,5 @@ pub mod globals {
     /// u64: allocations of fewer bytes are not recorded, at least 1.
     pub const HEAP_LEAST: &str = "HEAP_LEAST";
 }
+
+pub mod told;

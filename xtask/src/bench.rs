@@ -32,7 +32,7 @@ use cohtrace_tests::{kernel, workload};
 use crate::root;
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Which benchmarks (--list explains them); all but hit-rate, fuzz, field and soak unless named. After hit-rate or confirmed:
     /// workloads.
     names: Vec<String>,
@@ -129,7 +129,7 @@ impl Plan {
 }
 
 /// The task.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     if options.list {
         if options.names.iter().any(|name| name == field::BENCH.name) {
             return field::list();
@@ -228,7 +228,7 @@ fn choose(names: &[String]) -> Result<(Vec<&'static Bench>, Vec<String>)> {
 }
 
 /// The tool as users run it; `COHTRACE_BIN` names another build to measure.
-pub fn release_build() -> Result<PathBuf> {
+pub(crate) fn release_build() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("COHTRACE_BIN") {
         return Ok(path.into());
     }
@@ -242,7 +242,7 @@ pub fn release_build() -> Result<PathBuf> {
 }
 
 /// Cargo, in the root of the repository.
-pub fn cargo() -> std::process::Command {
+pub(crate) fn cargo() -> std::process::Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
     command.current_dir(root());
@@ -250,7 +250,7 @@ pub fn cargo() -> std::process::Command {
 }
 
 /// Where cargo builds.
-pub fn target_directory() -> Result<PathBuf> {
+pub(crate) fn target_directory() -> Result<PathBuf> {
     let profile = workload::profile_directory()?;
     let parent = profile.parent();
     Ok(parent

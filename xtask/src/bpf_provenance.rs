@@ -16,7 +16,7 @@ const SOURCES: &str = "sources ";
 
 /// The file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provenance {
+pub(crate) struct Provenance {
     /// Of the compiler and the linker.
     pub versions: Versions,
     /// Of the kernel half's sources, by [`digest`].
@@ -25,7 +25,7 @@ pub struct Provenance {
 
 impl Provenance {
     /// Of the objects that are committed.
-    pub fn committed() -> Result<Provenance> {
+    pub(crate) fn committed() -> Result<Provenance> {
         let path = path();
         let text = fs::read_to_string(&path)
             .with_context(|| format!("reading {}; `cargo xtask ebpf` writes it", path.display()))?;
@@ -33,13 +33,13 @@ impl Provenance {
     }
 
     /// Of objects built from the sources as they are.
-    pub fn now(versions: Versions) -> Result<Provenance> {
+    pub(crate) fn now(versions: Versions) -> Result<Provenance> {
         let sources = digest_of_sources()?;
         Ok(Provenance { versions, sources })
     }
 
     /// Beside the objects.
-    pub fn write(&self) -> Result<()> {
+    pub(crate) fn write(&self) -> Result<()> {
         let path = path();
         let text = format!("{}\n{SOURCES}{}\n", self.versions, self.sources);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
@@ -61,7 +61,7 @@ fn path() -> PathBuf {
 }
 
 /// Of every file that the objects are built from, the compiler's and the registry's apart.
-pub fn digest_of_sources() -> Result<String> {
+pub(crate) fn digest_of_sources() -> Result<String> {
     let package = root().join("tracer-ebpf");
     let mut files = vec![package.join("Cargo.toml")];
     collect(&package.join("src"), &mut files)?;

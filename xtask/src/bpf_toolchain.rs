@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// A compiler, the library sources beside it, and the linker.
 #[derive(Debug, Clone)]
-pub struct Toolchain {
+pub(crate) struct Toolchain {
     /// The compiler's executable.
     rustc: PathBuf,
     /// Where it keeps its own library sources; they end up in the objects' line tables.
@@ -22,16 +22,16 @@ pub struct Toolchain {
 
 /// What the bytes of an object depend on, apart from our sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Versions(String);
+pub(crate) struct Versions(String);
 
 impl Versions {
     /// As [`Versions`]' `Display` wrote it to a file.
-    pub fn parse(text: &str) -> Versions {
+    pub(crate) fn parse(text: &str) -> Versions {
         Versions(text.trim_end().to_owned())
     }
 
     /// For a message.
-    pub fn in_one_line(&self) -> String {
+    pub(crate) fn in_one_line(&self) -> String {
         self.0.replace('\n', ", ")
     }
 }
@@ -54,7 +54,7 @@ no compiler here can build the BPF objects. Install one of:
 impl Toolchain {
     /// The toolchain that built the committed objects when it is here, else the best one there is:
     /// rustup's nightly before the distribution's.
-    pub fn find(preferred: Option<&Versions>) -> Result<Toolchain> {
+    pub(crate) fn find(preferred: Option<&Versions>) -> Result<Toolchain> {
         let linker = first_line(Command::new("bpf-linker").arg("--version"));
         let mut found: Vec<Toolchain> = compilers()
             .iter()
@@ -96,7 +96,7 @@ impl Toolchain {
     }
 
     /// A `cargo` that uses this compiler and nothing of the caller's build environment.
-    pub fn cargo(&self) -> Result<Command> {
+    pub(crate) fn cargo(&self) -> Result<Command> {
         let cargo = std::env::var_os("CARGO").context("CARGO is not set: run by `cargo xtask`")?;
         let mut command = Command::new(cargo);
         for (name, _) in std::env::vars_os() {

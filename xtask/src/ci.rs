@@ -47,14 +47,14 @@ struct Step {
 
 /// How the task is run.
 #[derive(Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// A test of the core that is skipped is a failure: for a machine on which everything is set up, as `.ci/run` does.
     #[arg(long)]
     strict: bool,
 }
 
 /// The task. The tests come last, so that their counts are the last thing printed.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let mut steps = Vec::new();
     let mut step = |name, check: &dyn Fn() -> Outcome| {
         println!("=== {name}");

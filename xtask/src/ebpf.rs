@@ -1,4 +1,5 @@
-//! Builds the BPF objects, one per architecture, the same bytes in every directory.
+//! Builds the BPF objects, two per architecture, the same bytes in every directory: the ordinary one, and a debug object
+//! whose programs tell why they did nothing (`cohtrace doctor --bpf-log`).
 //!
 //! The objects are committed, so that building cohtrace needs stable Rust only. `--check` is what
 //! keeps them honest: it builds again and compares.
@@ -24,14 +25,57 @@ use crate::{
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Write nothing: build again and fail when a byte differs from the committed objects.
     #[arg(long)]
     check: bool,
+    /// Only the debug objects, whose programs tell why they did nothing: `cohtrace doctor --bpf-log`.
+    ///
+    /// For work on what is told. What is committed is built without this, which builds all.
+    #[arg(long)]
+    log: bool,
+}
+
+/// A kind of object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// What observes.
+    Ordinary,
+    /// The same programs, and why they did nothing.
+    Log,
+}
+
+const KINDS: [Kind; 2] = [Kind::Ordinary, Kind::Log];
+
+impl Kind {
+    /// What its file's name has before the ending.
+    fn suffix(self) -> &'static str {
+        match self {
+            Kind::Ordinary => "",
+            Kind::Log => "-log",
+        }
+    }
+
+    /// How cargo is told.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Kind::Ordinary => &[],
+            Kind::Log => &["--features=log"],
+        }
+    }
+
+    /// What the linker is told beside. A program that is called by its entry, instead of being a part of it, would be
+    /// verified by itself, and the kernel does not take its argument for a context there.
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Kind::Ordinary => &[],
+            Kind::Log => &["-Clink-arg=--llvm-args=-inline-threshold=1000000"],
+        }
+    }
 }
 
 /// What a check found.
-pub enum Check {
+pub(crate) enum Check {
     /// Every byte is the same.
     Same,
     /// The compiler that built the objects is not here, and it decides their bytes. The sources are
@@ -42,11 +86,12 @@ pub enum Check {
 }
 
 /// The task.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let kinds: &[Kind] = if options.log { &[Kind::Log] } else { &KINDS };
     if !options.check {
-        return rebuild();
+        return rebuild(kinds);
     }
-    match check()? {
+    match check_kinds(kinds)? {
         Check::Same => println!("the committed BPF objects are what the sources give"),
         Check::CannotCompare(why) => println!("could not check: {why}"),
         Check::Differ(what) => bail!(
@@ -57,8 +102,12 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds again and compares with what is committed.
-pub fn check() -> Result<Check> {
+/// Builds all again and compares with what is committed.
+pub(crate) fn check() -> Result<Check> {
+    check_kinds(&KINDS)
+}
+
+fn check_kinds(kinds: &[Kind]) -> Result<Check> {
     let committed = Provenance::committed()?;
     let cannot = |why: String| {
         Ok(if digest_of_sources()? == committed.sources {
@@ -79,10 +128,10 @@ pub fn check() -> Result<Check> {
         ));
     }
     let mut differing = Vec::new();
-    for architecture in ARCHITECTURES {
-        let path = object_path(architecture);
+    for (architecture, kind) in objects(kinds) {
+        let path = object_path(architecture, kind);
         let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        if build(&toolchain, architecture)? != bytes {
+        if build(&toolchain, architecture, kind)? != bytes {
             differing.push(path.display().to_string());
         }
     }
@@ -93,28 +142,39 @@ pub fn check() -> Result<Check> {
     })
 }
 
-fn rebuild() -> Result<()> {
+/// What is committed says with what it was built only when all was.
+fn rebuild(kinds: &[Kind]) -> Result<()> {
     let committed = Provenance::committed().ok();
     let preferred = committed.as_ref().map(|committed| &committed.versions);
     let toolchain = Toolchain::find(preferred)?;
     println!("{}", toolchain.versions);
-    for architecture in ARCHITECTURES {
-        let bytes = build(&toolchain, architecture)?;
-        let path = object_path(architecture);
+    for (architecture, kind) in objects(kinds) {
+        let bytes = build(&toolchain, architecture, kind)?;
+        let path = object_path(architecture, kind);
         println!("{} bytes: {}", bytes.len(), path.display());
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
     }
-    Provenance::now(toolchain.versions)?.write()
+    if kinds == KINDS {
+        Provenance::now(toolchain.versions)?.write()?;
+    }
+    Ok(())
 }
 
-fn object_path(architecture: &str) -> PathBuf {
+/// One architecture after the other: `core` is compiled anew for each.
+fn objects(kinds: &[Kind]) -> impl Iterator<Item = (&'static str, Kind)> {
+    let of = |architecture| kinds.iter().map(move |kind| (architecture, *kind));
+    ARCHITECTURES.into_iter().flat_map(of)
+}
+
+fn object_path(architecture: &str, kind: Kind) -> PathBuf {
+    let suffix = kind.suffix();
     root().join(format!(
-        "tracer-ebpf/prebuilt/cohtrace-{architecture}.bpf.o"
+        "tracer-ebpf/prebuilt/cohtrace-{architecture}{suffix}.bpf.o"
     ))
 }
 
 /// Compiles, links and strips one object.
-fn build(toolchain: &Toolchain, architecture: &str) -> Result<Vec<u8>> {
+fn build(toolchain: &Toolchain, architecture: &str, kind: Kind) -> Result<Vec<u8>> {
     // Apart from the host's build: other flags, another compiler, another profile.
     let target = root().join("target/ebpf");
     let status = toolchain
@@ -127,11 +187,12 @@ fn build(toolchain: &Toolchain, architecture: &str) -> Result<Vec<u8>> {
             "--release",
             "--locked",
         ])
+        .args(kind.arguments())
         .args(["-Zbuild-std=core", "--target=bpfel-unknown-none"])
         .arg(format!("--target-dir={}", target.display()))
         .env(
             "CARGO_ENCODED_RUSTFLAGS",
-            flags(toolchain, architecture)?.join("\u{1f}"),
+            flags(toolchain, architecture, kind)?.join("\u{1f}"),
         )
         // BTF is made from the debug information.
         .env("CARGO_PROFILE_RELEASE_DEBUG", "2")
@@ -148,7 +209,7 @@ fn build(toolchain: &Toolchain, architecture: &str) -> Result<Vec<u8>> {
     strip(&linked)
 }
 
-fn flags(toolchain: &Toolchain, architecture: &str) -> Result<Vec<String>> {
+fn flags(toolchain: &Toolchain, architecture: &str, kind: Kind) -> Result<Vec<String>> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![
         format!("--cfg=bpf_target_arch=\"{architecture}\""),
@@ -158,6 +219,7 @@ fn flags(toolchain: &Toolchain, architecture: &str) -> Result<Vec<String>> {
         remap(&root(), "."),
         remap(&toolchain.sysroot.join("lib/rustlib/src/rust"), "rust"),
     ];
+    flags.extend(kind.flags().iter().copied().map(str::to_owned));
     // The folder below is named after the registry; several can be there.
     let sources = cargo_home()?.join("registry/src");
     if !sources.exists() {
@@ -208,21 +270,66 @@ fn strip(linked: &[u8]) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
     use tracer_ebpf::{
         HITS, KERNEL_TEXT, SAMPLES, STATS, TARGETS, WATCH_CONTROL, WATCH_STATS, globals, programs,
+        told,
     };
 
     use super::*;
 
-    fn committed(architecture: &str) -> Vec<u8> {
-        fs::read(object_path(architecture)).unwrap()
+    fn committed(architecture: &str, kind: Kind) -> Vec<u8> {
+        fs::read(object_path(architecture, kind)).unwrap()
+    }
+
+    /// Names of the functions and variables that others than the object itself may ask for.
+    fn names(architecture: &str, kind: Kind) -> BTreeSet<String> {
+        let bytes = committed(architecture, kind);
+        let object = object::File::parse(&*bytes).unwrap();
+        let global = object.symbols().filter(object::ObjectSymbol::is_global);
+        global
+            .map(|symbol| symbol.name().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn the_ordinary_object_has_no_map_of_lines_and_the_debug_object_adds_only_what_tells() {
+        for architecture in ARCHITECTURES {
+            let ordinary = names(architecture, Kind::Ordinary);
+            let log = names(architecture, Kind::Log);
+            let added: BTreeSet<&str> = log.difference(&ordinary).map(String::as_str).collect();
+            let entries = told::PROGRAMS.iter().map(|(_, entry)| *entry);
+            // What aya-log brings, and what was told already.
+            let lines = ["AYA_LOGS", "AYA_LOG_LEVEL", "TOLD"];
+            assert_eq!(added, entries.chain(lines).collect(), "{architecture}");
+            assert!(ordinary.is_subset(&log), "{architecture}");
+        }
+    }
+
+    #[test]
+    fn the_debug_object_runs_the_same_programs() {
+        for architecture in ARCHITECTURES {
+            let code = |kind| {
+                let bytes = committed(architecture, kind);
+                let object = object::File::parse(&*bytes).unwrap();
+                let of = |name: &str| {
+                    let symbol = object.symbols().find(|symbol| symbol.name() == Ok(name));
+                    symbol
+                        .unwrap_or_else(|| panic!("{name} for {architecture}"))
+                        .size()
+                };
+                told::PROGRAMS.map(|(name, _)| (name, of(name)))
+            };
+            assert_eq!(code(Kind::Ordinary), code(Kind::Log), "bytes of code");
+        }
     }
 
     #[test]
     fn every_object_has_the_programs_maps_and_globals_of_the_contract() {
-        for architecture in ARCHITECTURES {
-            let bytes = committed(architecture);
+        for (architecture, kind) in objects(&KINDS) {
+            let bytes = committed(architecture, kind);
             let object = object::File::parse(&*bytes).unwrap();
             let section_of = |name: &str| {
                 let symbol = object.symbols().find(|symbol| symbol.name() == Ok(name));
@@ -260,8 +367,8 @@ mod tests {
 
     #[test]
     fn the_objects_keep_their_btf_and_nothing_of_their_dwarf() {
-        for architecture in ARCHITECTURES {
-            let bytes = committed(architecture);
+        for (architecture, kind) in objects(&KINDS) {
+            let bytes = committed(architecture, kind);
             let object = object::File::parse(&*bytes).unwrap();
             assert!(object.section_by_name(".BTF").is_some());
             let has_dwarf = object
@@ -273,8 +380,8 @@ mod tests {
 
     #[test]
     fn no_object_names_a_directory_of_the_machine_that_built_it() {
-        for architecture in ARCHITECTURES {
-            let bytes = committed(architecture);
+        for (architecture, kind) in objects(&KINDS) {
+            let bytes = committed(architecture, kind);
             let contains = |text: &str| {
                 bytes
                     .windows(text.len())

@@ -18,7 +18,7 @@ use crate::root;
 const LONG: usize = 400;
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Also time a clean build of the tool and a rebuild after a touch of `report`; takes minutes, and up to 2 GB in
     /// target/ meanwhile
     #[arg(long)]
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 /// The task.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let root = root();
     let sources = source::read(&root)?;
     print_crates(&root, &sources)?;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use cohtrace_tests::llvm_plugin::{Compiler, Llvm, clang, installed, rustc};
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Build for this LLVM only; by default for each whose headers are installed
     #[arg(long, value_name = "PATH")]
     llvm_config: Option<PathBuf>,
@@ -18,7 +18,7 @@ no LLVM with headers is here. A plugin works in compilers of the same major vers
                   apt-get install llvm-14-dev     for Debian's clang";
 
 /// The task.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let llvms = match &options.llvm_config {
         Some(config) => vec![Llvm::of(config)?],
         None => installed(),
@@ -49,7 +49,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Builds what can be built here; why nothing can, where that is so.
-pub fn check() -> Result<Option<String>> {
+pub(crate) fn check() -> Result<Option<String>> {
     let llvms = installed();
     if llvms.is_empty() {
         return Ok(Some(INSTALL.to_owned()));

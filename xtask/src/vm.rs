@@ -29,7 +29,7 @@ use self::{
 use crate::bench::{release_build, target_directory};
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Kernel by version, as 6.12; may be repeated; all unless given.
     #[arg(long = "kernel", value_name = "VERSION")]
     kernels: Vec<String>,
@@ -55,7 +55,7 @@ impl Guest {
 }
 
 /// The task.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let kernels = named(&KERNELS, &options.kernels, |kernel| kernel.version)?;
     let machines = named(&MACHINES, &options.machines, |machine| machine.name)?;
     if options.list {
@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// The oldest kernel and the newest, with two CPUs; why they could not be had, where that is so.
-pub fn check() -> Result<Option<String>> {
+pub(crate) fn check() -> Result<Option<String>> {
     let machine = &machines::TWO_CPUS;
     let guests = [0, KERNELS.len() - 1].map(|at| Guest {
         kernel: &KERNELS[at],

@@ -260,6 +260,7 @@ fn count(words: &[String]) -> Result<Counted> {
         heap: None,
         memory: MemoryOptions::default(),
         emulator: Some(emulator),
+        tells: false,
     };
     let target = Target::Trees(vec![Pid(child.id())]);
     let modules = Arc::new(ModuleStore::new("/".into(), true));

@@ -39,23 +39,23 @@ use super::{
 };
 
 /// Some 7,000 allocations.
-const RING_BYTES: u32 = 8 << 20;
+pub(super) const RING_BYTES: u32 = 8 << 20;
 /// Threads that are inside an allocating function at once; what longjmp left behind makes room.
 const CALLS: u32 = 8192;
 /// A call that takes longer never returned: an exception or longjmp left it.
 const STALE_NS: u64 = 10_000_000_000;
 /// Pages have at least so many bytes, a power of two.
-const LEAST_PAGE: u64 = 4096;
+pub(super) const LEAST_PAGE: u64 = 4096;
 /// `BPF_RB_NO_WAKEUP`, as the helpers take it.
 const NO_WAKEUP: u64 = BPF_RB_NO_WAKEUP as u64;
 /// User space is woken from here on; before, it looks often enough by itself.
 const MUCH: u64 = RING_BYTES as u64 / 4;
 
 #[map]
-static HEAP_EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);
+pub(super) static HEAP_EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);
 
 #[map]
-static HEAP_CALLS: LruHashMap<u64, HeapCall> = LruHashMap::with_max_entries(CALLS, 0);
+pub(super) static HEAP_CALLS: LruHashMap<u64, HeapCall> = LruHashMap::with_max_entries(CALLS, 0);
 
 #[map]
 static HEAP_STATS: PerCpuArray<HeapStats> = PerCpuArray::with_max_entries(1, 0);
@@ -288,7 +288,7 @@ pub fn heap_return(context: RetProbeContext) -> u32 {
 
 /// The memory that a call gave, if it succeeded.
 #[inline(always)]
-fn outcome(registers: &bpf_user_pt_regs_t, call: &HeapCall) -> Option<u64> {
+pub(super) fn outcome(registers: &bpf_user_pt_regs_t, call: &HeapCall) -> Option<u64> {
     let value = returned(registers);
     let addr = if call.is_mapping != 0 {
         // `MAP_FAILED`.

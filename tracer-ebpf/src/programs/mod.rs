@@ -8,6 +8,8 @@ mod registers;
 mod sample;
 mod targets;
 mod task;
+#[cfg(feature = "log")]
+mod told;
 mod watch;
 
 /// The kernel lends `bpf_probe_read_kernel` and `bpf_perf_event_output` to GPL-compatible programs only.

@@ -35,10 +35,10 @@ use super::{
 static HITS: PerfEventArray<WatchRecord> = PerfEventArray::new(0);
 
 #[map]
-static WATCH_CONTROL: Array<WatchControl> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+pub(super) static WATCH_CONTROL: Array<WatchControl> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 #[map]
-static WATCH_STATS: PerCpuArray<WatchStats> = PerCpuArray::with_max_entries(1, 0);
+pub(super) static WATCH_STATS: PerCpuArray<WatchStats> = PerCpuArray::with_max_entries(1, 0);
 
 /// Wakes user space when a window has its hits: each trap from then on costs its thread time and shows nothing.
 #[map]

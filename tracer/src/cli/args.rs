@@ -8,21 +8,23 @@ use crate::{finding::PairThresholds, report::layout::FindingId};
 
 mod assembling;
 mod comparing;
+mod diagnosing;
 mod hinting;
 mod observing;
 mod simulating;
 mod values;
 
-pub use assembling::AsArgs;
-pub use comparing::DiffArgs;
-pub use hinting::{
+pub(super) use assembling::AsArgs;
+pub(super) use comparing::DiffArgs;
+pub(super) use diagnosing::{BpfLogArgs, DoctorArgs};
+pub(super) use hinting::{
     AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs, YourCodeArgs,
 };
-pub use observing::{
+pub(super) use observing::{
     AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,
     WatchArgs,
 };
-pub use simulating::SimulateArgs;
+pub(super) use simulating::SimulateArgs;
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
 
@@ -35,7 +37,7 @@ use values::{finding_id, line_size, memory_bytes, percent, seconds};
                   Exit codes: 0 ran, and with --check no sharing; 1 findings, with --check; 2 could not run;\n\
                   3 no findings but it could not be told, with --check: too few samples, or most could not be read."
 )]
-pub struct Cli {
+pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -43,7 +45,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Watch running processes, or start one, and report the lines they fight over.
     ///
     /// Samples every CPU by a timer, decodes the instructions around each sample, and sorts the accesses
@@ -186,12 +188,21 @@ pub enum Command {
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
+    ///
+    /// With --bpf-log, why an observation leaves out what one would expect in it: observes like `attach` for some seconds,
+    /// by programs in the kernel that also tell what they did not record and why, and prints what they told. Those of
+    /// other commands tell nothing and lose no time with it.
+    #[command(after_help = "Examples:\n  \
+        cohtrace doctor                                   what can run here\n  \
+        cohtrace doctor --bpf-log -p 4242                 what is left out around a process\n  \
+        cohtrace doctor --bpf-log --heap -- ./server      allocations too, from the start of a program\n  \
+        cohtrace doctor --bpf-log --json -a --duration 9   of the whole machine, as JSON")]
     Doctor(DoctorArgs),
 }
 
 /// How to judge.
 #[derive(Debug, Args)]
-pub struct AnalysisArgs {
+pub(super) struct AnalysisArgs {
     /// Bytes that travel together: 128 also finds sharing of adjacent lines, which prefetchers pair.
     #[arg(long, value_name = "BYTES", default_value_t = 64, default_value_if("model", "swift2005", "128"), value_parser = line_size)]
     pub line_size: u64,
@@ -205,7 +216,7 @@ pub struct AnalysisArgs {
 
 /// How a session is read.
 #[derive(Debug, Args)]
-pub struct ReadingArgs {
+pub(super) struct ReadingArgs {
     /// Memory in which accesses are sorted; what does not fit goes to a temporary file (in TMPDIR, else beside the
     /// session). Changes no result. [default: a quarter of the machine's memory, at most 256M]
     #[arg(long, value_name = "SIZE", value_parser = memory_bytes)]
@@ -217,7 +228,7 @@ pub struct ReadingArgs {
 
 /// How to print.
 #[derive(Debug, Args)]
-pub struct OutputArgs {
+pub(super) struct OutputArgs {
     /// Print JSON (schema 1) instead of text. A started COMMAND's output then goes to standard error.
     #[arg(long)]
     pub json: bool,
@@ -237,7 +248,7 @@ pub struct OutputArgs {
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub(super) enum Color {
     /// On a terminal, unless NO_COLOR is set.
     Auto,
     /// Always.
@@ -248,7 +259,7 @@ pub enum Color {
 
 /// `report`.
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// Session directory.
     #[arg(value_name = "NAME.coh")]
     pub session: PathBuf,
@@ -268,7 +279,7 @@ pub struct ReportArgs {
 
 /// How to print a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
+pub(super) enum ReportFormat {
     /// For people.
     Text,
     /// For programs (schema 1): the same as --json.
@@ -283,7 +294,7 @@ pub enum ReportFormat {
 
 /// `export`.
 #[derive(Debug, Args)]
-pub struct ExportArgs {
+pub(super) struct ExportArgs {
     /// Session directory.
     #[arg(value_name = "NAME.coh")]
     pub session: PathBuf,
@@ -300,7 +311,7 @@ pub struct ExportArgs {
 
 /// `import`.
 #[derive(Debug, Args)]
-pub struct ImportArgs {
+pub(super) struct ImportArgs {
     /// Recording of perf; `-` for standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -317,7 +328,7 @@ pub struct ImportArgs {
 
 /// When a pair deserves a hint.
 #[derive(Debug, Args)]
-pub struct PairArgs {
+pub(super) struct PairArgs {
     /// Least share of a load's executions, in percent, that the store must follow.
     #[arg(long = "pair-share", value_name = "PERCENT", default_value_t = default_pairs().share_of_load * 100.0, value_parser = percent)]
     pub share: f64,
@@ -335,7 +346,7 @@ fn default_pairs() -> PairThresholds {
 
 impl PairArgs {
     /// As if nothing was given.
-    pub fn standard() -> PairArgs {
+    pub(super) fn standard() -> PairArgs {
         let limits = default_pairs();
         PairArgs {
             share: limits.share_of_load * 100.0,
@@ -345,7 +356,7 @@ impl PairArgs {
     }
 
     /// As the judgement takes them.
-    pub fn thresholds(&self) -> PairThresholds {
+    pub(super) fn thresholds(&self) -> PairThresholds {
         PairThresholds {
             share_of_load: self.share / 100.0,
             executions: self.executions,
@@ -357,7 +368,7 @@ impl PairArgs {
 
 /// `pairs`.
 #[derive(Debug, Args)]
-pub struct PairsArgs {
+pub(super) struct PairsArgs {
     /// Session directory.
     #[arg(value_name = "NAME.coh")]
     pub session: PathBuf,
@@ -377,7 +388,7 @@ pub struct PairsArgs {
 
 /// `layout`.
 #[derive(Debug, Args)]
-pub struct LayoutArgs {
+pub(super) struct LayoutArgs {
     /// Session directory.
     #[arg(value_name = "NAME.coh")]
     pub session: PathBuf,
@@ -401,7 +412,7 @@ pub struct LayoutArgs {
 
 /// How to print a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// For people.
     Text,
     /// For programs (schema 1).
@@ -410,7 +421,7 @@ pub enum Format {
 
 /// `log`.
 #[derive(Debug, Args)]
-pub struct LogArgs {
+pub(super) struct LogArgs {
     /// Session directory.
     #[arg(value_name = "NAME.coh")]
     pub session: PathBuf,
@@ -430,7 +441,7 @@ pub struct LogArgs {
 
 /// Order of a request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogOrder {
+pub(super) enum LogOrder {
     /// As the requests came.
     Request,
     /// By line, then as they came.
@@ -439,7 +450,7 @@ pub enum LogOrder {
 
 /// `demo`.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(super) struct DemoArgs {
     /// Seconds to watch.
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub duration: f64,
@@ -451,14 +462,6 @@ pub struct DemoArgs {
     pub source: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// `doctor`.
-#[derive(Debug, Args)]
-pub struct DoctorArgs {
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[cfg(test)]

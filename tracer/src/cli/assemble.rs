@@ -36,7 +36,7 @@ use crate::{
 const INSIDE: &str = "COHTRACE_AS_INSIDE";
 
 /// Does what was asked for.
-pub fn run(args: &AsArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &AsArgs) -> Result<ExitCode> {
     if let Some(directory) = &args.install {
         return install::run(directory, args);
     }

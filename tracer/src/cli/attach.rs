@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Watches, then prints the report.
-pub fn run(args: &AttachArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &AttachArgs) -> Result<ExitCode> {
     // Before there is anything to lose.
     output::check(args.output.output.as_deref())?;
     let arguments = Arguments {
@@ -33,6 +33,7 @@ pub fn run(args: &AttachArgs) -> Result<ExitCode> {
         sampling: &args.sampling,
         watch: &args.watch,
         heap: &args.heap,
+        tells: false,
     };
     let mut observation = arguments.open(args.output.json)?;
     let options = analysis_options(&args.analysis, observation.frequency_hz());

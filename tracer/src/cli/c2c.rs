@@ -25,7 +25,7 @@ use crate::{
 const MOST_JUDGED: usize = 1 << 16;
 
 /// The tables, and the report that they take their verdicts from. Reads the session three times.
-pub fn of_session(
+pub(super) fn of_session(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,

@@ -20,7 +20,7 @@ const MOST_SIMILAR: usize = 5;
 
 /// What must have happened before accesses count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
+pub(super) enum After {
     /// A function of this name ran, in any thread, inlined or not.
     Function(String),
     /// A second thread made an access.
@@ -41,7 +41,7 @@ impl FromStr for After {
 
 impl After {
     /// As it was asked for.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             After::Function(name) => name,
             After::SecondThread => SECOND_THREAD,
@@ -51,7 +51,7 @@ impl After {
 
 /// Tells of each access whether it counts.
 #[derive(Debug)]
-pub struct Counting<'a> {
+pub(super) struct Counting<'a> {
     after: Option<&'a After>,
     begun: bool,
     first: Option<Tid>,
@@ -61,7 +61,7 @@ pub struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// From the beginning without anything to wait for.
-    pub fn new(after: Option<&'a After>) -> Counting<'a> {
+    pub(super) fn new(after: Option<&'a After>) -> Counting<'a> {
         Counting {
             after,
             begun: after.is_none(),
@@ -71,12 +71,12 @@ impl<'a> Counting<'a> {
     }
 
     /// Whether what comes counts.
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.begun
     }
 
     /// Whether the next access of the order is the first one that counts.
-    pub fn begins(
+    pub(super) fn begins(
         &mut self,
         access: &Access,
         space: SpaceId,
@@ -100,7 +100,7 @@ impl<'a> Counting<'a> {
     }
 
     /// At the end of a session: an error where nothing of it counted.
-    pub fn check(&self, spaces: &AddressSpaces, code: &SessionCode) -> Result<()> {
+    pub(super) fn check(&self, spaces: &AddressSpaces, code: &SessionCode) -> Result<()> {
         match self.after {
             Some(After::SecondThread) if !self.begun => bail!(
                 "no second thread made an access, so with --after {SECOND_THREAD} nothing counts"

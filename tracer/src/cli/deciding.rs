@@ -41,7 +41,7 @@ const MOST_LEFT: usize = 200;
 
 /// How to decide.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DecideOptions {
+pub(super) struct DecideOptions {
     /// Which loads get a hint.
     pub filter: Filter,
     /// Coherence granule.
@@ -62,7 +62,7 @@ pub struct DecideOptions {
 
 /// Limits in place of those that fit what the sessions can prove; `None` for these.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OwnLimits {
+pub(super) struct OwnLimits {
     /// Most growth of the messages that serve loads, as a part of them.
     pub load_growth: Option<f64>,
     /// Least requests of a load that is no one-off, whatever it saves.
@@ -101,7 +101,10 @@ impl Default for DecideOptions {
 const SHARDS: usize = 64;
 
 /// The hints of several runs of a program. An error where one cannot be read, or has no order of accesses to decide from.
-pub fn of_sessions<P: AsRef<Path>>(paths: &[P], options: &DecideOptions) -> Result<HintFile> {
+pub(super) fn of_sessions<P: AsRef<Path>>(
+    paths: &[P],
+    options: &DecideOptions,
+) -> Result<HintFile> {
     let loads = LoadOptions {
         line_size: options.line_size,
         protocol: options.protocol,

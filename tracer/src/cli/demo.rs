@@ -19,7 +19,7 @@ use crate::sys::limits;
 const SOURCE: &str = include_str!("demo.c");
 
 /// Builds the program with the system's C compiler and attaches to it.
-pub fn run(args: DemoArgs) -> Result<ExitCode> {
+pub(super) fn run(args: DemoArgs) -> Result<ExitCode> {
     if args.source {
         output::write_stdout(SOURCE)?;
         return Ok(ExitCode::SUCCESS);

@@ -33,7 +33,7 @@ enum Place {
 }
 
 /// Whether the file could be written, as far as can be told before there is anything to write. Opens nothing.
-pub fn check(path: &Path) -> Result<()> {
+pub(super) fn check(path: &Path) -> Result<()> {
     let _own = own_rights()?;
     let place = resolve(path).with_context(|| cannot(path))?;
     if let Place::File(path, None) = &place {
@@ -50,7 +50,7 @@ pub fn check(path: &Path) -> Result<()> {
 }
 
 /// Writes the whole file. What was there before stays as it was until then, and after an error.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let _own = own_rights()?;
     for _ in 0..TRIES {
         let written = match resolve(path).with_context(|| cannot(path))? {
@@ -71,7 +71,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Opens a file to write at its end, made if it is not there.
-pub fn append(path: &Path) -> Result<File> {
+pub(super) fn append(path: &Path) -> Result<File> {
     let _own = own_rights()?;
     match resolve(path)? {
         Place::Descriptor(descriptor) => Ok(descriptor.into()),
@@ -86,7 +86,7 @@ pub fn append(path: &Path) -> Result<File> {
 }
 
 /// The place of a regular file that is to be made, or replaced; and what is there.
-pub fn regular(path: &Path) -> Result<(PathBuf, Option<Metadata>)> {
+pub(super) fn regular(path: &Path) -> Result<(PathBuf, Option<Metadata>)> {
     match resolve(path).with_context(|| cannot(path))? {
         Place::File(path, found) => Ok((path, found)),
         Place::Descriptor(_) | Place::Stream(_) => bail!("{} is no file", path.display()),
@@ -94,7 +94,7 @@ pub fn regular(path: &Path) -> Result<(PathBuf, Option<Metadata>)> {
 }
 
 /// Where a file in the making is.
-pub fn folder(path: &Path) -> &Path {
+pub(super) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

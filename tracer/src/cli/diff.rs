@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Prints the difference.
-pub fn run(args: &DiffArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &DiffArgs) -> Result<ExitCode> {
     output::check(args.output.as_deref())?;
     let (before, before_cost) = read(&args.before, args)?;
     let (after, after_cost) = read(&args.after, args)?;

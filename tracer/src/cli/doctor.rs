@@ -1,4 +1,4 @@
-//! `doctor`: what this machine offers.
+//! `doctor`: what this machine offers, and with --bpf-log, what the kernel half leaves out and why.
 
 use std::{path::Path, process::ExitCode};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::{
     args::{Color, DoctorArgs},
-    output,
+    bpf_log, output,
 };
 use crate::{
     machine::{LiveProbe, Machine},
@@ -16,8 +16,11 @@ use crate::{
 };
 
 /// Probes and prints; exit code 2 when no source can run.
-pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     output::check(None)?;
+    if args.bpf_log {
+        return bpf_log::run(&args.log, args.json);
+    }
     let machine = Machine::probe(Path::new("/"));
     let live = LiveProbe {
         emulator: Some(emulate::is_installed()),

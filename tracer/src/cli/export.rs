@@ -20,7 +20,7 @@ use crate::{
 
 /// Writes the file beside its place and moves it there when it is whole. Nothing is replaced unasked, and nothing but a
 /// file ever is: moving one over a device would remove it.
-pub fn run(args: &ExportArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &ExportArgs) -> Result<ExitCode> {
     let path = &args.perf_data;
     let (place, found) = destination::regular(path)?;
     if found.is_some() && !args.force {

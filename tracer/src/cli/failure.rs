@@ -5,7 +5,7 @@ use std::io;
 use crate::sys::limits;
 
 /// The error and its causes; a cause that was said already is not said again.
-pub fn causes(error: &anyhow::Error) -> String {
+pub(super) fn causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
@@ -18,7 +18,7 @@ pub fn causes(error: &anyhow::Error) -> String {
 }
 
 /// The same, and what helps.
-pub fn words(error: &anyhow::Error) -> String {
+pub(super) fn words(error: &anyhow::Error) -> String {
     let text = causes(error);
     let errno = |cause: &&(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>()?.raw_os_error()

@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// Share of the targets' time for probes on allocators unless asked otherwise, percent.
-pub const DEFAULT_OVERHEAD_PERCENT: f64 = 5.0;
+pub(super) const DEFAULT_OVERHEAD_PERCENT: f64 = 5.0;
 
 /// Whether and how to follow the heap.
 #[derive(Debug, Clone, Args)]
-pub struct HeapArgs {
+pub(super) struct HeapArgs {
     /// Name heap memory by where it was allocated: source line, size, call stack. Puts probes on malloc, free,
     /// operator new, mmap, munmap and their kin in glibc, musl, jemalloc, tcmalloc, mimalloc and static programs; each
     /// call then takes a trap, some microseconds. What is allocated before the tool starts has no name: start the program
@@ -45,7 +45,7 @@ pub struct HeapArgs {
 
 impl HeapArgs {
     /// As if nothing was given.
-    pub fn standard() -> HeapArgs {
+    pub(super) fn standard() -> HeapArgs {
         HeapArgs {
             heap: false,
             heap_min: 1,
@@ -54,7 +54,7 @@ impl HeapArgs {
     }
 
     /// As the source takes them; `None` where the heap is not to be followed.
-    pub fn options(&self, target: &TargetArgs) -> Option<HeapOptions> {
+    pub(super) fn options(&self, target: &TargetArgs) -> Option<HeapOptions> {
         self.heap.then(|| HeapOptions {
             least_bytes: self.heap_min,
             share: self.heap_overhead / 100.0,
@@ -68,7 +68,7 @@ impl HeapArgs {
     }
 
     /// What the report says of it.
-    pub fn facts(&self, tracker: &HeapTracker) -> HeapFacts {
+    pub(super) fn facts(&self, tracker: &HeapTracker) -> HeapFacts {
         let costs = tracker.costs();
         HeapFacts {
             budget_share: tracker.share(),
@@ -97,7 +97,7 @@ const ALLOCATION_COST: &str = "allocation_cost_ns";
 const FREE_COST: &str = "free_cost_ns";
 
 /// The heap's entry in `meta.json`.
-pub fn record(facts: &HeapFacts) -> SourceRecord {
+pub(super) fn record(facts: &HeapFacts) -> SourceRecord {
     let options: BTreeMap<String, String> = [
         (BUDGET, (facts.budget_share * 100.0).to_string()),
         (LEAST, facts.least_bytes.to_string()),
@@ -119,7 +119,7 @@ pub fn record(facts: &HeapFacts) -> SourceRecord {
 }
 
 /// What that entry says; `None` where the heap was not followed.
-pub fn facts(meta: &Meta) -> Option<HeapFacts> {
+pub(super) fn facts(meta: &Meta) -> Option<HeapFacts> {
     let source = (meta.sources.iter()).find(|source| source.name == heap::NAME)?;
     let option = |name: &str| source.options.get(name);
     Some(HeapFacts {

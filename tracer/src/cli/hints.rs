@@ -21,7 +21,7 @@ use crate::{
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Prints the hints.
-pub fn run(args: &HintsArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &HintsArgs) -> Result<ExitCode> {
     output::check(args.output.as_deref())?;
     let session = match &args.input[..] {
         [one] if one.is_dir() => Some(one),

@@ -24,7 +24,7 @@ use crate::{
 const BUFFER: usize = 1 << 18;
 
 /// Reads the whole recording, and keeps everything.
-pub fn run(args: &ImportArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &ImportArgs) -> Result<ExitCode> {
     let shown = args.file.display().to_string();
     if args.file.is_dir() {
         bail!(

@@ -11,7 +11,7 @@ use super::{
 use crate::{names::Resolver, report::layout};
 
 /// Prints the layout.
-pub fn run(args: &LayoutArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &LayoutArgs) -> Result<ExitCode> {
     output::check(None)?;
     let pairs = PairArgs::standard().thresholds();
     let replayed = report::replay(&args.session, &args.analysis, pairs, &args.reading)?;

@@ -31,7 +31,7 @@ struct Hint {
 
 /// Loads to hint.
 #[derive(Clone, Debug, Default)]
-pub struct LoadHints {
+pub(super) struct LoadHints {
     hints: Vec<Hint>,
     your_code: YourCode,
     /// What was left as that, where it is known.
@@ -42,7 +42,7 @@ pub struct LoadHints {
 
 impl LoadHints {
     /// None yet.
-    pub fn new(your_code: YourCode) -> LoadHints {
+    pub(super) fn new(your_code: YourCode) -> LoadHints {
         LoadHints {
             your_code,
             ..LoadHints::default()
@@ -50,7 +50,7 @@ impl LoadHints {
     }
 
     /// Those of a file.
-    pub fn of_file(file: &HintFile, your_code: YourCode) -> LoadHints {
+    pub(super) fn of_file(file: &HintFile, your_code: YourCode) -> LoadHints {
         let mut all = LoadHints::new(your_code);
         all.one_off = file.evidence.one_off;
         for hint in &file.hints {
@@ -71,7 +71,7 @@ impl LoadHints {
     }
 
     /// Adds a load that a session shows.
-    pub fn found(&mut self, load: Instruction, spaces: &AddressSpaces, code: &SessionCode) {
+    pub(super) fn found(&mut self, load: Instruction, spaces: &AddressSpaces, code: &SessionCode) {
         let found = code.at(spaces, load.space, load.ip);
         let class = (found.as_ref()).map_or(LoadClass::Unknown, InFile::load_class);
         let named = (found.as_ref()).map_or_else(HintedCode::default, InFile::source);
@@ -102,7 +102,7 @@ impl LoadHints {
 
     /// As for another session than the one that was decided from, whose addresses mean nothing there.
     #[must_use]
-    pub fn elsewhere(&self) -> LoadHints {
+    pub(super) fn elsewhere(&self) -> LoadHints {
         LoadHints {
             by_address: FxHashMap::default(),
             ..self.clone()
@@ -110,7 +110,7 @@ impl LoadHints {
     }
 
     /// The class of the load at a run-time address, if it is to be hinted, and whether it is in code that you build.
-    pub fn find(
+    pub(super) fn find(
         &mut self,
         spaces: &AddressSpaces,
         code: &SessionCode,
@@ -140,7 +140,7 @@ impl LoadHints {
     }
 
     /// Loads by what they load into: all, and those in code that you build.
-    pub fn counts(&self) -> [HintCounts; 2] {
+    pub(super) fn counts(&self) -> [HintCounts; 2] {
         let of = |yours: bool, class| {
             let hints = self.hints.iter();
             hints
@@ -155,7 +155,7 @@ impl LoadHints {
     }
 
     /// Names of those that no load was found for.
-    pub fn unmatched(&self) -> Vec<String> {
+    pub(super) fn unmatched(&self) -> Vec<String> {
         let unmatched = self.hints.iter().filter(|hint| !hint.matched);
         unmatched.map(|hint| hint.name.clone()).collect()
     }

@@ -22,7 +22,7 @@ use crate::{
 const ROWS: usize = 4096;
 
 /// Prints the log.
-pub fn run(args: &LogArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &LogArgs) -> Result<ExitCode> {
     output::check(None)?;
     let line_size = line_size(args.line_size);
     let mut reading = Reading::open(

@@ -5,6 +5,7 @@
 mod args;
 mod assemble;
 mod attach;
+mod bpf_log;
 mod c2c;
 mod counting;
 mod deciding;

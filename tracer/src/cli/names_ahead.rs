@@ -23,7 +23,7 @@ const MOST: usize = 64;
 
 /// Which names were asked for already.
 #[derive(Default)]
-pub struct NamesAhead {
+pub(super) struct NamesAhead {
     named: FxHashSet<LineKey>,
     /// Findings to name, the last first.
     waiting: Vec<Judgement>,
@@ -32,7 +32,7 @@ pub struct NamesAhead {
 
 impl NamesAhead {
     /// Names some of what the pipeline has found so far. What is answered is not kept: what the answers were read from is.
-    pub fn rest(
+    pub(super) fn rest(
         &mut self,
         pipeline: &Pipeline,
         modules: &ModuleStore,

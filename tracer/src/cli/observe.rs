@@ -19,7 +19,7 @@ use crate::{
 
 /// The arguments of what observes.
 #[derive(Clone, Copy)]
-pub struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Of whom.
     pub target: &'a TargetArgs,
     /// How.
@@ -28,16 +28,19 @@ pub struct Arguments<'a> {
     pub watch: &'a WatchArgs,
     /// What of the heap.
     pub heap: &'a HeapArgs,
+    /// Whether the kernel half tells why it did nothing.
+    pub tells: bool,
 }
 
 impl Arguments<'_> {
     /// Opens it, and gives up the rights that it takes no more. Nothing of a started command has run yet.
-    pub fn open(&self, output_to_stderr: bool) -> Result<Observation> {
+    pub(super) fn open(&self, output_to_stderr: bool) -> Result<Observation> {
         let Arguments {
             target,
             sampling,
             watch,
             heap,
+            tells,
         } = *self;
         let emulator = sampling.source.emulator(&Asked {
             target,
@@ -49,12 +52,12 @@ impl Arguments<'_> {
             rights::emulate()?;
         }
         let what = if !target.command.is_empty() {
-            What::Command(Starting {
+            What::Command(Box::new(Starting {
                 words: target.command.clone(),
                 wrapped: emulator.as_ref().map(|emulator| emulator.command()),
                 output_to_stderr,
                 leave_running: target.leave_running,
-            })
+            }))
         } else if target.all {
             What::Everything
         } else {
@@ -75,6 +78,7 @@ impl Arguments<'_> {
                 heap: heap.options(target),
                 memory: sampling.source.memory(),
                 emulator,
+                tells,
             },
             watch: watch.watch.clone(),
             watch_share: self.watch_share(),
@@ -90,7 +94,7 @@ impl Arguments<'_> {
     }
 
     /// What watching costs and may cost; `None` when nothing is watched.
-    pub fn watch_facts(&self, observation: &mut Observation) -> Option<WatchFacts> {
+    pub(super) fn watch_facts(&self, observation: &mut Observation) -> Option<WatchFacts> {
         let watcher = observation.watcher()?;
         Some(WatchFacts {
             budget_share: self.watch_share(),
@@ -101,14 +105,14 @@ impl Arguments<'_> {
     }
 
     /// What following the heap costs; `None` when it is not followed.
-    pub fn heap_facts(&self, observation: &Observation) -> Option<HeapFacts> {
+    pub(super) fn heap_facts(&self, observation: &Observation) -> Option<HeapFacts> {
         let tracker = observation.heap()?;
         Some(self.heap.facts(tracker))
     }
 }
 
 /// The targets as reports have them.
-pub fn described(targets: &[Described]) -> Vec<model::Target> {
+pub(super) fn described(targets: &[Described]) -> Vec<model::Target> {
     let described = targets.iter().map(|target| model::Target {
         pid: target.pid,
         command: target.command.clone(),

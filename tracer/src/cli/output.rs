@@ -28,12 +28,12 @@ const EXIT_FINDINGS: u8 = 1;
 const EXIT_DOUBT: u8 = 3;
 
 /// Prints the report and gives the exit code that `--check` asks for.
-pub fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
+pub(super) fn print(report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     print_as(report, args.json, args)
 }
 
 /// The same, as JSON or as text.
-pub fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCode> {
+pub(super) fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCode> {
     let rendered = if json {
         json::render(report, true)
     } else {
@@ -47,7 +47,7 @@ pub fn print_as(report: &Report, json: bool, args: &OutputArgs) -> Result<ExitCo
 }
 
 /// Writes what was rendered of a report to where it shall go; the exit code is that of `--check`.
-pub fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitCode> {
+pub(super) fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitCode> {
     write_text(rendered, args.output.as_deref())?;
     Ok(if !args.check {
         ExitCode::SUCCESS
@@ -61,7 +61,7 @@ pub fn write(rendered: &str, report: &Report, args: &OutputArgs) -> Result<ExitC
 }
 
 /// Writes to a file, or to standard output.
-pub fn write_text(text: &str, file: Option<&Path>) -> Result<()> {
+pub(super) fn write_text(text: &str, file: Option<&Path>) -> Result<()> {
     match file {
         Some(path) => destination::write(path, text.as_bytes()),
         None => write_stdout(text),
@@ -69,7 +69,7 @@ pub fn write_text(text: &str, file: Option<&Path>) -> Result<()> {
 }
 
 /// Whether what there will be to write has somewhere to go: to a file, or to standard output.
-pub fn check(file: Option<&Path>) -> Result<()> {
+pub(super) fn check(file: Option<&Path>) -> Result<()> {
     match file {
         Some(path) => destination::check(path),
         None => stdout_is_there(),
@@ -84,7 +84,7 @@ fn stdout_is_there() -> Result<()> {
 }
 
 /// How text goes to standard output, or to `file`.
-pub fn text_options(color: Color, file: Option<&Path>) -> TextOptions {
+pub(super) fn text_options(color: Color, file: Option<&Path>) -> TextOptions {
     TextOptions {
         colour: colour(color, file),
         unicode: unicode(),
@@ -93,7 +93,7 @@ pub fn text_options(color: Color, file: Option<&Path>) -> TextOptions {
 }
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.
-pub fn write_stdout(text: &str) -> Result<()> {
+pub(super) fn write_stdout(text: &str) -> Result<()> {
     stdout_is_there()?;
     let mut stdout = io::stdout().lock();
     match stdout
@@ -108,13 +108,13 @@ pub fn write_stdout(text: &str) -> Result<()> {
 }
 
 /// Says one line on standard error, whatever is in it: nothing acts on the terminal, and no name makes a line of its own.
-pub fn say(line: &str) {
+pub(super) fn say(line: &str) {
     say_all(&[line]);
 }
 
 /// Says some lines, by one write, so that processes that speak at once do not mix theirs. A closed stream is no reason to
 /// fail.
-pub fn say_all(lines: &[impl AsRef<str>]) {
+pub(super) fn say_all(lines: &[impl AsRef<str>]) {
     let ascii = !unicode();
     let text = (lines.iter()).fold(String::new(), |text, line| {
         text + &printable(line.as_ref(), ascii) + "\n"
@@ -123,7 +123,7 @@ pub fn say_all(lines: &[impl AsRef<str>]) {
 }
 
 /// Whether to colour what goes to standard output, or to `file`.
-pub fn colour(choice: Color, file: Option<&Path>) -> bool {
+pub(super) fn colour(choice: Color, file: Option<&Path>) -> bool {
     match choice {
         Color::Always => true,
         Color::Never => false,
@@ -136,7 +136,7 @@ pub fn colour(choice: Color, file: Option<&Path>) -> bool {
 }
 
 /// Whether who reads it sees more than ASCII.
-pub fn unicode() -> bool {
+pub(super) fn unicode() -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))

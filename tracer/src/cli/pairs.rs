@@ -11,7 +11,7 @@ use crate::report::{
 };
 
 /// Prints the pairs; nothing else of the report.
-pub fn run(args: &PairsArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &PairsArgs) -> Result<ExitCode> {
     output::check(None)?;
     let pairs = args.pairs.thresholds();
     let report = report::of_session(&args.session, &args.analysis, pairs, &args.reading)?;

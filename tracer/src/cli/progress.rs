@@ -17,7 +17,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 const COLUMNS: usize = 80;
 
 /// Draws progress on standard error.
-pub struct Progress {
+pub(super) struct Progress {
     shown: bool,
     drawn: bool,
     last: Instant,
@@ -25,7 +25,7 @@ pub struct Progress {
 
 impl Progress {
     /// Nothing is drawn when standard error is no terminal, or with `quiet`.
-    pub fn new(quiet: bool) -> Progress {
+    pub(super) fn new(quiet: bool) -> Progress {
         let shown = !quiet && io::stderr().is_terminal();
         Progress {
             shown,
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// Redraws when it is time to; `line` is only made then, and cut to what the terminal shows of it now.
-    pub fn update(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn update(&mut self, line: impl FnOnce() -> String) {
         if !self.shown || self.last.elapsed() < REDRAW {
             return;
         }
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Clears the line before something else is printed.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }

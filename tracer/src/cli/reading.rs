@@ -17,7 +17,7 @@ use crate::{
 const LEAST_SHARE: f64 = 0.01;
 
 /// A reader that draws how far it is.
-pub struct Reading {
+pub(super) struct Reading {
     reader: SessionReader,
     progress: Progress,
     /// What is done, and with what: `deciding on train`.
@@ -28,7 +28,7 @@ pub struct Reading {
 
 impl Reading {
     /// Opens the session at `path` for `what`, which looks at lines of a size; nothing is drawn with `quiet`.
-    pub fn open(
+    pub(super) fn open(
         path: &Path,
         line_size: LineSize,
         what: &str,
@@ -44,7 +44,7 @@ impl Reading {
     }
 
     /// As [`SessionReader::next_batch`].
-    pub fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, SessionError> {
+    pub(super) fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, SessionError> {
         let more = self.reader.next_batch(batch);
         self.accesses += batch.accesses.len() as u64;
         if matches!(more, Ok(true)) {
@@ -58,23 +58,23 @@ impl Reading {
     }
 
     /// The session.
-    pub fn session(&self) -> &SessionReader {
+    pub(super) fn session(&self) -> &SessionReader {
         &self.reader
     }
 
     /// Accesses so far.
-    pub fn accesses(&self) -> u64 {
+    pub(super) fn accesses(&self) -> u64 {
         self.accesses
     }
 
     /// Clears what was drawn.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.progress.clear();
     }
 }
 
 /// What a session is called: its name without its place and its `.coh`.
-pub fn name(session: &Path) -> String {
+pub(super) fn name(session: &Path) -> String {
     let stem = session.file_stem().unwrap_or(session.as_os_str());
     stem.to_string_lossy().into_owned()
 }

@@ -28,12 +28,13 @@ use crate::{
 };
 
 /// Watches, and keeps everything.
-pub fn run(args: &RecordArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let arguments = Arguments {
         target: &args.target,
         sampling: &args.sampling,
         watch: &args.watch,
         heap: &args.heap,
+        tells: false,
     };
     let mut observation = arguments.open(false)?;
     let recording = Recording::create(&args.output, args.force, arguments, &mut observation)?;
@@ -97,7 +98,7 @@ impl Observer for Recorded {
 
 /// A session being written, by a thread of its own: a program in an emulator makes accesses as fast as one thread
 /// writes them.
-pub struct Recording {
+pub(super) struct Recording {
     writer: Writer,
     meta: Meta,
     /// Samples or executions.
@@ -109,7 +110,7 @@ pub struct Recording {
 
 impl Recording {
     /// Makes the session directory.
-    pub fn create(
+    pub(super) fn create(
         path: &Path,
         force: bool,
         arguments: Arguments<'_>,
@@ -135,7 +136,7 @@ impl Recording {
     }
 
     /// Keeps a batch, and leaves the memory of an earlier one. The error is that of an earlier one, too.
-    pub fn append(&mut self, batch: &mut Batch) -> Result<()> {
+    pub(super) fn append(&mut self, batch: &mut Batch) -> Result<()> {
         self.counted += batch.tally.counted();
         self.lost += batch.tally.lost_total();
         self.accesses += batch.accesses.len() as u64;
@@ -143,7 +144,7 @@ impl Recording {
     }
 
     /// Writes the rest. Without `observed` the run failed, and what was written until then shall read.
-    pub fn finish(mut self, observed: Option<&Observed>) -> Result<()> {
+    pub(super) fn finish(mut self, observed: Option<&Observed>) -> Result<()> {
         if let Some(observed) = observed {
             let duration_ns = observed.duration.as_nanos() as u64;
             self.meta.end_ns = self.meta.start_ns.map(|start_ns| start_ns + duration_ns);

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Prints the report of a session.
-pub fn run(args: &ReportArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &ReportArgs) -> Result<ExitCode> {
     output::check(args.output.output.as_deref())?;
     let pairs = args.pairs.thresholds();
     let session = || args.session.display().to_string();
@@ -50,7 +50,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
 }
 
 /// A session, fed through the pipeline.
-pub struct Replayed {
+pub(super) struct Replayed {
     /// What it judges.
     pub pipeline: Pipeline,
     /// Files that its addresses are in.
@@ -60,7 +60,7 @@ pub struct Replayed {
 }
 
 /// Reads a session to its end, and judges it as a whole.
-pub fn replay(
+pub(super) fn replay(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
@@ -102,7 +102,7 @@ pub fn replay(
 }
 
 /// Files that the addresses of a session are in.
-pub fn modules_of(meta: &Meta) -> ModuleStore {
+pub(super) fn modules_of(meta: &Meta) -> ModuleStore {
     let boot = &meta.boot_id;
     let modules = ModuleStore::new("/".into(), boot.is_some() && *boot == boot_id())
         .within(CacheBudget::standard(memory::bytes()));
@@ -121,7 +121,7 @@ pub fn modules_of(meta: &Meta) -> ModuleStore {
 }
 
 /// The report of a session.
-pub fn of_session(
+pub(super) fn of_session(
     path: &Path,
     analysis: &AnalysisArgs,
     pairs: PairThresholds,
@@ -132,7 +132,7 @@ pub fn of_session(
 }
 
 /// Identifies the running boot.
-pub fn boot_id() -> Option<String> {
+pub(super) fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
@@ -169,7 +169,7 @@ fn describe(meta: &Meta, pipeline: &Pipeline) -> RunFacts {
 }
 
 /// Names what the pipeline found.
-pub fn make(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::Report {
+pub(super) fn make(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::Report {
     loop {
         let report = made(pipeline, modules, facts);
         // Somebody wrote to a file while it was read: what it said then is left out. Each time, there are fewer of them.
@@ -191,7 +191,7 @@ fn made(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::
 }
 
 /// What a pipeline counted of a run, with nothing yet of how it was observed. `unit` is that of costs which accesses have.
-pub fn counted(pipeline: &Pipeline, unit: CostUnit) -> RunFacts {
+pub(super) fn counted(pipeline: &Pipeline, unit: CostUnit) -> RunFacts {
     let ordered = pipeline.ordered();
     let order = (!ordered.is_empty()).then(|| OrderFacts {
         totals: ordered.totals(),
@@ -222,7 +222,7 @@ pub fn counted(pipeline: &Pipeline, unit: CostUnit) -> RunFacts {
 }
 
 /// How to cut the stream.
-pub fn analysis_options(args: &AnalysisArgs, frequency_hz: Option<u64>) -> AnalysisOptions {
+pub(super) fn analysis_options(args: &AnalysisArgs, frequency_hz: Option<u64>) -> AnalysisOptions {
     AnalysisOptions {
         line_size: line_size(args.line_size),
         slice_ns: args.slice * 1_000_000,
@@ -252,12 +252,12 @@ fn spill_options(session: &Path, reading: &ReadingArgs) -> SpillOptions {
 }
 
 /// The granule of that many bytes, which the command line has checked.
-pub fn line_size(bytes: u64) -> LineSize {
+pub(super) fn line_size(bytes: u64) -> LineSize {
     LineSize::new(bytes).unwrap_or(LineSize::B64)
 }
 
 /// What counts.
-pub fn thresholds(args: &AnalysisArgs, pairs: PairThresholds) -> Thresholds {
+pub(super) fn thresholds(args: &AnalysisArgs, pairs: PairThresholds) -> Thresholds {
     Thresholds {
         cost_share: args.threshold / 100.0,
         pairs,

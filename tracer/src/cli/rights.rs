@@ -31,7 +31,7 @@ const OBSERVING: [Capability; 7] = [
 
 /// Of a command that observes nothing: none, but root's to files and names. What it starts gains nothing either, unless
 /// that is the business of whoever called us.
-pub fn read_only(starts_for_others: bool) -> Result<()> {
+pub(super) fn read_only(starts_for_others: bool) -> Result<()> {
     let kept = root_or_none(Capabilities::of(&FILES).with(&NAMES));
     keep(kept).context("giving up rights")?;
     if !starts_for_others {
@@ -41,7 +41,7 @@ pub fn read_only(starts_for_others: bool) -> Result<()> {
 }
 
 /// Of one that runs a command in an emulator, which takes no right; root must be able to end it.
-pub fn emulate() -> Result<()> {
+pub(super) fn emulate() -> Result<()> {
     let kept = root_or_none(
         Capabilities::of(&FILES)
             .with(&[Capability::KILL])
@@ -51,7 +51,7 @@ pub fn emulate() -> Result<()> {
 }
 
 /// Of one that observes, once all is open. Threads that there are already keep what they were given for their part.
-pub fn observe() -> Result<()> {
+pub(super) fn observe() -> Result<()> {
     let held = effective();
     let mut kept = for_events().with(&OBSERVING);
     if is_root() {
@@ -67,7 +67,7 @@ pub fn observe() -> Result<()> {
 }
 
 /// Of a thread that does nothing but write files that were asked for.
-pub fn write_files() -> io::Result<()> {
+pub(super) fn write_files() -> io::Result<()> {
     keep(root_or_none(Capabilities::of(&FILES)))
 }
 

@@ -14,7 +14,7 @@ use crate::{
 use super::report::modules_of;
 
 /// Code of a session.
-pub struct SessionCode {
+pub(super) struct SessionCode {
     /// Its files.
     pub modules: ModuleStore,
     /// Whether it is of the instruction set that is decoded here.
@@ -22,7 +22,7 @@ pub struct SessionCode {
 }
 
 /// An instruction in its file.
-pub struct InFile {
+pub(super) struct InFile {
     /// The file.
     pub module: Arc<LoadedModule>,
     /// The file's own address of it.
@@ -32,7 +32,7 @@ pub struct InFile {
 
 impl SessionCode {
     /// The code of the session.
-    pub fn of(meta: &Meta) -> SessionCode {
+    pub(super) fn of(meta: &Meta) -> SessionCode {
         SessionCode {
             modules: modules_of(meta),
             x86: (meta.machine.arch.as_deref()).is_none_or(|arch| arch == "x86_64"),
@@ -40,7 +40,7 @@ impl SessionCode {
     }
 
     /// The instruction at a run-time address; `None` where no file holds it.
-    pub fn at(&self, spaces: &AddressSpaces, space: SpaceId, ip: u64) -> Option<InFile> {
+    pub(super) fn at(&self, spaces: &AddressSpaces, space: SpaceId, ip: u64) -> Option<InFile> {
         let mapping = spaces.mapping(space, ip)?;
         let module = self.modules.open(spaces.pid(space)?, mapping).ok()?;
         let svma = module.svma(mapping, ip)?;
@@ -51,14 +51,14 @@ impl SessionCode {
 
 impl InFile {
     /// Build-id, or path of a file without one.
-    pub fn file(&self) -> String {
+    pub(super) fn file(&self) -> String {
         let build_id = self.module.build_id();
         build_id.unwrap_or_else(|| self.module.path.clone())
     }
 
     /// Code from the instruction on, at most `most` bytes, within the function where one is known; `None` where it
     /// cannot be read, or is not of the instruction set that is decoded here.
-    pub fn text(&self, most: u64) -> Option<&[u8]> {
+    pub(super) fn text(&self, most: u64) -> Option<&[u8]> {
         if !self.x86 {
             return None;
         }
@@ -74,7 +74,7 @@ impl InFile {
     }
 
     /// Its file and its place in the source: the innermost frame, library or not, as assembly has it.
-    pub fn source(&self) -> HintedCode {
+    pub(super) fn source(&self) -> HintedCode {
         let here = self.module.elf.frames(self.svma);
         let frame = here.frames.first();
         HintedCode {
@@ -86,7 +86,7 @@ impl InFile {
     }
 
     /// What a load at it loads into.
-    pub fn load_class(&self) -> LoadClass {
+    pub(super) fn load_class(&self) -> LoadClass {
         match self.text(LONGEST_INSTRUCTION as u64).and_then(loaded_into) {
             Some(LoadedInto::General) => LoadClass::Integer,
             Some(LoadedInto::FloatingPoint) => LoadClass::FloatingPoint,

@@ -45,7 +45,7 @@ fn scenarios(class: LoadClass, yours: bool) -> Hinted {
 }
 
 /// Prints the tables.
-pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &SimulateArgs) -> Result<ExitCode> {
     output::check(None)?;
     if args.machine.log_buffer.is_some()
         && (args.hints.is_some() || args.filter != HintFilter::Swift)

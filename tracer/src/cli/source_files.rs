@@ -30,7 +30,7 @@ type Built = Result<SystemTime, String>;
 
 /// Reads files, each once.
 #[derive(Debug)]
-pub struct SourceFiles {
+pub(super) struct SourceFiles {
     directory: PathBuf,
     /// Take sources as they are, whatever speaks against it.
     any: bool,
@@ -41,7 +41,7 @@ pub struct SourceFiles {
 
 impl SourceFiles {
     /// Files as seen from the current directory.
-    pub fn new(any: bool) -> io::Result<SourceFiles> {
+    pub(super) fn new(any: bool) -> io::Result<SourceFiles> {
         Ok(SourceFiles {
             directory: std::env::current_dir()?,
             any,
@@ -52,7 +52,7 @@ impl SourceFiles {
     }
 
     /// The digest of the file that code is of, if nothing speaks against its being the text that was compiled.
-    pub fn md5(&self, code: &HintedCode) -> Option<String> {
+    pub(super) fn md5(&self, code: &HintedCode) -> Option<String> {
         let file = code.file.as_deref().filter(|file| file.starts_with('/'))?;
         if self.changed(code).is_some() {
             return None;
@@ -61,7 +61,7 @@ impl SourceFiles {
     }
 
     /// The digest of a file as it is now.
-    pub fn md5_now(&self, file: &str) -> Option<String> {
+    pub(super) fn md5_now(&self, file: &str) -> Option<String> {
         let mut digests = self.digests.borrow_mut();
         let of_file = || Some(md5(&read(&self.path(file)).ok()?));
         digests

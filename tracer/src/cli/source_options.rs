@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What else was asked for, of which some does not go with every source.
-pub struct Asked<'a> {
+pub(super) struct Asked<'a> {
     /// Which processes.
     pub target: &'a TargetArgs,
     /// A sampling frequency was given.
@@ -31,7 +31,7 @@ pub struct Asked<'a> {
 
 /// What samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SourceName {
+pub(super) enum SourceName {
     /// The first that can run, in the order pebs, ibs, timer.
     Auto,
     /// Intel's PMU: loads and stores with address, latency and data source.
@@ -47,7 +47,7 @@ pub enum SourceName {
 
 /// Which source, and which accesses a PMU leaves out.
 #[derive(Debug, Clone, Args)]
-pub struct SourceArgs {
+pub(super) struct SourceArgs {
     /// What samples accesses; `cohtrace doctor` says which PMU there is.
     #[arg(long, value_enum, default_value_t = SourceName::Auto)]
     pub source: SourceName,
@@ -64,7 +64,7 @@ pub struct SourceArgs {
 
 impl SourceArgs {
     /// As if nothing was given.
-    pub fn standard() -> SourceArgs {
+    pub(super) fn standard() -> SourceArgs {
         SourceArgs {
             source: SourceName::Auto,
             ldlat: None,
@@ -74,7 +74,7 @@ impl SourceArgs {
     }
 
     /// The emulator with the command in it, where that is what was asked for. Refuses what has no meaning then.
-    pub fn emulator(&self, asked: &Asked<'_>) -> Result<Option<Arc<Emulator>>> {
+    pub(super) fn emulator(&self, asked: &Asked<'_>) -> Result<Option<Arc<Emulator>>> {
         if self.source != SourceName::Emulate {
             if self.qemu.is_some() {
                 bail!("--qemu names the emulator of `--source emulate`, which was not asked for");
@@ -117,7 +117,7 @@ impl SourceArgs {
     }
 
     /// The source's name; `None`: whichever is best.
-    pub fn name(&self) -> Option<&'static str> {
+    pub(super) fn name(&self) -> Option<&'static str> {
         match self.source {
             SourceName::Auto => None,
             SourceName::Pebs => Some("pebs"),
@@ -128,7 +128,7 @@ impl SourceArgs {
     }
 
     /// As sources take them.
-    pub fn memory(&self) -> MemoryOptions {
+    pub(super) fn memory(&self) -> MemoryOptions {
         MemoryOptions {
             ldlat: self.ldlat,
             l3_misses_only: self.l3_misses_only,
@@ -136,7 +136,7 @@ impl SourceArgs {
     }
 
     /// What a session says of them; nothing where no PMU was at work.
-    pub fn record(&self, unit: CostUnit) -> Vec<(String, String)> {
+    pub(super) fn record(&self, unit: CostUnit) -> Vec<(String, String)> {
         if unit != CostUnit::LatencyCycles {
             return Vec::new();
         }

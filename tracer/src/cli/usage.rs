@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Prints what the parser says. Arguments in it are as they were typed, but for what a terminal could act on.
-pub fn tell(error: clap::Error) -> ExitCode {
+pub(super) fn tell(error: clap::Error) -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let safe: Vec<OsString> = (typed.iter())
         .map(|word| printable(&words(word), false).into_owned().into())

@@ -15,7 +15,7 @@ const SLOTS: &str = "slots";
 const BREADTH: &str = "breadth";
 
 /// The watch source's entry in `meta.json`.
-pub fn record(facts: &WatchFacts) -> SourceRecord {
+pub(super) fn record(facts: &WatchFacts) -> SourceRecord {
     let options: BTreeMap<String, String> = [
         (BUDGET, (facts.budget_share * 100.0).to_string()),
         (HIT_COST, facts.hit_cost_ns.to_string()),
@@ -34,7 +34,7 @@ pub fn record(facts: &WatchFacts) -> SourceRecord {
 }
 
 /// What that entry says; `None` where nothing was watched.
-pub fn facts(meta: &Meta) -> Option<WatchFacts> {
+pub(super) fn facts(meta: &Meta) -> Option<WatchFacts> {
     let source = meta
         .sources
         .iter()

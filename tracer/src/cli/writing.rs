@@ -22,7 +22,7 @@ const WAITING: usize = 8;
 type Left = (SessionWriter, Result<(), SessionError>);
 
 /// A session's writer at work.
-pub struct Writer {
+pub(super) struct Writer {
     /// `None` when no more is taken.
     full: Option<SyncSender<Batch>>,
     written: Receiver<Batch>,
@@ -33,7 +33,7 @@ pub struct Writer {
 
 impl Writer {
     /// Starts the thread.
-    pub fn start(writer: SessionWriter) -> Result<Writer> {
+    pub(super) fn start(writer: SessionWriter) -> Result<Writer> {
         let (full, batches) = sync_channel(WAITING);
         let (back, written) = channel();
         let thread = Builder::new()
@@ -49,7 +49,7 @@ impl Writer {
     }
 
     /// Hands over a batch, and leaves an empty one. An error is told once, when the thread has met it.
-    pub fn append(&mut self, batch: &mut Batch) -> Result<()> {
+    pub(super) fn append(&mut self, batch: &mut Batch) -> Result<()> {
         let next = self.written.try_recv().unwrap_or_default();
         let batch = mem::replace(batch, next);
         let taken = self
@@ -65,7 +65,7 @@ impl Writer {
     }
 
     /// Waits until all is on disk, and ends the session. What failed before and was not told is told now.
-    pub fn finish(mut self, meta: Meta) -> Result<()> {
+    pub(super) fn finish(mut self, meta: Meta) -> Result<()> {
         let (writer, result) = match self.failed.take() {
             Some(writer) => (writer, Ok(())),
             None => self.join()?,

@@ -13,7 +13,7 @@ use cohtrace_tests::{
 
 use super::{Bench, Plan, watcher};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "confirmed",
     about: "time from the start of sampling until windows confirm a finding, for each workload that has findings",
     rounds: 3,

@@ -10,7 +10,7 @@ use cohtrace_tests::{
 
 use super::{Bench, Plan, peer, program::TwoThreads, watcher};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "daemon",
     about: "CPU time of cohtrace attach -a with its report, and of perf record -a plus perf report, per 100,000 samples",
     rounds: 3,

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{Bench, Plan, cargo};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "emulate",
     about: "programs native, in QEMU, with an empty callback, under --source emulate, and under valgrind's lackey",
     rounds: 5,

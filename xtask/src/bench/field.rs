@@ -28,7 +28,7 @@ use self::{
 };
 use super::{Bench, Plan, target_directory};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "field",
     about: "real programs under load: is what the report says of them right, partly right or wrong? Named only: it \
             installs packages, and takes some 5 minutes, the first time 10 more. --only, --runs; reports stay in \
@@ -51,7 +51,7 @@ const AROUND: Duration = Duration::from_secs(5);
 const LEAST_SAMPLES_PER_SECOND: u64 = 100;
 
 /// Names and first sentences of the programs.
-pub fn list() -> Result<()> {
+pub(super) fn list() -> Result<()> {
     for program in program::all()? {
         println!("{:<24} {}", program.name, program.about);
     }

@@ -15,7 +15,7 @@ use cohtrace_tests::{
 
 use super::{Bench, Plan, program::Killed};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "first-finding",
     about: "time from the start of cohtrace attach -p until its terminal names the first finding",
     rounds: 9,

@@ -11,7 +11,7 @@ use cohtrace_tests::figures::Table;
 use super::{Bench, Plan, cargo, target_directory};
 use crate::root;
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "fuzz",
     about: "input made by a fuzzer, for everything that is read: crashes, hangs and memory (--runs: inputs for each target; \
             --minutes: time of all targets)",
@@ -43,14 +43,14 @@ const TARGETS: [&str; 15] = [
 
 /// How long each target is fuzzed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fuzzing {
+pub(super) enum Fuzzing {
     Inputs(u32),
     Time(Duration),
 }
 
 impl Fuzzing {
     /// An equal part of this time, or else so many inputs.
-    pub fn planned(minutes: Option<u32>, inputs: u32) -> Fuzzing {
+    pub(super) fn planned(minutes: Option<u32>, inputs: u32) -> Fuzzing {
         match minutes {
             Some(minutes) => {
                 Fuzzing::Time(Duration::from_mins(minutes.into()) / TARGETS.len() as u32)

@@ -7,7 +7,7 @@ use cohtrace_tests::{live, workload};
 
 use super::{Bench, Plan, cargo};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "hit-rate",
     about: "runs of each workload's variants that give the known answer, of --runs (named only: it takes long)",
     rounds: 1,

@@ -15,7 +15,7 @@ use super::{
     watcher,
 };
 
-pub static RECORDER: Bench = Bench {
+pub(super) static RECORDER: Bench = Bench {
     name: "recorder",
     about: "accesses a second written to a session and read back, and bytes per access (in-process)",
     rounds: 5,
@@ -24,7 +24,7 @@ pub static RECORDER: Bench = Bench {
     run: |plan| run("recorder", plan),
 };
 
-pub static ANALYSIS: Bench = Bench {
+pub(super) static ANALYSIS: Bench = Bench {
     name: "analysis",
     about: "nanoseconds per access of the analysis and of decoding samples (in-process)",
     rounds: 5,

@@ -5,7 +5,7 @@ use std::fs;
 use super::peer;
 
 /// Machine, kernel and versions, a line each.
-pub fn statement() -> String {
+pub(super) fn statement() -> String {
     let model = value(&read("/proc/cpuinfo"), "model name");
     let kernel = read("/proc/sys/kernel/osrelease");
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
@@ -18,7 +18,7 @@ pub fn statement() -> String {
 }
 
 /// The load of the last minute, with a warning where it leaves too little for a measurement.
-pub fn load() -> String {
+pub(super) fn load() -> String {
     let text = read("/proc/loadavg");
     let load = text
         .split_whitespace()

@@ -20,7 +20,7 @@ use super::{
     watcher,
 };
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "memory",
     about: "peak resident memory of a system-wide minute: cohtrace attach -a, and perf record -a, then perf report",
     rounds: 1,

@@ -15,7 +15,7 @@ use super::{
     watcher,
 };
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "overhead",
     about: "two threads that fight over one line, always watched, at budgets of 1 to 10 percent, against sampling only",
     rounds: 7,

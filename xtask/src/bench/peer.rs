@@ -13,14 +13,14 @@ const ARM_REGISTERS: &str = "x0,x1,x2,x3,x4,x5,x6,x7,x8,x9,x10,x11,x12,x13,x14,x
                              x24,x25,x26,x27,x28,x29,lr,sp,pc";
 
 /// `perf version N`; `None` where it is not installed.
-pub fn version() -> Option<String> {
+pub(super) fn version() -> Option<String> {
     let output = Command::new("perf").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
 /// `perf record` of all CPUs at that rate into the file.
-pub fn record(frequency_hz: u32, file: &Path) -> Command {
+pub(super) fn record(frequency_hz: u32, file: &Path) -> Command {
     let registers = if cfg!(target_arch = "aarch64") {
         ARM_REGISTERS
     } else {
@@ -46,14 +46,14 @@ fn sample(frequency_hz: u32) -> Command {
 }
 
 /// The same event with the least that `perf record` keeps of it.
-pub fn interrupts(frequency_hz: u32, file: &Path) -> Command {
+pub(super) fn interrupts(frequency_hz: u32, file: &Path) -> Command {
     let mut command = sample(frequency_hz);
     command.arg("-o").arg(file);
     command
 }
 
 /// `perf report --stdio` of a recording, printed to nowhere.
-pub fn report(file: &Path) -> Command {
+pub(super) fn report(file: &Path) -> Command {
     let mut command = Command::new("perf");
     command.args(["report", "--stdio", "-i"]).arg(file);
     command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -61,7 +61,7 @@ pub fn report(file: &Path) -> Command {
 }
 
 /// `perf c2c report` of a file, printed to nowhere; with `stats` the sums only.
-pub fn c2c_report(file: &Path, stats: bool) -> Command {
+pub(super) fn c2c_report(file: &Path, stats: bool) -> Command {
     // perf writes to the addr2line that it starts, and ends by a signal when that has ended before: a shell's trap makes
     // it go on instead.
     let mut command = Command::new("sh");
@@ -80,7 +80,7 @@ pub fn c2c_report(file: &Path, stats: bool) -> Command {
 }
 
 /// Samples in a recording.
-pub fn samples(file: &Path) -> Result<u64> {
+pub(super) fn samples(file: &Path) -> Result<u64> {
     let output = Command::new("perf")
         .args(["report", "--stats", "-i"])
         .arg(file)

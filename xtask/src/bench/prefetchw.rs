@@ -17,7 +17,7 @@ use cohtrace_tests::{
 use super::{Bench, Plan, target_directory};
 use crate::root;
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "prefetchw",
     about: "cycles of load and store with and without an ownership prefetch, by the line's state; with --hinted, kernels too",
     rounds: 300,

@@ -21,17 +21,17 @@ use crate::root;
 const ENDLESS: u64 = u64::MAX;
 
 /// What the contended form's threads fight over.
-pub const CONTENDED: &str = "counters";
+pub(super) const CONTENDED: &str = "counters";
 
 /// The built `two_threads`, in one of its forms.
-pub struct TwoThreads {
+pub(super) struct TwoThreads {
     path: PathBuf,
     is_contended: bool,
 }
 
 /// What one run of it took, by its own clocks.
 #[derive(Clone, Copy)]
-pub struct Took {
+pub(super) struct Took {
     /// By the clock.
     pub wall: Duration,
     /// Of processor time, both threads.
@@ -40,12 +40,12 @@ pub struct Took {
 
 impl TwoThreads {
     /// The form whose threads share nothing, built as users build theirs.
-    pub fn build() -> Result<TwoThreads> {
+    pub(super) fn build() -> Result<TwoThreads> {
         TwoThreads::build_as("two_threads", false)
     }
 
     /// The form whose threads count on one line, that of the global [`CONTENDED`].
-    pub fn build_contended() -> Result<TwoThreads> {
+    pub(super) fn build_contended() -> Result<TwoThreads> {
         TwoThreads::build_as("two_threads_contended", true)
     }
 
@@ -66,7 +66,7 @@ impl TwoThreads {
     }
 
     /// Rounds of work that take about that long on this machine, alone.
-    pub fn rounds_for(&self, time: Duration) -> Result<u64> {
+    pub(super) fn rounds_for(&self, time: Duration) -> Result<u64> {
         const PROBE: u64 = 100_000;
         let mut took = Vec::new();
         for _ in 0..3 {
@@ -86,7 +86,7 @@ impl TwoThreads {
     }
 
     /// Starts it with that much work, and returns once both threads wait for the word.
-    pub fn ready(&self, rounds: u64) -> Result<Ready> {
+    pub(super) fn ready(&self, rounds: u64) -> Result<Ready> {
         let mut child = Command::new(&self.path)
             .arg(rounds.to_string())
             .stdin(Stdio::piped())
@@ -106,7 +106,7 @@ impl TwoThreads {
     }
 
     /// Starts it with work that does not end; it works until dropped.
-    pub fn working(&self) -> Result<Ready> {
+    pub(super) fn working(&self) -> Result<Ready> {
         let mut ready = self.ready(ENDLESS)?;
         ready.begin()?;
         Ok(ready)
@@ -118,7 +118,7 @@ fn source() -> PathBuf {
 }
 
 /// A started `two_threads`; killed when dropped.
-pub struct Ready {
+pub(super) struct Ready {
     child: Killed,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
@@ -126,12 +126,12 @@ pub struct Ready {
 
 impl Ready {
     /// Process id.
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.child.0.id()
     }
 
     /// Gives the word, and waits until the work is done.
-    pub fn go(mut self) -> Result<Took> {
+    pub(super) fn go(mut self) -> Result<Took> {
         self.begin()?;
         let said = self.line()?;
         let mut numbers = said.split(' ').map(str::parse);
@@ -156,7 +156,7 @@ impl Ready {
 }
 
 /// A child that does not outlive this.
-pub struct Killed(pub Child);
+pub(super) struct Killed(pub Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -167,14 +167,14 @@ impl Drop for Killed {
 }
 
 /// Short processes, one after the other, as a build makes them: a compiler of a small file, again and again.
-pub struct Compiling {
+pub(super) struct Compiling {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<u64>>,
 }
 
 impl Compiling {
     /// Begins.
-    pub fn start() -> Compiling {
+    pub(super) fn start() -> Compiling {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = thread::spawn(move || {
@@ -196,7 +196,7 @@ impl Compiling {
     }
 
     /// Ends, and tells how many files were compiled.
-    pub fn stop(mut self) -> u64 {
+    pub(super) fn stop(mut self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread
             .take()

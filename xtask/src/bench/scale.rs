@@ -14,7 +14,7 @@ use cohtrace_tests::{
 
 use super::{Bench, Plan, cargo, peer};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "scale",
     about: "time and peak memory of a report on millions of samples: cohtrace report, and perf c2c report",
     rounds: 3,

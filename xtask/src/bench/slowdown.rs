@@ -14,7 +14,7 @@ use super::{
     watcher,
 };
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "slowdown",
     about: "a two-thread CPU-bound program alone, under cohtrace attach -p, and under perf record -a, at two rates",
     rounds: 7,

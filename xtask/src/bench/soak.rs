@@ -12,7 +12,7 @@ use cohtrace_tests::figures::Table;
 
 use super::{Bench, Plan, cargo, program::Killed, target_directory, watcher};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "soak",
     about: "resident memory and descriptors of cohtrace record -a beside what comes and goes: a simulated day, and 10 minutes \
             after 5 of warming up",

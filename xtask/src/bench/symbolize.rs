@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::{Bench, Plan, cargo, target_directory};
 use crate::root;
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "symbolize",
     about: "a million addresses of cohtrace's debug build named by our symbolizer, the addr2line and blazesym crates, \
             LLVM's and binutils' tools",

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{Bench, Plan, cargo};
 
-pub static BENCH: Bench = Bench {
+pub(super) static BENCH: Bench = Bench {
     name: "typed",
     about: "how many memory operands get type and field from their instruction, by compiler and optimisation, and how \
             many a wrong one",

@@ -12,13 +12,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use cohtrace_tests::{report::Report, terminal::OnTerminal, usage::Finished};
 
 /// How long a tool may take to begin, or to end and report.
-pub const LIMIT: Duration = Duration::from_mins(5);
+pub(super) const LIMIT: Duration = Duration::from_mins(5);
 
 /// How long the number of its perf events must stay the same before it counts as watching.
 const SETTLED: Duration = Duration::from_millis(500);
 
 /// Waits until the tool has opened an event on each CPU, and no more come. Those of watch windows may come and go.
-pub fn wait_until_watching(pid: u32) -> Result<()> {
+pub(super) fn wait_until_watching(pid: u32) -> Result<()> {
     let deadline = Instant::now() + LIMIT;
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let mut events = 0;
@@ -49,7 +49,7 @@ fn perf_events(pid: u32) -> Option<usize> {
 }
 
 /// Runs a command on a terminal to its end, or plainly.
-pub fn to_the_end(command: &mut Command, on_terminal: bool) -> Result<Finished> {
+pub(super) fn to_the_end(command: &mut Command, on_terminal: bool) -> Result<Finished> {
     let finished = if on_terminal {
         OnTerminal::start(command)?.wait(LIMIT)?
     } else {
@@ -59,13 +59,13 @@ pub fn to_the_end(command: &mut Command, on_terminal: bool) -> Result<Finished> 
 }
 
 /// What a tool wrote with `--json`.
-pub fn report(path: &Path) -> Result<Report> {
+pub(super) fn report(path: &Path) -> Result<Report> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     Report::parse(&text)
 }
 
 /// A number of the `run` part of a JSON report.
-pub fn number_of_run(report: &Path, key: &str) -> Result<u64> {
+pub(super) fn number_of_run(report: &Path, key: &str) -> Result<u64> {
     let text =
         fs::read_to_string(report).with_context(|| format!("reading {}", report.display()))?;
     let report: serde_json::Value = serde_json::from_str(&text)?;

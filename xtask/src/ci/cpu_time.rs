@@ -9,27 +9,27 @@ use std::{
 const TICK: Duration = Duration::from_millis(10);
 
 /// From the start of a step on.
-pub struct Clock {
+pub(super) struct Clock {
     start: Instant,
     before: Option<Duration>,
 }
 
 /// What a step took.
-pub struct Took {
+pub(super) struct Took {
     by_clock: Duration,
     /// Of all processes that it started and that have ended; `None` where the system does not say it.
     of_cpus: Option<Duration>,
 }
 
 impl Clock {
-    pub fn start() -> Clock {
+    pub(super) fn start() -> Clock {
         Clock {
             start: Instant::now(),
             before: of_children(),
         }
     }
 
-    pub fn stop(&self) -> Took {
+    pub(super) fn stop(&self) -> Took {
         let of_cpus = of_children().zip(self.before);
         Took {
             by_clock: self.start.elapsed(),

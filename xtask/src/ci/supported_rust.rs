@@ -5,7 +5,7 @@ use std::process::Command;
 use super::{Outcome, run_to_end};
 
 /// Checks the workspace with that compiler, where it is there.
-pub fn check() -> Outcome {
+pub(super) fn check() -> Outcome {
     let oldest = env!("CARGO_PKG_RUST_VERSION");
     let running = Command::new("rustc").arg("--version").output();
     let running = running.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

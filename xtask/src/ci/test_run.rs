@@ -55,7 +55,7 @@ impl Counted {
 
 /// Runs all tests. Those that run the tool run what users do, where it was built just now (`built` is where): a debug build
 /// takes minutes longer over recordings.
-pub fn run(built: Option<&Path>, strict: bool) -> Outcome {
+pub(super) fn run(built: Option<&Path>, strict: bool) -> Outcome {
     let mut command = command();
     command
         .args(["test", "--workspace", "--locked", "--no-fail-fast"])

@@ -11,14 +11,14 @@ const NAMED: usize = 20;
 
 /// What cargo and the runners said. They say it on two streams, but each in one order: the n-th result is the n-th program's.
 #[derive(Debug, Default)]
-pub struct Programs {
+pub(super) struct Programs {
     names: Vec<String>,
     seconds: Vec<f64>,
 }
 
 impl Programs {
     /// A line of either stream.
-    pub fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         let is_result = line.starts_with("test result: ");
         if let Some(seconds) = is_result.then(|| finished_in(line)).flatten() {
             self.seconds.push(seconds);
@@ -76,7 +76,7 @@ fn finished_in(line: &str) -> Option<f64> {
 }
 
 /// The longest of the tests, and the sums of all, from what they wrote.
-pub fn longest(written: &str) -> String {
+pub(super) fn longest(written: &str) -> String {
     let mut times: Vec<Time> = written
         .lines()
         .filter_map(|line| line.parse().ok())

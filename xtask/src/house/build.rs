@@ -15,7 +15,7 @@ use crate::bench::{cargo, target_directory};
 const TOUCHED: &str = "tracer/report/src/report/mod.rs";
 
 /// Builds the tool as `cargo build` does, twice, in a directory that vanishes afterwards.
-pub fn measure(root: &Path) -> Result<Table> {
+pub(super) fn measure(root: &Path) -> Result<Table> {
     let target = tempfile::Builder::new()
         .prefix("house-")
         .tempdir_in(target_directory()?)

@@ -11,7 +11,7 @@ use super::source::Source;
 
 /// Where a name is written besides definitions of functions of that name; the widest use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Use {
+pub(super) enum Use {
     /// Nowhere.
     Nowhere,
     /// In code of tests.
@@ -23,7 +23,7 @@ pub enum Use {
 }
 
 /// A `pub` function that is used in no other file, tests aside.
-pub struct Function {
+pub(super) struct Function {
     /// Where it is defined.
     pub path: PathBuf,
     /// Of its name, from 1.
@@ -35,7 +35,7 @@ pub struct Function {
 }
 
 /// All of them, in the order of the files.
-pub fn little_used(sources: &[Source]) -> Vec<Function> {
+pub(super) fn little_used(sources: &[Source]) -> Vec<Function> {
     let pieces: Vec<Vec<Piece<'_>>> = sources
         .iter()
         .map(|source| {

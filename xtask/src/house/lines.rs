@@ -6,7 +6,7 @@ use super::source::Source;
 
 /// What files hold; lines that are not blank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(super) struct Counts {
     /// Files.
     pub files: usize,
     /// Lines with code, a comment behind it or not; outside tests.
@@ -23,7 +23,7 @@ pub struct Counts {
 
 impl Counts {
     /// Adds those of other files.
-    pub fn add(&mut self, other: &Counts) {
+    pub(super) fn add(&mut self, other: &Counts) {
         self.files += other.files;
         self.code += other.code;
         self.comments += other.comments;
@@ -34,7 +34,7 @@ impl Counts {
 }
 
 /// Counts a file.
-pub fn count(source: &Source) -> Counts {
+pub(super) fn count(source: &Source) -> Counts {
     let mut counts = Counts {
         files: 1,
         ..Counts::default()
@@ -74,7 +74,7 @@ pub fn count(source: &Source) -> Counts {
 }
 
 /// How long a file is without its tests, blank lines counted.
-pub fn outside_tests(source: &Source) -> usize {
+pub(super) fn outside_tests(source: &Source) -> usize {
     let lines = 1..=source.text.lines().count();
     lines.filter(|&line| !source.tests.contain(line)).count()
 }

@@ -14,7 +14,7 @@ use super::test_code::{self, Ranges};
 use crate::bench::cargo;
 
 /// A Rust file.
-pub struct Source {
+pub(super) struct Source {
     /// Relative to the repository.
     pub path: PathBuf,
     /// All of it.
@@ -24,7 +24,7 @@ pub struct Source {
 }
 
 /// Reads all of them.
-pub fn read(root: &Path) -> Result<Vec<Source>> {
+pub(super) fn read(root: &Path) -> Result<Vec<Source>> {
     let files = repository::files(root).context("listing the repository")?;
     let rust = files
         .into_iter()
@@ -38,7 +38,7 @@ pub fn read(root: &Path) -> Result<Vec<Source>> {
 }
 
 /// Finds which lines are tests: by what the files say of themselves and of each other, and by their names.
-pub fn mark(files: Vec<(PathBuf, String)>) -> Vec<Source> {
+pub(super) fn mark(files: Vec<(PathBuf, String)>) -> Vec<Source> {
     let mut modules: Vec<PathBuf> = Vec::new();
     let mut sources: Vec<Source> = Vec::with_capacity(files.len());
     for (path, text) in files {
@@ -89,7 +89,7 @@ struct Package {
 }
 
 /// Directories of the workspace's crates, relative to the root, in order.
-pub fn crates(root: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn crates(root: &Path) -> Result<Vec<PathBuf>> {
     let output = cargo()
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .output()?;

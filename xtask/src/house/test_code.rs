@@ -6,23 +6,23 @@ use cohtrace_tests::rust_text::Word;
 
 /// Lines, from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(Vec<RangeInclusive<usize>>);
+pub(super) struct Ranges(Vec<RangeInclusive<usize>>);
 
 impl Ranges {
     /// Every line.
-    pub fn all() -> Ranges {
+    pub(super) fn all() -> Ranges {
         Ranges(vec![1..=usize::MAX])
     }
 
     /// Whether the line is among them.
-    pub fn contain(&self, line: usize) -> bool {
+    pub(super) fn contain(&self, line: usize) -> bool {
         self.0.iter().any(|range| range.contains(&line))
     }
 }
 
 /// What a file says of tests.
 #[derive(Debug, Default)]
-pub struct Marked {
+pub(super) struct Marked {
     /// Items with the attribute, from the attribute to the item's end.
     pub ranges: Ranges,
     /// Modules that are declared here for tests, and are files of their own.
@@ -30,7 +30,7 @@ pub struct Marked {
 }
 
 /// Finds the items that are compiled for tests only.
-pub fn marked(words: &[Word<'_>]) -> Marked {
+pub(super) fn marked(words: &[Word<'_>]) -> Marked {
     let mut marked = Marked::default();
     let mut at = 0;
     while at < words.len() {

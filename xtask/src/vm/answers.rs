@@ -17,7 +17,7 @@ use super::{Guest, records::Records};
 
 /// A column.
 #[derive(Clone, Copy)]
-pub struct Column {
+pub(super) struct Column {
     pub name: &'static str,
     pub about: &'static str,
     check: fn(&Records, Guest) -> Result<()>,
@@ -26,7 +26,7 @@ pub struct Column {
 }
 
 /// How a column came out.
-pub enum Cell {
+pub(super) enum Cell {
     Right,
     /// It is what must be there, which is not what elsewhere is; why.
     Known(&'static str),
@@ -34,7 +34,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    pub fn word(&self) -> &'static str {
+    pub(super) fn word(&self) -> &'static str {
         match self {
             Cell::Right => "ok",
             Cell::Known(_) => "known",
@@ -58,7 +58,7 @@ fn nothing(_: Guest) -> Option<&'static str> {
 }
 
 /// In the order in which the guest runs them.
-pub static COLUMNS: [Column; 8] = [
+pub(super) static COLUMNS: [Column; 8] = [
     Column {
         name: "doctor",
         about: "kernel, CPUs and nodes are what they are, and all that the tool tries works",
@@ -110,7 +110,7 @@ pub static COLUMNS: [Column; 8] = [
 ];
 
 impl Column {
-    pub fn judge(&self, records: &Records, guest: Guest) -> Cell {
+    pub(super) fn judge(&self, records: &Records, guest: Guest) -> Cell {
         match ((self.check)(records, guest), (self.known)(guest)) {
             (Err(why), _) => Cell::Wrong(format!("{why:#}")),
             (Ok(()), Some(reason)) => Cell::Known(reason),

@@ -24,7 +24,7 @@ const NEEDED: [(&str, &str); 2] = [
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// An error that names the packages, unless all programs are there.
-pub fn missing() -> Result<()> {
+pub(super) fn missing() -> Result<()> {
     let packages = absent();
     ensure!(
         packages.is_empty(),
@@ -35,7 +35,7 @@ pub fn missing() -> Result<()> {
 }
 
 /// The same, but installs them as root.
-pub fn install_what_is_missing() -> Result<()> {
+pub(super) fn install_what_is_missing() -> Result<()> {
     let packages = absent();
     if packages.is_empty() || !kernel::is_root() {
         return missing();
@@ -65,14 +65,14 @@ fn absent() -> Vec<&'static str> {
 }
 
 /// One of Debian's suites.
-pub struct Suite {
+pub(super) struct Suite {
     /// Holds the lists, the sources and the archives.
     directory: PathBuf,
 }
 
 impl Suite {
     /// Reads what the suite has now.
-    pub fn open(name: &str, directory: &Path) -> Result<Suite> {
+    pub(super) fn open(name: &str, directory: &Path) -> Result<Suite> {
         let suite = Suite {
             directory: directory.join("apt").join(name),
         };
@@ -86,7 +86,7 @@ impl Suite {
     }
 
     /// Names of packages that match a regular expression.
-    pub fn search(&self, pattern: &str) -> Result<Vec<String>> {
+    pub(super) fn search(&self, pattern: &str) -> Result<Vec<String>> {
         let mut search = self.command("apt-cache");
         let found = ended(search.args(["search", "--names-only", pattern]))?;
         let names = found.lines().filter_map(|line| line.split(' ').next());
@@ -94,7 +94,7 @@ impl Suite {
     }
 
     /// Downloads a package into a directory; its path.
-    pub fn download(&self, package: &str, into: &Path) -> Result<PathBuf> {
+    pub(super) fn download(&self, package: &str, into: &Path) -> Result<PathBuf> {
         let mut download = self.command("apt-get");
         ended(download.args(["download", package]).current_dir(into))?;
         let prefix = format!("{package}_");

@@ -31,7 +31,7 @@ const TARGETS: [(&str, Variant); 3] = [
 const BOOTS: u32 = 3;
 
 /// The emulator's own name and version.
-pub fn emulator() -> Result<String> {
+pub(super) fn emulator() -> Result<String> {
     let output = Command::new("qemu-system-x86_64")
         .arg("--version")
         .output()
@@ -41,11 +41,11 @@ pub fn emulator() -> Result<String> {
 }
 
 /// All that a guest needs in one archive, as kernels unpack it into memory.
-pub struct Luggage(PathBuf);
+pub(super) struct Luggage(PathBuf);
 
 impl Luggage {
     /// Packs this build of the tool, its targets, what they are linked with, and busybox.
-    pub fn pack(tool: &Path, directory: &Path) -> Result<Luggage> {
+    pub(super) fn pack(tool: &Path, directory: &Path) -> Result<Luggage> {
         let files = directory.join("files");
         if files.exists() {
             fs::remove_dir_all(&files)?;
@@ -97,7 +97,7 @@ impl Luggage {
     ///
     /// QEMU's software emulation may fail a kernel that patches its own code while several CPUs run it: a guest that died
     /// before anything of ours ran is booted again, which is told.
-    pub fn boot(&self, image: &Path, machine: &Machine, logs: &Path) -> Result<Records> {
+    pub(super) fn boot(&self, image: &Path, machine: &Machine, logs: &Path) -> Result<Records> {
         for _ in 1..BOOTS {
             let records = self.boot_once(image, machine, logs)?;
             let console = fs::read(logs.join("console")).unwrap_or_default();

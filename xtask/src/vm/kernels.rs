@@ -12,7 +12,7 @@ use super::apt::Suite;
 
 /// One kernel of the matrix.
 #[derive(Debug)]
-pub struct Kernel {
+pub(super) struct Kernel {
     /// The first two numbers of its release.
     pub version: &'static str,
     /// Debian's suite that has it.
@@ -24,7 +24,7 @@ const fn kernel(version: &'static str, suite: &'static str) -> Kernel {
 }
 
 /// Oldest first.
-pub static KERNELS: [Kernel; 7] = [
+pub(super) static KERNELS: [Kernel; 7] = [
     kernel("5.10", "bullseye"),
     kernel("6.1", "bookworm"),
     kernel("6.12", "trixie"),
@@ -36,7 +36,7 @@ pub static KERNELS: [Kernel; 7] = [
 
 impl Kernel {
     /// The image to boot, below `directory`; fetched if it is not there.
-    pub fn image(&self, directory: &Path) -> Result<PathBuf> {
+    pub(super) fn image(&self, directory: &Path) -> Result<PathBuf> {
         let kept = directory.join("kernels").join(self.version);
         let image = kept.join("vmlinuz");
         if image.is_file() {

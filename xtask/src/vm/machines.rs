@@ -2,7 +2,7 @@
 
 /// A machine without a PMU, whose instructions QEMU translates.
 #[derive(Debug)]
-pub struct Machine {
+pub(super) struct Machine {
     pub name: &'static str,
     pub about: &'static str,
     pub cpus: usize,
@@ -10,14 +10,14 @@ pub struct Machine {
     pub nodes: usize,
 }
 
-pub static TWO_CPUS: Machine = Machine {
+pub(super) static TWO_CPUS: Machine = Machine {
     name: "2-cpus",
     about: "two CPUs, one node",
     cpus: 2,
     nodes: 1,
 };
 
-pub static MACHINES: [Machine; 4] = [
+pub(super) static MACHINES: [Machine; 4] = [
     Machine {
         name: "1-cpu",
         about: "one CPU: threads take turns on it, and nothing is shared",
@@ -44,7 +44,7 @@ const MEMORY: usize = 2048;
 
 impl Machine {
     /// Arguments by which QEMU makes it.
-    pub fn arguments(&self) -> Vec<String> {
+    pub(super) fn arguments(&self) -> Vec<String> {
         // With cmpxchg16b, QEMU 7.2 makes kernel 6.12 take a fault in its slab allocator.
         let mut arguments: Vec<String> = ["-accel", "tcg", "-cpu", "max,-cx16", "-smp"]
             .map(str::to_owned)

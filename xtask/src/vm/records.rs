@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// One command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Record {
+pub(super) struct Record {
     /// Exit code, 128 and the signal's number, or 124 where it took longer than it may.
     pub code: i32,
     pub output: String,
@@ -17,7 +17,7 @@ pub struct Record {
 
 /// All that came from a guest, which may have died on the way.
 #[derive(Debug, Default)]
-pub struct Records {
+pub(super) struct Records {
     records: BTreeMap<String, Record>,
     /// Why the guest did not end by itself, if so.
     pub trouble: Option<String>,
@@ -28,12 +28,12 @@ const MARK: &str = "@@ ";
 
 impl Records {
     /// Whether nothing was written.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
     /// Reads what `init.sh` writes. A record without its end is left out.
-    pub fn parse(text: &str) -> Records {
+    pub(super) fn parse(text: &str) -> Records {
         let mut records = BTreeMap::new();
         let mut open: Option<(&str, Record, bool)> = None;
         for line in text.lines() {
@@ -63,27 +63,27 @@ impl Records {
     }
 
     /// A command by its name in `init.sh`.
-    pub fn get(&self, name: &str) -> Result<&Record> {
+    pub(super) fn get(&self, name: &str) -> Result<&Record> {
         let trouble = self.trouble.as_deref().unwrap_or("its record is not there");
         let record = self.records.get(name);
         record.with_context(|| format!("the guest did not come to the end of `{name}`: {trouble}"))
     }
 
     /// A command that must have succeeded.
-    pub fn succeeded(&self, name: &str) -> Result<&Record> {
+    pub(super) fn succeeded(&self, name: &str) -> Result<&Record> {
         let record = self.get(name)?;
         record.ended(name, 0)?;
         Ok(record)
     }
 
     /// The JSON that a command printed, which must have succeeded.
-    pub fn json(&self, name: &str) -> Result<Value> {
+    pub(super) fn json(&self, name: &str) -> Result<Value> {
         let output = &self.succeeded(name)?.output;
         serde_json::from_str(output).with_context(|| format!("`{name}` printed {output}"))
     }
 
     /// The report that a command printed, under `--check`: its exit code must be what the report says.
-    pub fn checked(&self, name: &str) -> Result<Report> {
+    pub(super) fn checked(&self, name: &str) -> Result<Report> {
         let record = self.get(name)?;
         let report = record.report(name)?;
         let conclusive = report.json["run"]["conclusive"] == true;
@@ -97,7 +97,7 @@ impl Records {
     }
 
     /// The report that a command printed, which must have succeeded.
-    pub fn report(&self, name: &str) -> Result<Report> {
+    pub(super) fn report(&self, name: &str) -> Result<Report> {
         self.succeeded(name)?.report(name)
     }
 }

@@ -1,6 +1,7 @@
 //! The answering side of [`Names`]: address spaces, modules and kernel symbols.
 
 mod meaning;
+mod resolved;
 mod shape;
 mod typed;
 
@@ -10,11 +11,11 @@ use std::{
     sync::Arc,
 };
 
-use symbolizer::{Missing, Object, TypeRef};
+use symbolizer::Missing;
 
-pub(super) use self::shape::has_members;
 pub use self::shape::layout;
 use self::typed::{Instructions, Part};
+pub(super) use self::{resolved::Resolved, shape::has_members};
 use super::{
     AccessedBy, CodeFrame, CodeName, Coverage, FieldName, Names, ObjectKind, ObjectName, Owned,
     ThreadName, TypeTree, Untyped, WordUse,
@@ -34,66 +35,6 @@ use crate::{
     module::{LoadedModule, ModuleStore, code_of},
     space::AddressSpaces,
 };
-
-/// An object with what it takes to name its parts.
-pub(super) struct Resolved {
-    pub(super) name: ObjectName,
-    pub(super) typed: Option<(Arc<LoadedModule>, TypeRef)>,
-    /// Bytes from one to the next, where the object is an array of `typed`.
-    pub(super) stride: Option<u64>,
-    /// Parts that the accessing instructions named.
-    pub(super) parts: Vec<Part>,
-    /// Its type in [`ModuleStore::kernel_types`], where nothing else tells one.
-    pub(super) kernel_type: Option<u32>,
-    /// Its type follows from nothing but a constant index ([`symbolizer::Accessed::concluded`]).
-    pub(super) concluded: bool,
-    /// Of a variable without a type: its module, its address there, and why.
-    pub(super) untyped: Option<(Arc<LoadedModule>, u64, Missing)>,
-}
-
-impl Resolved {
-    /// An object without a type.
-    pub(super) fn untyped(name: ObjectName) -> Resolved {
-        Resolved {
-            name,
-            typed: None,
-            stride: None,
-            parts: Vec::new(),
-            kernel_type: None,
-            concluded: false,
-            untyped: None,
-        }
-    }
-
-    /// All that is known of a variable that starts at a position.
-    fn variable(module: &Arc<LoadedModule>, object: Object, start: Option<u64>) -> Resolved {
-        let untyped = object
-            .missing
-            .filter(|_| object.ty.is_none())
-            .map(|reason| (module.clone(), object.address, reason));
-        let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
-        let name = ObjectName {
-            kind: ObjectKind::Global,
-            name: Some(object.name),
-            called: None,
-            is_reached: false,
-            thread: None,
-            type_name: object.type_name,
-            file: object.file.as_deref().map(source_path),
-            line: object.line,
-            start,
-            size: object.size,
-            language: object.language.and_then(language),
-            layout,
-            allocation: None,
-        };
-        Resolved {
-            typed: object.ty.map(|ty| (module.clone(), ty)),
-            untyped,
-            ..Resolved::untyped(name)
-        }
-    }
-}
 
 /// The objects of a line.
 struct OnLine {

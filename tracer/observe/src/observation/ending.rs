@@ -89,7 +89,7 @@ fn names(processes: &[String]) -> String {
 
 /// Ends the command and all below it: SIGTERM, then SIGKILL for what does not heed it. Returns within some four
 /// seconds. `adopts`: orphans of the command are children of ours by now, and we have no other children.
-pub fn end(command: &mut Child, adopts: bool) -> Ending {
+pub(super) fn end(command: &mut Child, adopts: bool) -> Ending {
     let had_ended = matches!(command.try_wait(), Ok(Some(_)));
     let mut family = Family::of(command, adopts);
     let mut ending = Ending {
@@ -136,7 +136,7 @@ pub fn end(command: &mut Child, adopts: bool) -> Ending {
 }
 
 /// Reaps the command and adopted orphans, as far as they have ended.
-pub fn reap(command: &mut Child) {
+pub(super) fn reap(command: &mut Child) {
     while let Children::Ended(pid) = orphans::children() {
         let reaped = if pid.0 == command.id() {
             matches!(command.try_wait(), Ok(Some(_)))

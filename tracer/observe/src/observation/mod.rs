@@ -31,7 +31,7 @@ use crate::{
         self, Progress, Source, SourceKind, SourceOptions, heap::HeapTracker, watch::Watcher,
     },
     space::MappedFiles,
-    sys::{events::Events, free_memory, priority::Urgent, stop_signal::StopSignal},
+    sys::{bpf::Told, events::Events, free_memory, priority::Urgent, stop_signal::StopSignal},
 };
 use windows::Windows;
 
@@ -71,6 +71,8 @@ pub trait Observer {
     fn take(&mut self, batch: &mut Batch) -> Result<(), Self::Error>;
     /// What it knows of the lines, which decides what is watched; `None`: nothing is.
     fn pipeline(&mut self) -> Option<&mut Pipeline>;
+    /// Takes what the kernel half told of why it did nothing, where it was asked to tell.
+    fn told(&mut self, _lines: Vec<Told>) {}
     /// Tells how it goes, after so long.
     fn tell(&mut self, elapsed: Duration);
     /// Some milliseconds for what can wait. No window is open.
@@ -260,6 +262,10 @@ impl Observation {
             }
             let progress = self.source.take(&mut batch)?;
             let ends = progress == Progress::End;
+            let told = self.source.take_told();
+            if !told.is_empty() {
+                observer.told(told);
+            }
             if ends || is_due(&batch, passed_on.elapsed()) {
                 if failed.is_none() {
                     *failed = observer.take(&mut batch).err();

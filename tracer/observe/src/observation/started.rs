@@ -20,7 +20,7 @@ use crate::{
 /// The command stays in our process group: on a terminal it may read, and Ctrl-C reaches it as it reaches us. What it
 /// starts is therefore found by descent: this process adopts orphans. Where it dies without a word (SIGKILL, a second
 /// Ctrl-C), nothing is ended.
-pub struct Started {
+pub(super) struct Started {
     stage: Stage,
     pid: u32,
     /// As it was typed.
@@ -41,7 +41,7 @@ enum Stage {
 
 impl Started {
     /// Forks. The command waits until [`Started::release`].
-    pub fn hold(
+    pub(super) fn hold(
         command: Command,
         words: &[OsString],
         leave_running: bool,
@@ -62,12 +62,12 @@ impl Started {
     }
 
     /// Process id of the command itself.
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
     /// Lets the command run.
-    pub fn release(&mut self) -> Result<(), ObserveError> {
+    pub(super) fn release(&mut self) -> Result<(), ObserveError> {
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Held(held) => {
                 let child = held.release().map_err(|source| ObserveError::Run {
@@ -83,12 +83,12 @@ impl Started {
 
     /// The command itself by descriptor, readable when it has ended. `None` where there is no more room for one: then it is only asked
     /// for now and then.
-    pub fn process(&self) -> Option<PidFd> {
+    pub(super) fn process(&self) -> Option<PidFd> {
         PidFd::open(Pid(self.pid)).ok()
     }
 
     /// Whether the command itself has ended; what it started may live on. To be asked again and again: reaps orphans.
-    pub fn ended(&mut self) -> bool {
+    pub(super) fn ended(&mut self) -> bool {
         match &mut self.stage {
             Stage::Held(_) => false,
             Stage::Running(child) => {
@@ -102,7 +102,7 @@ impl Started {
     }
 
     /// Ends the command and all that it started, unless that shall stay. Returns what is worth telling of it.
-    pub fn finish(&mut self) -> Vec<String> {
+    pub(super) fn finish(&mut self) -> Vec<String> {
         let Stage::Running(mut child) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Vec::new();
         };

@@ -21,7 +21,7 @@ pub enum What {
     /// These processes and what they start.
     Processes(Vec<u32>),
     /// A command that is started for it.
-    Command(Starting),
+    Command(Box<Starting>),
 }
 
 /// A command to start.
@@ -69,7 +69,7 @@ impl Targets {
                 command: None,
             }),
             What::Processes(pids) => Targets::of_processes(&pids),
-            What::Command(starting) => Targets::of_command(starting),
+            What::Command(starting) => Targets::of_command(*starting),
         }
     }
 
@@ -154,7 +154,7 @@ impl Targets {
 }
 
 /// A command for people to read.
-pub fn spoken(command: &[OsString]) -> String {
+pub(super) fn spoken(command: &[OsString]) -> String {
     let words: Vec<String> = command.iter().map(|word| words(word)).collect();
     words.join(" ")
 }

@@ -17,7 +17,7 @@ pub(super) const LONGEST_FUNCTION: u64 = 64 * 1024;
 const MOST_TOLD: usize = 8 << 20;
 
 /// What was read of it.
-pub struct KernelCode {
+pub(super) struct KernelCode {
     modules: Arc<ModuleStore>,
     known: FxHashSet<u64>,
     untold: Vec<(u64, Arc<[u8]>)>,
@@ -26,7 +26,7 @@ pub struct KernelCode {
 
 impl KernelCode {
     /// Nothing read yet.
-    pub fn new(modules: Arc<ModuleStore>) -> KernelCode {
+    pub(super) fn new(modules: Arc<ModuleStore>) -> KernelCode {
         KernelCode {
             modules,
             known: FxHashSet::default(),
@@ -36,7 +36,7 @@ impl KernelCode {
     }
 
     /// The code of the function at an address, and where it starts; it will be told of.
-    pub fn function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<(u64, Vec<u8>)> {
+    pub(super) fn function(&mut self, ip: u64, read: ReadKernel<'_>) -> Option<(u64, Vec<u8>)> {
         let (start, end, _) = self.modules.kernel().ok()?.function(ip)?;
         let bytes = read(
             start,
@@ -56,7 +56,7 @@ impl KernelCode {
     }
 
     /// Has the function at an address told of, if it was not.
-    pub fn notice(&mut self, ip: u64, read: ReadKernel<'_>) {
+    pub(super) fn notice(&mut self, ip: u64, read: ReadKernel<'_>) {
         let function = self.modules.kernel().ok().and_then(|k| k.function(ip));
         if function.is_some_and(|(start, ..)| !self.known.contains(&start)) {
             self.function(ip, read);

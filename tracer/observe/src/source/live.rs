@@ -38,6 +38,7 @@ impl Live {
         machine: &Machine,
         offsets: &KernelOffsets,
         heap_least: Option<u64>,
+        tells: bool,
     ) -> Result<Live, SourceError> {
         if machine.privileges.initial_pid_namespace == Some(false) {
             return Err(SourceError::PidNamespace);
@@ -52,6 +53,7 @@ impl Live {
             thread_pointer_offset: offsets.task.thread_pointer,
             memory_offsets: offsets.memory,
             heap_least,
+            tells,
         })?;
         Ok(Live {
             kernel,

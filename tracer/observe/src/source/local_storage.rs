@@ -60,7 +60,7 @@ struct Looked {
 }
 
 /// Finds blocks. Reads nothing of a process but a few words per thread and module.
-pub struct LocalStorage {
+pub(super) struct LocalStorage {
     modules: Arc<ModuleStore>,
     told: FxHashMap<(u64, u64), Option<Arc<Told>>>,
     threads: FxHashMap<Tid, Looked>,
@@ -71,7 +71,7 @@ type ReadWord<'r> = &'r mut dyn FnMut(u64) -> Option<u64>;
 
 impl LocalStorage {
     /// Nothing known yet.
-    pub fn new(modules: Arc<ModuleStore>) -> LocalStorage {
+    pub(super) fn new(modules: Arc<ModuleStore>) -> LocalStorage {
         LocalStorage {
             modules,
             told: FxHashMap::default(),
@@ -80,23 +80,23 @@ impl LocalStorage {
     }
 
     /// A thread ended.
-    pub fn forget(&mut self, tid: Tid) {
+    pub(super) fn forget(&mut self, tid: Tid) {
         self.threads.remove(&tid);
     }
 
     /// Forgets what is known of other files than these.
-    pub fn keep_files(&mut self, files: &MappedFiles) {
+    pub(super) fn keep_files(&mut self, files: &MappedFiles) {
         self.told.retain(|file, _| files.has_number(*file));
     }
 
     /// Whether it is time to look at a thread.
-    pub fn is_due(&self, time_ns: u64, tid: Tid, tp: u64) -> bool {
+    pub(super) fn is_due(&self, time_ns: u64, tid: Tid, tp: u64) -> bool {
         let looked = self.threads.get(&tid);
         tp >= LOWEST && looked.is_none_or(|looked| looked.tp != tp || looked.pace.is_due(time_ns))
     }
 
     /// The thread's blocks that were not known yet, or moved.
-    pub fn look(
+    pub(super) fn look(
         &mut self,
         time_ns: u64,
         (pid, tid, tp): (Pid, Tid, u64),

@@ -10,6 +10,7 @@ use crate::{
     machine::Machine,
     module::ModuleStore,
     space::MappedFiles,
+    sys::bpf::Told,
 };
 
 pub mod choice;
@@ -71,6 +72,8 @@ pub struct SourceOptions {
     pub memory: MemoryOptions,
     /// What the target was started in, for the source that emulates it.
     pub emulator: Option<Arc<emulate::Emulator>>,
+    /// Whether the kernel half tells why it did nothing: [`Source::take_told`].
+    pub tells: bool,
 }
 
 /// Which accesses a PMU samples.
@@ -151,6 +154,10 @@ pub trait Source {
     fn keep_files(&mut self, _files: &MappedFiles) {}
     /// Memory that processes have no more, as found out since the last time; the stream does not tell.
     fn take_unmapped(&mut self) -> Vec<retiring::Unmapped> {
+        Vec::new()
+    }
+    /// What the kernel half told since the last time of why it did nothing, where it was asked to.
+    fn take_told(&mut self) -> Vec<Told> {
         Vec::new()
     }
     /// What could not be set up or seen, in sentences for the report.

@@ -20,7 +20,7 @@ const SLACK_NS: u64 = 10_000_000;
 ///  cpu 1        g       h          i
 /// ```
 #[derive(Debug)]
-pub struct TimeOrder<T> {
+pub(super) struct TimeOrder<T> {
     pending: Vec<(u64, T)>,
     /// Readings of rounds before that are not released up to.
     rounds: VecDeque<u64>,
@@ -44,18 +44,18 @@ impl<T> Default for TimeOrder<T> {
 impl<T> TimeOrder<T> {
     /// Adds an item. One that comes later than its slack is moved to the last released time, so that
     /// the order holds and nothing is lost.
-    pub fn push(&mut self, time_ns: u64, item: T) {
+    pub(super) fn push(&mut self, time_ns: u64, item: T) {
         self.newest_ns = self.newest_ns.max(time_ns);
         self.pending.push((time_ns.max(self.released_ns), item));
     }
 
     /// Time of the youngest item there ever was; 0 before the first.
-    pub fn newest_ns(&self) -> u64 {
+    pub(super) fn newest_ns(&self) -> u64 {
         self.newest_ns
     }
 
     /// Ends a round that began at `round_ns` and releases, in order, what is complete up to an earlier one.
-    pub fn end_round(&mut self, round_ns: u64) -> impl Iterator<Item = (u64, T)> + use<T> {
+    pub(super) fn end_round(&mut self, round_ns: u64) -> impl Iterator<Item = (u64, T)> + use<T> {
         let (mut upto, slack_ns) = (0, self.slack_ns);
         let is_complete = |reading: &mut u64| reading.saturating_add(slack_ns) <= round_ns;
         while let Some(reading) = self.rounds.pop_front_if(is_complete) {
@@ -66,7 +66,7 @@ impl<T> TimeOrder<T> {
     }
 
     /// Releases everything, in order: the rings are empty and will stay so.
-    pub fn finish(&mut self) -> impl Iterator<Item = (u64, T)> + use<T> {
+    pub(super) fn finish(&mut self) -> impl Iterator<Item = (u64, T)> + use<T> {
         self.release(u64::MAX)
     }
 

@@ -37,7 +37,11 @@ use crate::{
     module::{ModuleStore, Stamps},
     perf_format::ring_record::{self, RecordKind},
     space::MappedFiles,
-    sys::{bpf::KernelHalf, clock, perf_event, poll::Descriptors},
+    sys::{
+        bpf::{KernelHalf, Told},
+        clock, perf_event,
+        poll::Descriptors,
+    },
 };
 use upkeep::{Announced, left_to_debugger};
 
@@ -153,7 +157,7 @@ impl<S: Sampler> Sampling<S> {
         mut sampler: S,
     ) -> Result<Sampling<S>, SourceError> {
         let heap_least = options.heap.as_ref().map(|heap| heap.least_bytes);
-        let mut live = Live::load(target, machine, offsets, heap_least)?;
+        let mut live = Live::load(target, machine, offsets, heap_least, options.tells)?;
         // Before the first CPU is opened: of those that change from here on it tells.
         let announced = Announced::listen();
         let mut rings = Vec::new();
@@ -507,6 +511,10 @@ impl<S: Sampler> Source for Sampling<S> {
         } else {
             Duration::ZERO
         })
+    }
+
+    fn take_told(&mut self) -> Vec<Told> {
+        self.live.kernel.take_told()
     }
 
     fn stop(&mut self) {

@@ -21,12 +21,12 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// `/` for the running machine.
-    pub fn new(root: &'a Path) -> Self {
+    pub(super) fn new(root: &'a Path) -> Self {
         Tree { root }
     }
 
     /// The beginning of a file. Only regular files are opened: a pipe would block.
-    pub fn text(&self, path: &str) -> Option<String> {
+    pub(super) fn text(&self, path: &str) -> Option<String> {
         let found = FoundFile::at(&self.root.join(path)).ok()?;
         let mut bytes = Vec::new();
         found
@@ -39,7 +39,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The first line of a file, trimmed, without control characters; `None` when nothing is left.
-    pub fn line(&self, path: &str) -> Option<String> {
+    pub(super) fn line(&self, path: &str) -> Option<String> {
         let text = self.text(path)?;
         let line: String = text
             .lines()
@@ -52,17 +52,17 @@ impl<'a> Tree<'a> {
     }
 
     /// A file that holds one number.
-    pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
+    pub(super) fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.line(path)?.parse().ok()
     }
 
     /// A file that holds a list of CPUs.
-    pub fn cpus(&self, path: &str) -> Option<Vec<Cpu>> {
+    pub(super) fn cpus(&self, path: &str) -> Option<Vec<Cpu>> {
         parse_cpu_list(&self.line(path)?)
     }
 
     /// Names in a directory, sorted; empty when it cannot be read.
-    pub fn names(&self, path: &str) -> Vec<String> {
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else {
             return Vec::new();
         };
@@ -75,14 +75,14 @@ impl<'a> Tree<'a> {
     }
 
     /// Where a symbolic link points.
-    pub fn link(&self, path: &str) -> Option<String> {
+    pub(super) fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.root.join(path)).ok()?;
         target.into_os_string().into_string().ok()
     }
 
     /// Whether a path exists; `None` when `within`, the mount that would hold it, is not there either
     /// or access is refused.
-    pub fn present(&self, path: &str, within: &str) -> Option<bool> {
+    pub(super) fn present(&self, path: &str, within: &str) -> Option<bool> {
         match self.root.join(path).try_exists() {
             Ok(true) => Some(true),
             Ok(false) => self.root.join(within).exists().then_some(false),

@@ -21,7 +21,7 @@ const TOUCHES: u64 = 64;
 
 /// What the measurement found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HitCost {
+pub(super) struct HitCost {
     /// Time that one hit takes from the thread that made it, nanoseconds. Nearly all is the trap itself; the
     /// record of a hit in a window comes on top, about a tenth of it where this was measured.
     pub hit_ns: u64,
@@ -34,7 +34,7 @@ pub struct HitCost {
 pub(super) const OWN_THREAD: Scope = Scope::Thread(Tid(0));
 
 /// Measures; some 600 hits, so about 10 ms where one costs 15 us.
-pub fn measure(program: &OnHit) -> Result<HitCost, BreakpointError> {
+pub(super) fn measure(program: &OnHit) -> Result<HitCost, BreakpointError> {
     let word = AtomicU64::new(0);
     let attributes = perf_event::data_breakpoint(word.as_ptr() as u64, 8);
     let event = perf_event::open(&attributes, OWN_THREAD)?;

@@ -25,7 +25,7 @@ use crate::{
 
 /// Where breakpoints are, or will be.
 #[derive(Debug)]
-pub enum Slots {
+pub(super) enum Slots {
     /// Each slot is on every CPU.
     Cpus {
         /// Slots of each CPU.
@@ -46,7 +46,7 @@ pub enum Slots {
 
 /// The slots of one CPU.
 #[derive(Debug)]
-pub struct CpuSlots {
+pub(super) struct CpuSlots {
     cpu: Cpu,
     events: Vec<CpuEvent>,
 }
@@ -61,7 +61,7 @@ struct CpuEvent {
 
 /// What to arm.
 #[derive(Debug, Clone)]
-pub struct Arming {
+pub(super) struct Arming {
     /// The breakpoints, for the first slots.
     pub places: Vec<Attributes>,
     /// A hit for which the program returns 1 turns its event off.
@@ -84,14 +84,14 @@ const PATIENCE: Duration = Duration::from_micros(500);
 static IDLE: AtomicU64 = AtomicU64::new(0);
 
 /// A breakpoint that nobody hits.
-pub fn idle() -> Attributes {
+pub(super) fn idle() -> Attributes {
     perf_event::data_breakpoint(IDLE.as_ptr() as u64, 8)
 }
 
 impl Slots {
     /// Reserves up to `wanted` slots, each on all the CPUs. `None` when there is none, or when this user may
     /// watch no CPU.
-    pub fn on_cpus(
+    pub(super) fn on_cpus(
         program: &OnHit,
         cpus: &[Cpu],
         wanted: usize,
@@ -124,7 +124,7 @@ impl Slots {
     }
 
     /// No slot.
-    pub fn none() -> Slots {
+    pub(super) fn none() -> Slots {
         Slots::Threads {
             slots: 0,
             armed: Vec::new(),
@@ -132,7 +132,7 @@ impl Slots {
     }
 
     /// As many slots as our own thread could have, up to `wanted`. Reserves nothing.
-    pub fn on_threads(wanted: usize) -> Result<Slots, BreakpointError> {
+    pub(super) fn on_threads(wanted: usize) -> Result<Slots, BreakpointError> {
         let mut held = Vec::new();
         while held.len() < wanted {
             match perf_event::open(&idle(), OWN_THREAD) {
@@ -148,14 +148,14 @@ impl Slots {
     }
 
     /// Addresses that can be watched at once.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Slots::Cpus { slots, .. } | Slots::Threads { slots, .. } => *slots,
         }
     }
 
     /// What one slot covers.
-    pub fn breadth(&self) -> Breadth {
+    pub(super) fn breadth(&self) -> Breadth {
         match self {
             Slots::Cpus { .. } => Breadth::Cpus,
             Slots::Threads { .. } => Breadth::Threads,
@@ -164,7 +164,7 @@ impl Slots {
 
     /// Turns the first slots on, on all CPUs at once. Whoever turns on the last one does `then` at once, and its result is the
     /// answer: until then every touch traps in vain. After an error some may be on, and `then` was not done.
-    pub fn arm<R: Send + 'static>(
+    pub(super) fn arm<R: Send + 'static>(
         &mut self,
         program: &OnHit,
         arming: &Arming,
@@ -204,7 +204,7 @@ impl Slots {
     }
 
     /// Turns all of them off. When it returns, no hit is under way. Tries them all, whatever fails.
-    pub fn disarm(&mut self) -> Result<(), BreakpointError> {
+    pub(super) fn disarm(&mut self) -> Result<(), BreakpointError> {
         match self {
             Slots::Cpus { crew, .. } => crew.each(CpuSlots::disarm).into_iter().collect(),
             Slots::Threads { armed, .. } => {
@@ -216,7 +216,7 @@ impl Slots {
     }
 
     /// Takes note that the limits of these slots (bit n: slot n) were counted down on a CPU.
-    pub fn limits_reached(&mut self, fired: impl Iterator<Item = (Cpu, u64)>) {
+    pub(super) fn limits_reached(&mut self, fired: impl Iterator<Item = (Cpu, u64)>) {
         if let Slots::Cpus { fired: known, .. } = self {
             known.extend(fired);
         }

@@ -4,7 +4,7 @@
 use std::fs::File;
 
 /// Waits for the turn, which lasts as long as the file is open.
-pub fn take() -> File {
+pub(super) fn take() -> File {
     let path = std::env::temp_dir().join("cohtrace-breakpoints.lock");
     let file = File::create(path).unwrap();
     file.lock().unwrap();

@@ -18,7 +18,7 @@ type Order<T> = Box<dyn FnOnce(&mut T) + Send>;
 
 /// The threads; each owns what is of its CPU, and drops it there.
 #[derive(Debug)]
-pub struct Crew<T> {
+pub(super) struct Crew<T> {
     members: Vec<Member<T>>,
 }
 
@@ -32,7 +32,7 @@ struct Member<T> {
 impl<T: Send + 'static> Crew<T> {
     /// Starts the threads. One that may not run on its CPU (outside of our cpuset) runs elsewhere: slower,
     /// but as well.
-    pub fn start(cpus: &[Cpu], state: impl Fn(Cpu) -> T) -> io::Result<Crew<T>> {
+    pub(super) fn start(cpus: &[Cpu], state: impl Fn(Cpu) -> T) -> io::Result<Crew<T>> {
         /// More than the few frames of an order and its allocations need.
         const STACK_BYTES: usize = 128 << 10;
         let mut members = Vec::new();
@@ -61,13 +61,13 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Number of CPUs.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
     /// Does the same on each CPU at once, waits for all, and returns what each returned, in the order of
     /// the CPUs.
-    pub fn each<R: Send + 'static>(
+    pub(super) fn each<R: Send + 'static>(
         &self,
         order: impl Fn(&mut T) -> R + Clone + Send + 'static,
     ) -> Vec<R> {

@@ -34,7 +34,7 @@ impl Events {
             let own = fd.try_clone_to_owned()?;
             // SAFETY: `OwnedFd` always gives the same number, and the descriptor is open until it is dropped with the `AsyncFd`.
             let registered = unsafe { AsyncFd::register_with_interest(own, Interest::READABLE) };
-            registered.map_err(|error| io::Error::from(error.into_parts().1))
+            registered.map_err(|error| error.into_parts().1)
         };
         let descriptors: io::Result<_> = descriptors.into_iter().map(register).collect();
         let signals = STOPPING.map(|number| signal(SignalKind::from_raw(number)));
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[test]
     fn a_wait_ends_with_what_happens_and_else_with_its_time() {

@@ -52,6 +52,8 @@ pub mod standard_streams;
 pub mod stop_signal;
 pub mod target_table;
 pub mod terminal;
+#[cfg(test)]
+mod told_live_tests;
 mod torn_pages;
 pub mod uprobe;
 pub mod watch_control;

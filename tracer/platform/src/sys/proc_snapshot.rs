@@ -48,6 +48,12 @@ pub fn threads(proc: &Path, pid: Pid) -> Vec<Tid> {
     numbers(&directory).into_iter().map(Tid).collect()
 }
 
+/// The name of a thread that is there.
+pub fn thread_name(proc: &Path, pid: Pid, tid: Tid) -> Option<String> {
+    let name = fs::read(proc.join(format!("{}/task/{}/comm", pid.0, tid.0))).ok()?;
+    Some(path_text::text(name.strip_suffix(b"\n").unwrap_or(&name)))
+}
+
 /// Whether a debugger is attached to the process.
 pub fn is_traced(proc: &Path, pid: Pid) -> bool {
     let status = fs::read_to_string(proc.join(pid.0.to_string()).join("status"));

@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     /// What each of `coming` threads is told where so many were expected.
     fn answers(expected: usize, coming: usize, most: Duration) -> Vec<bool> {

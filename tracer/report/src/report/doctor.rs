@@ -3,6 +3,7 @@
 
 mod json;
 mod page;
+pub mod told;
 
 use self::page::{Page, Tone};
 pub use self::{json::render_json, page::Paint};

@@ -9,7 +9,7 @@ use crate::hint::assembly::PathMap;
 /// `as`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").args(["install", "summary", "verify", "assembler"])))]
-pub struct AsArgs {
+pub(crate) struct AsArgs {
     /// Hints to place.
     #[arg(long, value_name = "HINTS.json")]
     pub hints: PathBuf,

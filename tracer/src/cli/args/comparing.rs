@@ -8,7 +8,7 @@ use super::{AnalysisArgs, Color, PairArgs, ReadingArgs};
 
 /// `diff`.
 #[derive(Debug, Args)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// Session directory of before.
     #[arg(value_name = "BEFORE.coh")]
     pub before: PathBuf,

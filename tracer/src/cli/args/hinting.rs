@@ -14,7 +14,7 @@ use crate::{
 
 /// `hints`.
 #[derive(Debug, Args)]
-pub struct HintsArgs {
+pub(crate) struct HintsArgs {
     /// Session directories (NAME.coh) of one program, or a hints.json. Several runs with different inputs teach more than
     /// one.
     #[arg(value_name = "INPUT", required = true)]
@@ -67,7 +67,7 @@ pub struct HintsArgs {
 
 /// What a rebuild reaches.
 #[derive(Debug, Clone, Args)]
-pub struct YourCodeArgs {
+pub(crate) struct YourCodeArgs {
     /// The code that you build is that of modules with this file name [default: all with source lines, but for the
     /// system's libraries]; hints leaves out the other hints. Repeat for more.
     #[arg(long, value_name = "NAME")]
@@ -80,14 +80,14 @@ pub struct YourCodeArgs {
 
 impl YourCodeArgs {
     /// As the decision takes it.
-    pub fn your_code(&self) -> YourCode {
+    pub(crate) fn your_code(&self) -> YourCode {
         YourCode::new(&self.module).everywhere(self.everywhere)
     }
 }
 
 /// How several sessions decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HintPolicy {
+pub(crate) enum HintPolicy {
     /// It costs messages in none of them, and saves in their sum.
     Each,
     /// It saves in their sum.
@@ -96,7 +96,7 @@ pub enum HintPolicy {
 
 impl HintPolicy {
     /// As the decision takes it.
-    pub fn policy(self) -> Policy {
+    pub(crate) fn policy(self) -> Policy {
         match self {
             HintPolicy::Each => Policy::Each,
             HintPolicy::Sum => Policy::Sum,
@@ -106,7 +106,7 @@ impl HintPolicy {
 
 /// Which hints are too dear, or too rare.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// Most percent by which all hints together may raise the messages that loads wait for. A hint moves messages from
     /// stores, which wait in a buffer, to loads, which are waited for: 1, the default, keeps that small; more lets hints pass
     /// that save many messages in all.
@@ -124,7 +124,7 @@ pub struct LimitArgs {
 
 impl LimitArgs {
     /// As the decision takes them.
-    pub fn limits(self) -> OwnLimits {
+    pub(crate) fn limits(self) -> OwnLimits {
         OwnLimits {
             load_growth: self.load_growth.map(|percent| percent / 100.0),
             requests: self.min_requests,
@@ -143,7 +143,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// From where on accesses count.
 #[derive(Debug, Clone, Args)]
-pub struct AfterArgs {
+pub(crate) struct AfterArgs {
     /// Count messages from the first instruction of this function on, in any thread, inlined or not; or, with
     /// second-thread, from the first access of a second thread on. What was before changes only where lines are.
     #[arg(long, value_name = "FUNCTION")]
@@ -152,7 +152,7 @@ pub struct AfterArgs {
 
 /// How to decide which loads to hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HintFilter {
+pub(crate) enum HintFilter {
     /// As SWIFT section 4.1: each load whose request was once followed, as the next request for its line, by one for
     /// ownership by the same processor.
     Swift,
@@ -162,7 +162,7 @@ pub enum HintFilter {
 
 impl HintFilter {
     /// As the decision takes it.
-    pub fn filter(self) -> Filter {
+    pub(crate) fn filter(self) -> Filter {
         match self {
             HintFilter::Swift => Filter::Swift,
             HintFilter::Ours => Filter::Ours,
@@ -172,14 +172,14 @@ impl HintFilter {
 
 /// A published setting, by name: what other options are where they are not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Model {
+pub(crate) enum Model {
     /// Collard, Jouppi and Yehia, PPoPP 2005: `--filter swift --line-size 128 --relinquish`.
     Swift2005,
 }
 
 /// The variant of the protocol.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct ProtocolArgs {
+pub(crate) struct ProtocolArgs {
     /// The setting of a paper, where other options do not say otherwise.
     #[arg(long, value_enum)]
     pub model: Option<Model>,
@@ -196,7 +196,7 @@ pub struct ProtocolArgs {
 
 impl ProtocolArgs {
     /// As the model takes it.
-    pub fn protocol(self) -> Protocol {
+    pub(crate) fn protocol(self) -> Protocol {
         Protocol {
             exclusive_on_first_read: self.exclusive_on_first_read,
             migratory: self.migratory,
@@ -207,7 +207,7 @@ impl ProtocolArgs {
 
 /// How to print hints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HintFormat {
+pub(crate) enum HintFormat {
     /// hints.json, which other tools and the other formats are made from.
     Json,
     /// file:line:col: message, as compilers print.
@@ -222,7 +222,7 @@ pub enum HintFormat {
 
 /// What follows a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FollowedBy {
+pub(crate) enum FollowedBy {
     /// A store, whose request the store buffer hides.
     Plain,
     /// One instruction that reads and writes, without a lock.
@@ -239,7 +239,7 @@ pub enum FollowedBy {
 
 impl FollowedBy {
     /// As the file says it.
-    pub fn kind(self) -> StoreKind {
+    pub(crate) fn kind(self) -> StoreKind {
         match self {
             FollowedBy::Plain => StoreKind::Plain,
             FollowedBy::ReadModifyWrite => StoreKind::ReadModifyWrite,

@@ -11,16 +11,16 @@ use super::{
 use crate::cli::{heap_options::HeapArgs, source_options::SourceArgs};
 
 /// Samples per second and CPU unless asked otherwise.
-pub const DEFAULT_FREQUENCY_HZ: u64 = 1000;
+pub(super) const DEFAULT_FREQUENCY_HZ: u64 = 1000;
 /// Sample ring of each CPU unless asked otherwise: 11,000 samples.
-pub const DEFAULT_RING_KIB: usize = 2048;
+pub(crate) const DEFAULT_RING_KIB: usize = 2048;
 /// Share of the targets' time for watch windows unless asked otherwise, percent.
-pub const DEFAULT_OVERHEAD_PERCENT: f64 = 2.0;
+pub(crate) const DEFAULT_OVERHEAD_PERCENT: f64 = 2.0;
 
 /// Which processes.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["pid", "all", "command"])))]
-pub struct TargetArgs {
+pub(crate) struct TargetArgs {
     /// Processes to watch, with their children.
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub pid: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct TargetArgs {
 
 /// How to sample.
 #[derive(Debug, Args)]
-pub struct SamplingArgs {
+pub(crate) struct SamplingArgs {
     /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<f64>,
@@ -63,14 +63,14 @@ pub struct SamplingArgs {
 
 impl SamplingArgs {
     /// Samples per second on each CPU.
-    pub fn frequency(&self) -> u64 {
+    pub(crate) fn frequency(&self) -> u64 {
         self.asked_frequency.unwrap_or(DEFAULT_FREQUENCY_HZ)
     }
 }
 
 /// How to confirm by watch windows.
 #[derive(Debug, Args)]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// Sample only: no data breakpoints, so no confirmed verdicts, no pairs.
     #[arg(long)]
     pub no_watch: bool,
@@ -93,7 +93,7 @@ pub struct WatchArgs {
 
 /// `attach`.
 #[derive(Debug, Args)]
-pub struct AttachArgs {
+pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
@@ -115,7 +115,7 @@ pub struct AttachArgs {
 
 /// `record`.
 #[derive(Debug, Args)]
-pub struct RecordArgs {
+pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]

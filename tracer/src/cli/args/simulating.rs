@@ -15,7 +15,7 @@ use crate::{
 
 /// `simulate`.
 #[derive(Debug, Args)]
-pub struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     /// Session directories of `record --source emulate`; a row in each table for each.
     #[arg(value_name = "SESSION.coh", required = true)]
     pub sessions: Vec<PathBuf>,
@@ -56,7 +56,7 @@ pub struct SimulateArgs {
 
 /// The machine to simulate.
 #[derive(Debug, Args)]
-pub struct MachineArgs {
+pub(crate) struct MachineArgs {
     /// Bytes that travel together.
     #[arg(long, value_name = "BYTES", default_value_t = 64, default_value_if("model", "swift2005", "128"), value_parser = line_size)]
     pub line_size: u64,
@@ -82,7 +82,7 @@ pub struct MachineArgs {
 
 impl MachineArgs {
     /// The machine that was asked for.
-    pub fn model(&self) -> SystemModel {
+    pub(crate) fn model(&self) -> SystemModel {
         let cache = |bytes, ways| CacheGeometry { bytes, ways };
         SystemModel {
             line: LineSize::new(self.line_size).unwrap_or(LineSize::B64),

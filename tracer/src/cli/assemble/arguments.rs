@@ -7,7 +7,7 @@ use std::{
 
 /// What an assembler is called for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// With the contents of `@FILE`s in their places.
     pub all: Vec<OsString>,
     /// Where its text is.
@@ -18,7 +18,7 @@ pub struct Arguments {
 
 /// Where the assembly text is.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Input {
+pub(super) enum Input {
     /// The argument with this index.
     File(usize),
     /// Standard input; the index of `-`, where it is said.
@@ -53,7 +53,7 @@ const MOST_EXPANSIONS: usize = 2000;
 
 impl Arguments {
     /// Reads arguments; `file` gives the text of a response file.
-    pub fn read(given: &[OsString], file: impl Fn(&OsStr) -> Option<Vec<u8>>) -> Arguments {
+    pub(super) fn read(given: &[OsString], file: impl Fn(&OsStr) -> Option<Vec<u8>>) -> Arguments {
         let all = expand(given, file);
         let mut arguments = Arguments {
             input: Input::Stdin(None),
@@ -102,7 +102,7 @@ impl Arguments {
     }
 
     /// The same call with its text on standard input.
-    pub fn on_stdin(&self) -> Vec<OsString> {
+    pub(super) fn on_stdin(&self) -> Vec<OsString> {
         let named = match self.input {
             Input::File(index) | Input::Stdin(Some(index)) => Some(index),
             _ => None,

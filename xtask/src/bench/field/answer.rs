@@ -10,7 +10,7 @@ use super::compare::Grade;
 /// What a program needs, and what must be said of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub(super) struct Answer {
     /// What it is written in: advice in another language is wrong.
     pub language: String,
     /// Debian packages.
@@ -40,7 +40,7 @@ pub struct Answer {
 /// How to build a program from its Debian source.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub(super) struct Source {
     /// Source package.
     pub package: String,
     /// Shell words, run in its directory.
@@ -50,7 +50,7 @@ pub struct Source {
 /// One thing that must be found.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expected {
+pub(super) struct Expected {
     /// Any of these kinds is right, for each finding about it: `false-sharing`, `true-sharing`, `mixed-sharing`.
     pub kinds: Vec<String>,
     /// Parts of the names of its variable, type or fields; one must be there. None: nothing can name it.
@@ -94,7 +94,7 @@ fn comment(source: &str) -> Vec<&str> {
 }
 
 /// The first sentence and the answer of a source. `None` where it has no answer, as of a header file.
-pub fn read(source: &str) -> Result<Option<(String, Answer)>> {
+pub(super) fn read(source: &str) -> Result<Option<(String, Answer)>> {
     let comment = comment(source);
     let text = comment.join("\n");
     let Some((words, json)) = text.split_once("FIELD:") else {

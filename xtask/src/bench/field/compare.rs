@@ -11,7 +11,7 @@ use super::answer::{Answer, Expected};
 /// How right a report is. In the order of the table's columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Grade {
+pub(super) enum Grade {
     /// All that must be said is said, and nothing that is wrong.
     Right,
     /// The kind is right; a name is missing, or something is said that nobody expected.
@@ -23,7 +23,7 @@ pub enum Grade {
 
 /// A grade with what is not right.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub(super) struct Verdict {
     /// The worst of the reasons.
     pub grade: Grade,
     /// Sentences.
@@ -34,7 +34,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Without a reason.
-    pub fn of(grade: Grade) -> Verdict {
+    pub(super) fn of(grade: Grade) -> Verdict {
         Verdict {
             grade,
             reasons: Vec::new(),
@@ -61,7 +61,7 @@ const WORDS: [(&str, &[&str]); 5] = [
 ];
 
 /// Judges a report by the answer.
-pub fn compare(answer: &Answer, report: &Report, text: &str) -> Verdict {
+pub(super) fn compare(answer: &Answer, report: &Report, text: &str) -> Verdict {
     let mut verdict = Verdict::of(Grade::Right);
     let findings: Vec<Shown> = Shown::all(report);
     let mut explained = vec![false; findings.len()];

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Installs what is missing. Crates are fetched by the build.
-pub fn install(program: &FieldProgram, directory: &Path) -> Result<()> {
+pub(super) fn install(program: &FieldProgram, directory: &Path) -> Result<()> {
     let answer = &program.answer;
     let missing: Vec<&String> = answer.apt.iter().filter(|package| !has(package)).collect();
     if !missing.is_empty() {
@@ -43,12 +43,12 @@ pub fn install(program: &FieldProgram, directory: &Path) -> Result<()> {
 }
 
 /// The interpreter that has PyPI's packages.
-pub fn python(directory: &Path) -> PathBuf {
+pub(super) fn python(directory: &Path) -> PathBuf {
     directory.join("python/bin/python")
 }
 
 /// Where a program's Debian source is unpacked.
-pub fn sources(program: &FieldProgram, directory: &Path) -> PathBuf {
+pub(super) fn sources(program: &FieldProgram, directory: &Path) -> PathBuf {
     directory.join("source").join(&program.name)
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::root;
 
 /// One program with its answer.
-pub struct FieldProgram {
+pub(super) struct FieldProgram {
     /// Its file's name without extension.
     pub name: String,
     /// First sentence of its header.
@@ -26,7 +26,7 @@ pub struct FieldProgram {
 }
 
 /// All, by name.
-pub fn all() -> Result<Vec<FieldProgram>> {
+pub(super) fn all() -> Result<Vec<FieldProgram>> {
     let directory = root().join("tests/benches/field");
     let mut programs = Vec::new();
     for entry in fs::read_dir(&directory).context("reading tests/benches/field")? {
@@ -48,7 +48,7 @@ pub fn all() -> Result<Vec<FieldProgram>> {
 }
 
 /// A built program.
-pub struct Built {
+pub(super) struct Built {
     /// Where its state and its reports go.
     pub directory: PathBuf,
     command: Vec<PathBuf>,
@@ -58,7 +58,7 @@ pub struct Built {
 
 impl Built {
     /// Builds it as its users would: optimised, with debug information.
-    pub fn new(program: &FieldProgram, directory: &Path) -> Result<Built> {
+    pub(super) fn new(program: &FieldProgram, directory: &Path) -> Result<Built> {
         let source = &program.source;
         let output = directory.join("bin").join(&program.name);
         fs::create_dir_all(directory.join("bin"))?;
@@ -103,7 +103,7 @@ impl Built {
     }
 
     /// What starts it. It says `ready PID` once it is at work.
-    pub fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.command[0]);
         command
             .args(&self.command[1..])
@@ -138,7 +138,7 @@ fn crate_of(program: &FieldProgram, directory: &Path) -> Result<PathBuf> {
 }
 
 /// Runs a step of a build; the error has what it said.
-pub fn run(command: &mut Command) -> Result<()> {
+pub(super) fn run(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()

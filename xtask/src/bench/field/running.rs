@@ -19,7 +19,7 @@ const STARTING: Duration = Duration::from_secs(90);
 const ENDING: Duration = Duration::from_secs(15);
 
 /// A program under load, in a process group of its own. Scripts end what leaves the group.
-pub struct UnderLoad {
+pub(super) struct UnderLoad {
     child: Child,
     pid: u32,
     /// Vanishes with it.
@@ -28,7 +28,7 @@ pub struct UnderLoad {
 
 impl UnderLoad {
     /// Starts it and waits until it says `ready PID`.
-    pub fn start(built: &Built) -> Result<UnderLoad> {
+    pub(super) fn start(built: &Built) -> Result<UnderLoad> {
         let state = tempfile::tempdir().context("making a directory for its state")?;
         let mut command = built.command();
         command.env("FIELD_STATE", state.path()).process_group(0);
@@ -60,7 +60,7 @@ impl UnderLoad {
     }
 
     /// The process to look at.
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 

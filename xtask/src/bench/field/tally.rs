@@ -11,7 +11,7 @@ use super::{
 
 /// Runs by their grade, with the reasons, each with the number of runs that gave it.
 #[derive(Default)]
-pub struct Tally {
+pub(super) struct Tally {
     right: u32,
     partly: u32,
     wrong: u32,
@@ -23,7 +23,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds a run.
-    pub fn add(&mut self, run: Result<Verdict>) {
+    pub(super) fn add(&mut self, run: Result<Verdict>) {
         let (count, reasons) = match run {
             Ok(verdict) => {
                 for (thing, kind) in verdict.kinds.into_iter().enumerate() {
@@ -51,7 +51,7 @@ impl Tally {
     }
 
     /// Right, partly, wrong, not run; a dash for none.
-    pub fn cells(&self) -> [String; 4] {
+    pub(super) fn cells(&self) -> [String; 4] {
         [self.right, self.partly, self.wrong, self.not_run].map(|count| match count {
             0 => "-".to_owned(),
             count => count.to_string(),
@@ -59,7 +59,7 @@ impl Tally {
     }
 
     /// What was not right, and what was said differently from run to run; a line each.
-    pub fn details(&self, answer: &Answer) -> Vec<String> {
+    pub(super) fn details(&self, answer: &Answer) -> Vec<String> {
         let runs = self.right + self.partly + self.wrong + self.not_run;
         let mut lines: Vec<String> = (self.reasons.iter())
             .map(|(reason, count)| format!("{count} of {runs}: {reason}"))

@@ -144,7 +144,7 @@ fn after_a_request_to_stop_names_are_given_for_a_while_and_then_their_absence_is
     assert_eq!(symbol, None);
     let no_time = format!("1 instruction in 1 file: {}", Missing::NoTime);
     assert_eq!(told, [no_time]);
-    let (symbol, told) = named_after_a_stop(Duration::from_secs(3600));
+    let (symbol, told) = named_after_a_stop(Duration::from_hours(1));
     assert!(symbol.is_some_and(|name| name.ends_with("named_after_a_stop")));
     assert_eq!(told, Vec::<String>::new());
 }

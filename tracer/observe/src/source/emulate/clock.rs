@@ -11,7 +11,7 @@ const SHIFT: u32 = 32;
 
 /// The line.
 #[derive(Clone, Copy, Debug)]
-pub struct StampClock {
+pub(super) struct StampClock {
     stamp: u64,
     ns: u64,
     /// Nanoseconds for a tick, times 2^[`SHIFT`].
@@ -20,7 +20,7 @@ pub struct StampClock {
 
 impl StampClock {
     /// Measures the rate; takes 10 ms.
-    pub fn calibrate() -> StampClock {
+    pub(super) fn calibrate() -> StampClock {
         let first = both();
         std::thread::sleep(MEASURED);
         StampClock::through(first, both())
@@ -35,13 +35,13 @@ impl StampClock {
     }
 
     /// Nanoseconds at a stamp; never before the first reading.
-    pub fn ns(&self, stamp: u64) -> u64 {
+    pub(super) fn ns(&self, stamp: u64) -> u64 {
         let ticks = u128::from(stamp.saturating_sub(self.stamp));
         self.ns + ((ticks * u128::from(self.rate)) >> SHIFT) as u64
     }
 
     /// Ticks in a stretch of time.
-    pub fn ticks(&self, time: Duration) -> u64 {
+    pub(super) fn ticks(&self, time: Duration) -> u64 {
         ((time.as_nanos() << SHIFT) / u128::from(self.rate.max(1))) as u64
     }
 }

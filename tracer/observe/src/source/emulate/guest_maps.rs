@@ -9,7 +9,7 @@ const PAGE: u64 = 4096;
 
 /// The program's mappings as they were last told.
 #[derive(Clone, Debug, Default)]
-pub struct GuestMaps {
+pub(super) struct GuestMaps {
     /// The emulator's own, from before the program was loaded.
     own: Vec<Mapping>,
     /// In order of addresses.
@@ -22,12 +22,12 @@ pub struct GuestMaps {
 
 impl GuestMaps {
     /// Takes `/proc/PID/maps` of before the program was loaded.
-    pub fn baseline(&mut self, text: &str) {
+    pub(super) fn baseline(&mut self, text: &str) {
         self.own = text.lines().filter_map(parse_mapping).collect();
     }
 
     /// Takes `/proc/PID/maps`; returns what is new.
-    pub fn update(&mut self, text: &str) -> Vec<Arc<Mapping>> {
+    pub(super) fn update(&mut self, text: &str) -> Vec<Arc<Mapping>> {
         let mappings = text.lines().filter_map(parse_mapping);
         let theirs = mappings.filter(|mapping| !self.is_own(mapping));
         let mut now: Vec<Arc<Mapping>> = Vec::new();
@@ -61,7 +61,7 @@ impl GuestMaps {
     }
 
     /// The program's heap ends here now; the first end is its start.
-    pub fn moved_break(&mut self, end: u64) -> Option<Arc<Mapping>> {
+    pub(super) fn moved_break(&mut self, end: u64) -> Option<Arc<Mapping>> {
         let (start, before) = *self.heap.get_or_insert((end, end));
         if end <= start || end == before {
             return None;
@@ -71,7 +71,7 @@ impl GuestMaps {
     }
 
     /// Code ran at this address. Returns the mapping, if it was not known to be code.
-    pub fn mark_executable(&mut self, ip: u64) -> Option<Arc<Mapping>> {
+    pub(super) fn mark_executable(&mut self, ip: u64) -> Option<Arc<Mapping>> {
         let mapping = self.told.iter_mut().find(|mapping| mapping.contains(ip))?;
         if mapping.executable {
             return None;
@@ -85,7 +85,7 @@ impl GuestMaps {
     }
 
     /// The first thread's stack pointer was about here. Returns its stack.
-    pub fn name_stack(&mut self, sp: u64) -> Option<Arc<Mapping>> {
+    pub(super) fn name_stack(&mut self, sp: u64) -> Option<Arc<Mapping>> {
         self.stack = Some(sp);
         let mapping = self.told.iter_mut().find(|mapping| mapping.contains(sp))?;
         if !is_anonymous(mapping) {

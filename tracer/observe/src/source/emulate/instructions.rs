@@ -11,7 +11,7 @@ use crate::{
 
 /// An instruction, decoded.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub(super) struct Known {
     /// Its address.
     pub ip: u64,
     /// The address of the `prefetchw` before it.
@@ -22,11 +22,11 @@ pub struct Known {
 
 /// All that were seen so far.
 #[derive(Debug, Default)]
-pub struct Instructions(Vec<Known>);
+pub(super) struct Instructions(Vec<Known>);
 
 impl Instructions {
     /// Reads descriptions that are new; returns the addresses of their instructions.
-    pub fn read(&mut self, shared: &Shared) -> impl Iterator<Item = u64> {
+    pub(super) fn read(&mut self, shared: &Shared) -> impl Iterator<Item = u64> {
         let from = self.0.len();
         let count = shared.header.instructions.load(Acquire) as usize;
         let count = count.min(shared.instructions.len());
@@ -36,7 +36,7 @@ impl Instructions {
     }
 
     /// The instruction of a number.
-    pub fn get(&self, id: u32) -> Known {
+    pub(super) fn get(&self, id: u32) -> Known {
         self.0.get(id as usize).copied().unwrap_or_default()
     }
 }
@@ -77,7 +77,7 @@ fn unpack_place(place: u64) -> (u64, u16, bool) {
 
 /// Whose access it is, and when.
 #[derive(Clone, Copy, Debug)]
-pub struct Whose {
+pub(super) struct Whose {
     /// Process.
     pub pid: Pid,
     /// Thread.
@@ -91,7 +91,7 @@ pub struct Whose {
 /// The accesses that a row stands for: that of a `prefetchw` before it, which has no row, then its own. Of an
 /// instruction that reads and writes one operand, an emulator tells a store, and a load as well while there is one
 /// thread only: the store is all of it.
-pub fn accesses(row: &Row, known: &Known, whose: Whose) -> (Option<Access>, Option<Access>) {
+pub(super) fn accesses(row: &Row, known: &Known, whose: Whose) -> (Option<Access>, Option<Access>) {
     let (addr, size, store) = unpack_place(row.place);
     if known.is.read_modify_write && !store {
         return (None, None);

@@ -24,7 +24,7 @@ const MOST_WAITING: usize = 10 << 20;
 const ENOUGH_WAITING: usize = 1 << 20;
 
 /// The lanes as they were looked at last.
-pub struct Lanes {
+pub(super) struct Lanes {
     /// A lane that has been open for this many ticks and shows nothing holds up nobody once there is no more room.
     patience: u64,
     /// Times that a lane was not waited for.
@@ -33,7 +33,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// Nothing was taken yet.
-    pub fn new(patience: u64) -> Lanes {
+    pub(super) fn new(patience: u64) -> Lanes {
         Lanes {
             patience,
             overtaken: 0,
@@ -41,14 +41,14 @@ impl Lanes {
     }
 
     /// Times that the others went on without a thread that was in the middle of something.
-    pub fn overtaken(&self) -> u64 {
+    pub(super) fn overtaken(&self) -> u64 {
         self.overtaken
     }
 
     /// Takes what is sealed, and returns the time up to which no lane can bring anything more. `now` is a time stamp from
     /// before the processes were looked for: whoever opens a chunk says so before it reads its first stamp, so if we do
     /// not see that, it is after ours.
-    pub fn collect(
+    pub(super) fn collect(
         &mut self,
         all: &[Shared; PROCESSES],
         processes: &[Process],
@@ -90,7 +90,7 @@ impl Lanes {
     }
 
     /// Takes everything that some processes wrote, sealed or not. They are gone, or are not to write any more.
-    pub fn collect_rest(
+    pub(super) fn collect_rest(
         all: &[Shared; PROCESSES],
         processes: &[Process],
         which: Range<usize>,
@@ -120,7 +120,7 @@ impl Lanes {
     }
 
     /// Sleeps until a ring fills, at most so long.
-    pub fn sleep(all: &[Shared; PROCESSES], processes: &[Process], most: Duration) {
+    pub(super) fn sleep(all: &[Shared; PROCESSES], processes: &[Process], most: Duration) {
         let sleeping = &all[0].header.sleeping;
         sleeping.store(1, SeqCst);
         fence(SeqCst);

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 /// One access with its repeats, as it was in the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(super) struct Row {
     /// Time stamp counter.
     pub tsc: u64,
     /// Address, size and direction.
@@ -29,7 +29,7 @@ pub struct Row {
 
 /// The rows of a chunk.
 #[derive(Debug, Default)]
-pub struct Sealed {
+pub(super) struct Sealed {
     /// Whose, in the order in which processes were found.
     pub process: usize,
     /// Thread.
@@ -56,7 +56,7 @@ impl Queue {
 
 /// Rows that wait for their turn.
 #[derive(Debug, Default)]
-pub struct Merge {
+pub(super) struct Merge {
     lanes: Vec<Queue>,
     /// Where in `lanes` each lane is that had a chunk.
     places: FxHashMap<usize, usize>,
@@ -74,7 +74,7 @@ const MOST_SPARE: usize = 64;
 
 impl Merge {
     /// Takes a lane's next chunk.
-    pub fn add(&mut self, lane: usize, chunk: Sealed) {
+    pub(super) fn add(&mut self, lane: usize, chunk: Sealed) {
         if chunk.rows.is_empty() {
             return;
         }
@@ -88,40 +88,45 @@ impl Merge {
     }
 
     /// Room for a chunk's rows.
-    pub fn spare(&mut self) -> Vec<Row> {
+    pub(super) fn spare(&mut self) -> Vec<Row> {
         self.spare.pop().unwrap_or_default()
     }
 
     /// Rows that wait.
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// Whether rows of the lane wait.
-    pub fn has(&self, lane: usize) -> bool {
+    pub(super) fn has(&self, lane: usize) -> bool {
         let queue = self.places.get(&lane).and_then(|at| self.lanes.get(*at));
         queue.is_some_and(|queue| queue.first().is_some())
     }
 
     /// Whether rows of the process wait.
-    pub fn holds(&self, process: usize) -> bool {
+    pub(super) fn holds(&self, process: usize) -> bool {
         let mut chunks = self.lanes.iter().flat_map(|queue| &queue.chunks);
         chunks.any(|chunk| chunk.process == process)
     }
 
     /// Nothing that leaves from here on is older: time of the newest row that has left, or the limit up to which all have.
-    pub fn newest(&self) -> u64 {
+    pub(super) fn newest(&self) -> u64 {
         self.newest
     }
 
     /// Rows that came when newer ones had left. They left with the time of those.
-    pub fn late(&self) -> u64 {
+    pub(super) fn late(&self) -> u64 {
         self.late
     }
 
     /// Passes on rows up to and with `limit`, at most about `most`, in order. A row's time is never before that of
     /// the row before it. Returns whether all up to the limit have left.
-    pub fn pass(&mut self, limit: u64, most: usize, mut take: impl FnMut(&Sealed, Row)) -> bool {
+    pub(super) fn pass(
+        &mut self,
+        limit: u64,
+        most: usize,
+        mut take: impl FnMut(&Sealed, Row),
+    ) -> bool {
         let mut passed = 0;
         while passed < most {
             let Some((lane, until)) = self.turn(limit) else {

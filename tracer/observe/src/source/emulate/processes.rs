@@ -27,7 +27,7 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A process, or one of the programs that it was.
-pub struct Process {
+pub(super) struct Process {
     pub pid: Pid,
     /// Where it writes; `None` when it is through.
     pub place: Option<usize>,
@@ -38,7 +38,7 @@ pub struct Process {
 }
 
 /// All of them, in the order in which they were found: numbers of the places stay.
-pub struct Processes {
+pub(super) struct Processes {
     pub found: Vec<Process>,
     looked: Instant,
     /// What those that are through could not write, and what they started that was not observed.
@@ -47,7 +47,7 @@ pub struct Processes {
 
 /// What was not seen.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub(super) struct Counts {
     pub unseen: u64,
     pub children: u32,
     pub execs: u32,
@@ -55,7 +55,7 @@ pub struct Counts {
 
 impl Process {
     /// Where it writes, while it does.
-    pub fn writes_at(&self) -> Option<usize> {
+    pub(super) fn writes_at(&self) -> Option<usize> {
         self.place.filter(|_| !self.over)
     }
 }
@@ -70,7 +70,7 @@ impl Counts {
 
 impl Processes {
     /// The program that is started as `pid`, by the file names of the emulator and of itself.
-    pub fn new(pid: Pid, emulator: &str, program: &str) -> Processes {
+    pub(super) fn new(pid: Pid, emulator: &str, program: &str) -> Processes {
         Processes {
             found: vec![Process {
                 pid,
@@ -85,7 +85,7 @@ impl Processes {
     }
 
     /// Takes in those that run since the last look: parents before their children, wherever they write.
-    pub fn find(&mut self, all: &[Shared; PROCESSES]) {
+    pub(super) fn find(&mut self, all: &[Shared; PROCESSES]) {
         let mut known = 0;
         while known < self.found.len() {
             known = self.found.len();
@@ -130,7 +130,7 @@ impl Processes {
 
     /// Takes the rest of those that have ended, and gives their places back once all of it was passed on. `now` is the
     /// time of their end, as far as it is known.
-    pub fn settle(&mut self, emulator: &Emulator, merge: &mut Merge, now: u64) {
+    pub(super) fn settle(&mut self, emulator: &Emulator, merge: &mut Merge, now: u64) {
         if self.looked.elapsed() < LOOK {
             return;
         }
@@ -166,7 +166,7 @@ impl Processes {
     }
 
     /// What was not seen so far.
-    pub fn counts(&self, all: &[Shared; PROCESSES]) -> Counts {
+    pub(super) fn counts(&self, all: &[Shared; PROCESSES]) -> Counts {
         let mut counts = self.past;
         for place in self.found.iter().filter_map(|process| process.place) {
             counts.add(&all[place].header);

@@ -11,7 +11,7 @@ use std::{
 use super::EmulationError;
 
 /// The program that a command's first word means: a path, or a name in one of the directories of `path`.
-pub fn find(word: impl AsRef<OsStr>, path: Option<&OsStr>) -> Option<PathBuf> {
+pub(super) fn find(word: impl AsRef<OsStr>, path: Option<&OsStr>) -> Option<PathBuf> {
     let word = word.as_ref();
     if word.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(word));
@@ -27,7 +27,7 @@ fn is_executable(file: &Path) -> bool {
 }
 
 /// Refuses what the emulator would not run. What it says of the rest is its own.
-pub fn check(file: &Path) -> Result<(), EmulationError> {
+pub(super) fn check(file: &Path) -> Result<(), EmulationError> {
     let name = file.display().to_string();
     let mut start = Vec::new();
     let opened = File::open(file).and_then(|opened| {
@@ -76,7 +76,7 @@ fn unfit(start: &[u8]) -> Option<String> {
 }
 
 /// Whether the file gives rights that an emulated program does not get.
-pub fn gains_rights(file: &Path) -> bool {
+pub(super) fn gains_rights(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|found| found.permissions().mode() & 0o6000 != 0)
 }

@@ -16,7 +16,7 @@ use crate::{
 const NAME_BYTES: usize = 15;
 
 /// What the log told, until its time has come.
-pub struct SideBand {
+pub(super) struct SideBand {
     pid: Pid,
     /// Name that QEMU gives its own threads, and so all that nobody named.
     emulator: String,
@@ -41,7 +41,7 @@ struct Pointers {
 
 impl SideBand {
     /// Of a process that runs `program` in `emulator`, by their file names.
-    pub fn new(pid: Pid, emulator: &str, program: &str) -> SideBand {
+    pub(super) fn new(pid: Pid, emulator: &str, program: &str) -> SideBand {
         SideBand {
             pid,
             emulator: cut(emulator),
@@ -55,7 +55,7 @@ impl SideBand {
     }
 
     /// Of a process that this one forked.
-    pub fn forked(&self, child: Pid) -> SideBand {
+    pub(super) fn forked(&self, child: Pid) -> SideBand {
         SideBand {
             pid: child,
             emulator: self.emulator.clone(),
@@ -73,7 +73,7 @@ impl SideBand {
     }
 
     /// Of the same process, which became another program.
-    pub fn became(&self, program: &str) -> SideBand {
+    pub(super) fn became(&self, program: &str) -> SideBand {
         let pid = self.pid;
         let program = cut(program);
         SideBand {
@@ -88,19 +88,19 @@ impl SideBand {
     }
 
     /// Whether all was passed on.
-    pub fn is_through(&self) -> bool {
+    pub(super) fn is_through(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// The process has ended.
-    pub fn ended(&mut self, tsc: u64) {
+    pub(super) fn ended(&mut self, tsc: u64) {
         let (pid, tid) = (self.pid, Tid(self.pid.0));
         self.waiting
             .push_back((tsc, ContextKind::Exit { pid, tid }));
     }
 
     /// Takes what the log has.
-    pub fn read(&mut self, shared: &Shared) {
+    pub(super) fn read(&mut self, shared: &Shared) {
         while let Some(entry) = next(&shared.log) {
             let tsc = entry.tsc;
             for kind in self.meaning(&entry) {
@@ -110,7 +110,7 @@ impl SideBand {
     }
 
     /// Passes on what happened up to `limit`, in order.
-    pub fn pass(&mut self, limit: u64, mut take: impl FnMut(u64, ContextKind)) {
+    pub(super) fn pass(&mut self, limit: u64, mut take: impl FnMut(u64, ContextKind)) {
         while self.waiting.front().is_some_and(|(tsc, _)| *tsc <= limit) {
             if let Some((tsc, kind)) = self.waiting.pop_front() {
                 take(tsc, kind);
@@ -119,7 +119,7 @@ impl SideBand {
     }
 
     /// An instruction at this address was executed: what it lies in is code, though the emulator maps it as data.
-    pub fn executed(&mut self, ip: u64) -> Option<ContextKind> {
+    pub(super) fn executed(&mut self, ip: u64) -> Option<ContextKind> {
         let mapping = self.maps.mark_executable(ip)?;
         Some(ContextKind::Mapping {
             pid: self.pid,
@@ -128,13 +128,13 @@ impl SideBand {
     }
 
     /// Whether the thread's stack is not known yet.
-    pub fn lacks_stack(&self, processor: u32) -> bool {
+    pub(super) fn lacks_stack(&self, processor: u32) -> bool {
         let thread = self.threads.get(processor as usize);
         thread.is_none_or(|thread| thread.sp.is_none())
     }
 
     /// A thread used its stack pointer, which was about here.
-    pub fn has_stack(&mut self, processor: u32, tid: u32, sp: u64) -> Vec<ContextKind> {
+    pub(super) fn has_stack(&mut self, processor: u32, tid: u32, sp: u64) -> Vec<ContextKind> {
         let thread = self.thread(processor);
         thread.tid = tid;
         thread.sp = Some(sp);

@@ -88,7 +88,7 @@ const OTHERS: [(&str, Shape); 40] = [
 
 /// A probe on one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(super) struct Probe {
     /// In the file.
     pub offset: u64,
     /// The program that runs at the entry of its function.
@@ -101,7 +101,7 @@ pub struct Probe {
 
 impl Probe {
     /// The program that runs there.
-    pub fn program(&self) -> &'static str {
+    pub(super) fn program(&self) -> &'static str {
         match self.moment {
             Moment::Entry => self.entry,
             Moment::Return => programs::HEAP_RETURN,
@@ -109,29 +109,29 @@ impl Probe {
     }
 
     /// Whether it is on a function that frees: these go in first.
-    pub fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         is_free(self.entry)
     }
 
     /// Whether it is on a function that maps or unmaps.
-    pub fn is_mapping(&self) -> bool {
+    pub(super) fn is_mapping(&self) -> bool {
         is_mapping(self.entry)
     }
 }
 
 /// Whether a program runs on functions that free or unmap.
-pub fn is_free(entry: &str) -> bool {
+pub(super) fn is_free(entry: &str) -> bool {
     entry == FREE || entry == programs::HEAP_MUNMAP
 }
 
 /// Whether a program runs on functions that map or unmap.
-pub fn is_mapping(entry: &str) -> bool {
+pub(super) fn is_mapping(entry: &str) -> bool {
     MAPPING.iter().any(|(_, program)| *program == entry)
 }
 
 /// The probes that a file takes, those hit most first; none unless it is an allocator, with both a function that
 /// allocates and one that frees.
-pub fn probes(module: &Module) -> Vec<Probe> {
+pub(super) fn probes(module: &Module) -> Vec<Probe> {
     let plain = PREFIXES.iter().flat_map(|prefix| {
         let named = move |(name, shape): &(&str, Shape)| (format!("{prefix}{name}"), *shape);
         PLAIN.iter().map(named)

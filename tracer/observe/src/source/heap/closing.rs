@@ -12,19 +12,19 @@ use crate::sys::perf_event::PerfEvent;
 
 /// The thread, from outside. It ends with the value, and waits for all to be closed.
 #[derive(Default)]
-pub struct Closing {
+pub(super) struct Closing {
     thread: Option<(Sender<PerfEvent>, JoinHandle<()>)>,
     waiting: Arc<Mutex<usize>>,
 }
 
 impl Closing {
     /// Events that wait to be closed.
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes events. Does not wait.
-    pub fn close(&mut self, events: Vec<PerfEvent>) {
+    pub(super) fn close(&mut self, events: Vec<PerfEvent>) {
         let add = |waiting: &Mutex<usize>, done: bool| {
             let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
             *waiting = if done {

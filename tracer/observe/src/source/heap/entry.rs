@@ -15,7 +15,7 @@ const MOST_INSTRUCTIONS: usize = 8;
 /// Bytes from the function's start (`code` is the whole of it, at `start`) to an instruction that the kernel
 /// carries out itself, before which neither arguments nor stack change and to which no jump of the function leads.
 /// `None`: only the entry will do.
-pub fn cheap_probe(code: &[u8], start: u64) -> Option<u64> {
+pub(super) fn cheap_probe(code: &[u8], start: u64) -> Option<u64> {
     let mut info = InstructionInfoFactory::new();
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     for _ in 0..MOST_INSTRUCTIONS {

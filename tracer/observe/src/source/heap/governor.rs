@@ -8,14 +8,14 @@ const WORTH_WHILE: f64 = 0.5;
 
 /// Says when the probes come out, and when they come back.
 #[derive(Clone, Debug)]
-pub struct Governor {
+pub(super) struct Governor {
     share: f64,
     left_ns: f64,
 }
 
 impl Governor {
     /// `share` of the wall time, 0..=1.
-    pub fn new(share: f64) -> Governor {
+    pub(super) fn new(share: f64) -> Governor {
         Governor {
             share,
             left_ns: SAVED_NS,
@@ -23,18 +23,18 @@ impl Governor {
     }
 
     /// So much time went by, in which the probes took so much from the targets.
-    pub fn account(&mut self, elapsed_ns: u64, cost_ns: u64) {
+    pub(super) fn account(&mut self, elapsed_ns: u64, cost_ns: u64) {
         let earned_ns = elapsed_ns as f64 * self.share;
         self.left_ns = (self.left_ns + earned_ns - cost_ns as f64).min(SAVED_NS);
     }
 
     /// Whether the probes have to come out.
-    pub fn is_spent(&self) -> bool {
+    pub(super) fn is_spent(&self) -> bool {
         self.left_ns <= 0.0
     }
 
     /// Whether there is enough to put them in again.
-    pub fn may_resume(&self) -> bool {
+    pub(super) fn may_resume(&self) -> bool {
         self.left_ns >= SAVED_NS * WORTH_WHILE
     }
 }

@@ -57,7 +57,7 @@ type Hits = [u64; programs::HEAP_ENTRIES.len()];
 
 /// An allocator's file.
 #[derive(Debug)]
-pub struct ProbedFile {
+pub(super) struct ProbedFile {
     /// Held open: the probes are on this very file, whatever its path is now.
     pub file: File,
     /// Those that most programs hit most first.
@@ -78,7 +78,7 @@ enum Command {
 
 /// What the thread tells.
 #[derive(Debug)]
-pub enum Note {
+pub(super) enum Note {
     /// Something for the stream: [`AllocationKind::Unseen`] or [`AllocationKind::Seen`], of one process or all of them.
     Sight(u64, Option<Pid>, AllocationKind),
     /// A process was not followed.
@@ -87,7 +87,7 @@ pub enum Note {
 
 /// Sums since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub(super) struct Totals {
     /// Records that found no room.
     pub dropped: u64,
     /// Time that the probes took from the targets, nanoseconds.
@@ -97,7 +97,7 @@ pub struct Totals {
 }
 
 /// The thread, from outside. It ends with the value, and waits for the probes to come out.
-pub struct Prober {
+pub(super) struct Prober {
     commands: Option<Sender<Command>>,
     /// What it tells.
     pub notes: Receiver<Note>,
@@ -106,7 +106,7 @@ pub struct Prober {
 }
 
 /// What the thread works with.
-pub struct Means {
+pub(super) struct Means {
     /// Where probes are opened.
     pub pmu: UprobePmu,
     /// What runs on them.
@@ -121,7 +121,7 @@ pub struct Means {
 
 impl Prober {
     /// Starts the thread.
-    pub fn start(means: Means) -> std::io::Result<Prober> {
+    pub(super) fn start(means: Means) -> std::io::Result<Prober> {
         let (commands, inbox) = mpsc::channel();
         let (outbox, notes) = mpsc::channel();
         let totals = Arc::new(Mutex::new(Totals::default()));
@@ -142,22 +142,22 @@ impl Prober {
     }
 
     /// Follows a file in a process.
-    pub fn follow(&self, pid: Pid, file: Arc<ProbedFile>) {
+    pub(super) fn follow(&self, pid: Pid, file: Arc<ProbedFile>) {
         self.tell(Command::Follow(pid, file));
     }
 
     /// Follows in a forked child what is followed in its parent.
-    pub fn inherit(&self, parent: Pid, child: Pid) {
+    pub(super) fn inherit(&self, parent: Pid, child: Pid) {
         self.tell(Command::Inherit { parent, child });
     }
 
     /// A process ended.
-    pub fn forget(&self, pid: Pid) {
+    pub(super) fn forget(&self, pid: Pid) {
         self.tell(Command::Forget(pid));
     }
 
     /// Waits until all that was told is done, at most so long.
-    pub fn wait(&self, limit: Duration) {
+    pub(super) fn wait(&self, limit: Duration) {
         let (answer, answered) = mpsc::channel();
         self.tell(Command::Answer(answer));
         // Whoever waits goes on anyway: what is late is seen late.
@@ -165,12 +165,12 @@ impl Prober {
     }
 
     /// Sums so far.
-    pub fn totals(&self) -> Totals {
+    pub(super) fn totals(&self) -> Totals {
         *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes all probes out, without waiting for it.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.commands = None;
     }
 

@@ -41,7 +41,7 @@ const STACK_POINTER: u16 = 31;
 const RECORD_SP: usize = 31;
 
 /// Unwinds stacks, and keeps each distinct one once.
-pub struct Unwinder {
+pub(super) struct Unwinder {
     modules: Arc<ModuleStore>,
     rows: FxHashMap<(ModuleId, u64), Option<Arc<FrameRow>>>,
     stacks: FxHashSet<Arc<[u64]>>,
@@ -49,7 +49,7 @@ pub struct Unwinder {
 
 impl Unwinder {
     /// Knows nothing yet.
-    pub fn new(modules: Arc<ModuleStore>) -> Unwinder {
+    pub(super) fn new(modules: Arc<ModuleStore>) -> Unwinder {
         Unwinder {
             modules,
             rows: FxHashMap::default(),
@@ -58,7 +58,7 @@ impl Unwinder {
     }
 
     /// The stack of an allocation, as the stream has it: at least the function and its caller.
-    pub fn stack(&mut self, record: &HeapRecord, spaces: &AddressSpaces) -> Arc<[u64]> {
+    pub(super) fn stack(&mut self, record: &HeapRecord, spaces: &AddressSpaces) -> Arc<[u64]> {
         let mut stack = Vec::with_capacity(MOST_FRAMES);
         stack.push(record.function);
         stack.push(record.caller.ip);

@@ -24,14 +24,14 @@ enum Place {
 }
 
 /// Instructions looked up so far.
-pub struct Instructions {
+pub(super) struct Instructions {
     modules: Arc<ModuleStore>,
     known: FxHashMap<(Place, Op), Option<SingleAccess>>,
 }
 
 impl Instructions {
     /// None yet.
-    pub fn new(modules: Arc<ModuleStore>) -> Instructions {
+    pub(super) fn new(modules: Arc<ModuleStore>) -> Instructions {
         Instructions {
             modules,
             known: FxHashMap::default(),
@@ -40,7 +40,7 @@ impl Instructions {
 
     /// The access of the instruction at `ip` that was seen as `op`; see [`single_access`]. `None` too where the
     /// code cannot be read.
-    pub fn access(
+    pub(super) fn access(
         &mut self,
         spaces: &mut AddressSpaces,
         pid: Pid,

@@ -7,7 +7,7 @@ use crate::sys::perf_event::{Attributes, flag, sample};
 
 /// What was granted; a start for the next CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Granted {
+pub(super) struct Granted {
     /// Place in [`PlannedEvent::precise`].
     precise: usize,
     /// Physical addresses.
@@ -68,7 +68,7 @@ impl Granted {
 
 /// Opens by `open`, given the event's attributes and its leader's, until it succeeds or nothing is left to do
 /// without. The error is the last one.
-pub fn open<T>(
+pub(super) fn open<T>(
     event: &PlannedEvent,
     granted: &mut Granted,
     mut open: impl FnMut(&Attributes, Option<&Attributes>) -> io::Result<T>,

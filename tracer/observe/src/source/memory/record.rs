@@ -16,12 +16,12 @@ const OP_PREFETCH: u64 = 0x8;
 const LOCK_LOCKED: u64 = 0x2;
 
 /// The data address; `None` where there is none, or 0 in its place.
-pub fn address(record: &MemoryRecord) -> Option<u64> {
+pub(super) fn address(record: &MemoryRecord) -> Option<u64> {
     (record.fields & MEMORY_ADDR != 0 && record.addr != 0).then_some(record.addr)
 }
 
 /// What the PMU measured.
-pub fn measured(record: &MemoryRecord) -> Measured {
+pub(super) fn measured(record: &MemoryRecord) -> Measured {
     let has = |bit| record.fields & bit != 0;
     Measured {
         source: DataSource::new(record.data_src).filter(|_| has(MEMORY_DATA_SRC)),
@@ -33,7 +33,7 @@ pub fn measured(record: &MemoryRecord) -> Measured {
 }
 
 /// Direction as the data source has it.
-pub fn op(source: Option<DataSource>) -> Op {
+pub(super) fn op(source: Option<DataSource>) -> Op {
     let bits = source.map_or(0, DataSource::op_bits);
     match (bits & OP_LOAD != 0, bits & OP_STORE != 0) {
         (true, true) => Op::Rmw,
@@ -45,7 +45,7 @@ pub fn op(source: Option<DataSource>) -> Op {
 }
 
 /// Whether the data source says that the access was locked.
-pub fn locked(source: Option<DataSource>) -> bool {
+pub(super) fn locked(source: Option<DataSource>) -> bool {
     source.is_some_and(|source| source.lock_bits() & LOCK_LOCKED != 0)
 }
 

@@ -85,6 +85,7 @@ fn accesses_of_a_live_process_come_with_sizes_and_directions_of_their_instructio
         heap: None,
         memory: MemoryOptions::default(),
         emulator: None,
+        tells: false,
     };
     let offsets = KernelOffsets::of_running_kernel().unwrap_or_default();
     let events = vec![page_faults(&machine)];
@@ -154,7 +155,8 @@ fn an_event_that_does_not_open_says_which_where_and_what_to_do() {
     let mut memory = Memory::new(&machine, &MemoryOffsets::default(), &modules, vec![event]);
     let offsets = KernelOffsets::default();
     let target = Target::Trees(Vec::new());
-    let mut live = super::super::live::Live::load(&target, &machine, &offsets, None).unwrap();
+    let mut live =
+        super::super::live::Live::load(&target, &machine, &offsets, None, false).unwrap();
     let cpu = machine.online_cpus()[0];
     let error = memory.open_on(cpu, &mut live.kernel).unwrap_err();
     let text = error.to_string();

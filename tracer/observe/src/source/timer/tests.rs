@@ -31,6 +31,7 @@ fn samples_of_children(offsets: &KernelOffsets) -> usize {
         heap: None,
         memory: MemoryOptions::default(),
         emulator: None,
+        tells: false,
     };
     let modules = Arc::new(ModuleStore::new("/".into(), true));
     let machine = Machine::probe(Path::new("/"));

@@ -59,6 +59,9 @@ pub enum BpfError {
         /// aya's answer.
         source: Box<MapError>,
     },
+    /// What the debug object tells cannot be read; a defect of the build.
+    #[error("the lines of the debug object cannot be read; rebuild it with `cargo xtask ebpf`")]
+    Lines(#[source] Box<aya_log::Error>),
     /// A plain system call on behalf of the programs failed.
     #[error("{action} failed")]
     Call {

@@ -7,7 +7,7 @@ use std::{
 
 use aya::{
     maps::{Map, MapData, MapError, PerCpuArray, RingBuf},
-    programs::{ProgramError, UProbe},
+    programs::UProbe,
 };
 use tracer_ebpf::{HEAP_EVENTS, HEAP_STATS, HeapFree, HeapRecord, HeapStats, programs};
 use zerocopy::FromBytes as _;
@@ -51,12 +51,7 @@ impl KernelHalf {
         let mut loaded = Vec::new();
         for name in names {
             let failed = |error| program_error(name, error);
-            let program: &mut UProbe = self
-                .ebpf
-                .program_mut(name)
-                .ok_or(ProgramError::UnexpectedProgramType)
-                .and_then(TryInto::try_into)
-                .map_err(failed)?;
+            let program = self.program::<UProbe>(name)?;
             if program.fd().is_err() {
                 program.load().map_err(failed)?;
             }

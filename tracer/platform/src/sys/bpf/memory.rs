@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use aya::programs::{PerfEvent as MemoryProgram, ProgramError};
+use aya::programs::PerfEvent as MemoryProgram;
 use tracer_ebpf::{memory_at, programs};
 
 use super::{BpfError, KernelHalf, program_error};
@@ -20,12 +20,7 @@ impl KernelHalf {
     /// [`KernelHalf::set_ring`] and are counted in [`KernelHalf::stats`].
     pub fn memory(&mut self) -> Result<OnMemory, BpfError> {
         let failed = |error| program_error(programs::MEMORY, error);
-        let program: &mut MemoryProgram = self
-            .ebpf
-            .program_mut(programs::MEMORY)
-            .ok_or(ProgramError::UnexpectedProgramType)
-            .and_then(TryInto::try_into)
-            .map_err(failed)?;
+        let program = self.program::<MemoryProgram>(programs::MEMORY)?;
         if program.fd().is_err() {
             program.load().map_err(failed)?;
         }

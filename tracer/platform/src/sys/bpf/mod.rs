@@ -7,6 +7,7 @@ mod error;
 mod heap;
 mod memory;
 mod memory_lock;
+mod told;
 mod watch;
 
 use std::{
@@ -18,7 +19,7 @@ use aya::{
     Ebpf, EbpfLoader,
     maps::{Array, Map, MapData, MapError, PerCpuArray},
     programs::{
-        PerfEvent as SampleProgram, ProgramError, RawTracePoint, RawTracePointRunOptions,
+        PerfEvent as SampleProgram, Program, ProgramError, RawTracePoint, RawTracePointRunOptions,
         TestRun as _,
     },
 };
@@ -31,11 +32,13 @@ pub use self::{
     error::BpfError,
     heap::{Heap, HeapEvent, HeapPrograms, HeapRing, HeapStatsMap},
     memory::OnMemory,
+    told::Told,
     watch::{OnHit, Watch},
 };
 use self::{
     error::{map_error, object_error, program_error},
     memory_lock::MemoryLockLimit,
+    told::Telling,
 };
 use super::{perf_event::PerfEvent, target_table::TargetTable};
 use crate::{
@@ -43,12 +46,25 @@ use crate::{
     machine::btf::MemoryOffsets,
 };
 
+/// The object of this architecture, and the debug object.
+macro_rules! objects {
+    ($architecture:literal) => {
+        static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
+            "../../../../../tracer-ebpf/prebuilt/cohtrace-",
+            $architecture,
+            ".bpf.o"
+        ));
+        static LOG_OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
+            "../../../../../tracer-ebpf/prebuilt/cohtrace-",
+            $architecture,
+            "-log.bpf.o"
+        ));
+    };
+}
 #[cfg(target_arch = "x86_64")]
-static OBJECT: &[u8] =
-    aya::include_bytes_aligned!("../../../../../tracer-ebpf/prebuilt/cohtrace-x86_64.bpf.o");
+objects!("x86_64");
 #[cfg(target_arch = "aarch64")]
-static OBJECT: &[u8] =
-    aya::include_bytes_aligned!("../../../../../tracer-ebpf/prebuilt/cohtrace-aarch64.bpf.o");
+objects!("aarch64");
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("there is a kernel half for x86_64 and aarch64 only; see `cargo xtask ebpf`");
 
@@ -76,6 +92,8 @@ pub struct Options {
     /// Allocations of fewer bytes are not told. `None`: [`KernelHalf::heap`] will not be asked for, and the
     /// maps it takes stay small.
     pub heap_least: Option<u64>,
+    /// Load the debug object, for [`KernelHalf::take_told`]: the same programs, each told by an entry of its own.
+    pub tells: bool,
 }
 
 /// The loaded kernel half.
@@ -85,6 +103,7 @@ pub struct KernelHalf {
     targets: TargetTable,
     knows_tgid: bool,
     follows_forks: bool,
+    telling: Option<Telling>,
 }
 
 impl KernelHalf {
@@ -112,32 +131,59 @@ impl KernelHalf {
             .override_global(globals::TASK_TGID, &tgid, true)
             .override_global(globals::TASK_FS_BASE, &thread_pointer, true)
             .map_max_entries(TARGETS, chunks)
-            .load(OBJECT)
+            .load(if options.tells { LOG_OBJECT } else { OBJECT })
             .map_err(object_error)?;
         drop(limit);
+        let telling = options.tells.then(|| Telling::of(&mut ebpf)).transpose()?;
         let table = map_data(&ebpf, TARGETS)?;
         let targets = TargetTable::map(table.fd().as_fd(), chunks as usize * TARGET_CHUNK)
             .map_err(|source| BpfError::Call {
                 action: "mapping the table of targets".to_owned(),
                 source,
             })?;
-        ebpf.program_mut(programs::SAMPLE)
-            .ok_or(ProgramError::UnexpectedProgramType)
-            .and_then(<&mut SampleProgram>::try_from)
-            .and_then(SampleProgram::load)
-            .map_err(|error| program_error(programs::SAMPLE, error))?;
-        Ok(KernelHalf {
+        let mut half = KernelHalf {
             ebpf,
             targets,
             knows_tgid: options.tgid_offset.is_some(),
             follows_forks: false,
-        })
+            telling,
+        };
+        half.program::<SampleProgram>(programs::SAMPLE)?
+            .load()
+            .map_err(|error| program_error(programs::SAMPLE, error))?;
+        Ok(half)
+    }
+
+    /// What programs told since the last time of why they did nothing; always nothing without [`Options::tells`].
+    pub fn take_told(&mut self) -> Vec<Told> {
+        self.telling.as_mut().map(Telling::take).unwrap_or_default()
+    }
+
+    /// How this object calls what runs a program.
+    fn entry(&self, name: &'static str) -> &'static str {
+        if self.telling.is_some() {
+            told::entry(name)
+        } else {
+            name
+        }
+    }
+
+    fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P, BpfError>
+    where
+        &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+    {
+        let entry = self.entry(name);
+        self.ebpf
+            .program_mut(entry)
+            .ok_or(ProgramError::UnexpectedProgramType)
+            .and_then(TryInto::try_into)
+            .map_err(|error| program_error(name, error))
     }
 
     /// Runs the sampling program on each overflow of a cpu-clock event, for as long as the event is
     /// open.
     pub fn attach_sample(&self, event: &PerfEvent) -> Result<(), BpfError> {
-        let program = self.ebpf.program(programs::SAMPLE);
+        let program = self.ebpf.program(self.entry(programs::SAMPLE));
         let fd = program
             .ok_or(ProgramError::UnexpectedProgramType)
             .and_then(<&SampleProgram>::try_from)
@@ -180,7 +226,7 @@ impl KernelHalf {
             return Ok(self.follows_forks);
         }
         let failed = |error| program_error(programs::TASK_FORK, error);
-        let program = raw_tracepoint(&mut self.ebpf, programs::TASK_FORK)?;
+        let program = self.program::<RawTracePoint>(programs::TASK_FORK)?;
         program.load().map_err(failed)?;
         program.attach("sched_process_fork").map_err(failed)?;
         self.follows_forks = true;
@@ -209,7 +255,7 @@ impl KernelHalf {
     pub fn read_kernel(&mut self, address: u64, len: usize) -> Result<Vec<u8>, BpfError> {
         let failed = |error| program_error(programs::READ_KERNEL, error);
         let len = len.min(KERNEL_TEXT_BYTES);
-        let program = raw_tracepoint(&mut self.ebpf, programs::READ_KERNEL)?;
+        let program = self.program::<RawTracePoint>(programs::READ_KERNEL)?;
         if program.fd().is_err() {
             program.load().map_err(failed)?;
         }
@@ -236,16 +282,6 @@ impl KernelHalf {
 
 /// [`Stats`] as aya can read it; the trait it asks for cannot be implemented outside of both crates.
 const STATS_WORDS: usize = size_of::<Stats>() / size_of::<u64>();
-
-fn raw_tracepoint<'a>(
-    ebpf: &'a mut Ebpf,
-    name: &'static str,
-) -> Result<&'a mut RawTracePoint, BpfError> {
-    ebpf.program_mut(name)
-        .ok_or(ProgramError::UnexpectedProgramType)
-        .and_then(TryInto::try_into)
-        .map_err(|error| program_error(name, error))
-}
 
 fn map_data<'a>(ebpf: &'a Ebpf, name: &'static str) -> Result<&'a MapData, BpfError> {
     match ebpf.map(name) {

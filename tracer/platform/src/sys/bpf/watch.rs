@@ -8,7 +8,7 @@ use std::{
 
 use aya::{
     maps::{Map, MapData, PerCpuArray, RingBuf},
-    programs::{PerfEvent as WatchProgram, ProgramError},
+    programs::PerfEvent as WatchProgram,
 };
 use tracer_ebpf::{HITS, WATCH_CONTROL, WATCH_LIMITS, WATCH_STATS, WatchStats, programs};
 
@@ -60,12 +60,7 @@ impl KernelHalf {
     /// Loads the watch program, if that was not done yet.
     pub fn watch(&mut self) -> Result<Watch, BpfError> {
         let failed = |error| program_error(programs::WATCH, error);
-        let program: &mut WatchProgram = self
-            .ebpf
-            .program_mut(programs::WATCH)
-            .ok_or(ProgramError::UnexpectedProgramType)
-            .and_then(TryInto::try_into)
-            .map_err(failed)?;
+        let program = self.program::<WatchProgram>(programs::WATCH)?;
         if program.fd().is_err() {
             program.load().map_err(failed)?;
         }

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 #[test]
 fn a_window_that_is_over_is_closed_and_told_while_nobody_asks_and_another_one_is_not() {

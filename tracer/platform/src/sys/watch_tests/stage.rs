@@ -25,11 +25,11 @@ use crate::{
 };
 
 /// What [`store`] keeps on top of the stack meanwhile.
-pub const STACK_TOP: u64 = 0x1234_5678;
+pub(super) const STACK_TOP: u64 = 0x1234_5678;
 
 /// Adds one to the word so many times. Returns the ip of every hit: that of the next instruction.
 #[cfg(target_arch = "x86_64")]
-pub fn store(word: *mut u64, times: u64) -> u64 {
+pub(super) fn store(word: *mut u64, times: u64) -> u64 {
     let ip: u64;
     // SAFETY: the word is live, aligned, and accessed by such instructions alone; what is pushed is
     // popped.
@@ -78,25 +78,25 @@ pub fn store(word: *mut u64, times: u64) -> u64 {
 
 /// Words of one line that tests watch, and nobody else touches.
 #[derive(Debug)]
-pub struct Line(Box<Words>);
+pub(super) struct Line(Box<Words>);
 
 #[derive(Debug)]
 #[repr(align(64))]
 struct Words([u64; 8]);
 
 impl Line {
-    pub fn new() -> Line {
+    pub(super) fn new() -> Line {
         Line(Box::new(Words([0; 8])))
     }
 
     /// Where a word is; its address is all that is taken.
-    pub fn word(&self, index: usize) -> u64 {
+    pub(super) fn word(&self, index: usize) -> u64 {
         (&raw const self.0.0[index]) as u64
     }
 }
 
 /// A word of our own process.
-pub fn own(addr: u64) -> WatchedWord {
+pub(super) fn own(addr: u64) -> WatchedWord {
     WatchedWord {
         pid: Pid(std::process::id()),
         addr,
@@ -105,7 +105,7 @@ pub fn own(addr: u64) -> WatchedWord {
 }
 
 /// A thread that does what it is told, in turn.
-pub struct Worker {
+pub(super) struct Worker {
     pub tid: Tid,
     orders: Sender<Order>,
     thread: JoinHandle<()>,
@@ -114,7 +114,7 @@ pub struct Worker {
 type Order = Box<dyn FnOnce() + Send>;
 
 impl Worker {
-    pub fn start() -> Worker {
+    pub(super) fn start() -> Worker {
         let (orders, waiting) = channel::<Order>();
         let (send, receive) = channel();
         let thread = thread::spawn(move || {
@@ -132,30 +132,30 @@ impl Worker {
     }
 
     /// Begins to do it.
-    pub fn begin(&self, order: impl FnOnce() + Send + 'static) {
+    pub(super) fn begin(&self, order: impl FnOnce() + Send + 'static) {
         self.orders.send(Box::new(order)).unwrap();
     }
 
     /// Does it, and waits for it.
-    pub fn run<T: Send + 'static>(&self, order: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) fn run<T: Send + 'static>(&self, order: impl FnOnce() -> T + Send + 'static) -> T {
         let (send, receive) = channel();
         self.begin(move || send.send(order()).unwrap());
         receive.recv().unwrap()
     }
 
     /// [`store`]s, and waits for it.
-    pub fn store(&self, word: u64, times: u64) -> u64 {
+    pub(super) fn store(&self, word: u64, times: u64) -> u64 {
         self.run(move || store(word as *mut u64, times))
     }
 
-    pub fn end(self) {
+    pub(super) fn end(self) {
         drop(self.orders);
         self.thread.join().unwrap();
     }
 }
 
 /// The kernel half, the breakpoints and the rings of their hits.
-pub struct Watcher {
+pub(super) struct Watcher {
     pub kernel: KernelHalf,
     pub breakpoints: Breakpoints,
     rings: Vec<Ring>,
@@ -164,13 +164,13 @@ pub struct Watcher {
 
 impl Watcher {
     /// On CPUs, with every slot there is.
-    pub fn start() -> Watcher {
+    pub(super) fn start() -> Watcher {
         Watcher::with(1 << 20, |kernel| {
             Breakpoints::open(kernel, &online_cpus(), 4)
         })
     }
 
-    pub fn with(
+    pub(super) fn with(
         ring_bytes: usize,
         open: impl FnOnce(&mut KernelHalf) -> Result<Breakpoints, BreakpointError>,
     ) -> Watcher {
@@ -190,7 +190,7 @@ impl Watcher {
     }
 
     /// Opens a window that lasts until it is disarmed or has `hit_limit` hits.
-    pub fn arm(&mut self, number: u64, words: &[WatchedWord], hit_limit: u64) -> u64 {
+    pub(super) fn arm(&mut self, number: u64, words: &[WatchedWord], hit_limit: u64) -> u64 {
         self.breakpoints
             .arm(&WindowPlan {
                 number,
@@ -203,7 +203,7 @@ impl Watcher {
     }
 
     /// Records since the last time, each CPU's in order.
-    pub fn drain(&mut self) -> Vec<WatchRecord> {
+    pub(super) fn drain(&mut self) -> Vec<WatchRecord> {
         let mut records = Vec::new();
         for ring in &mut self.rings {
             let drained = ring.drain(|record| match ring_record::parse(record).unwrap().kind {
