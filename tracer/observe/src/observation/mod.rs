@@ -260,8 +260,9 @@ impl Observation {
                 stopped_after = Some(elapsed);
                 self.source.stop();
             }
-            let progress = self.source.take(&mut batch)?;
-            let ends = progress == Progress::End;
+            let taken = self.source.take(&mut batch);
+            // What is in hand is passed on whatever comes.
+            let ends = !matches!(taken, Ok(Progress::Running));
             let told = self.source.take_told();
             if !told.is_empty() {
                 observer.told(told);
@@ -273,13 +274,13 @@ impl Observation {
                 batch.clear();
                 passed_on = Instant::now();
             }
-            if let (true, Some(after)) = (ends, stopped_after) {
-                return Ok(after);
+            if taken? == Progress::End {
+                return Ok(stopped_after.unwrap_or_else(|| start.elapsed()));
             }
-            if ends {
-                return Ok(start.elapsed());
+            // Not before the accesses to it are passed on.
+            if batch.is_empty() {
+                self.forget(observer.pipeline());
             }
-            self.forget(observer.pipeline());
             if stopped_after.is_none() {
                 if let Some(pipeline) = observer.pipeline() {
                     let turned = (self.windows).turn(self.source.as_mut(), pipeline, &self.modules);
@@ -292,7 +293,13 @@ impl Observation {
                 }
             }
             observer.tell(elapsed);
-            let most = self.source.idle()?;
+            let most = match self.source.idle() {
+                Ok(most) => most,
+                Err(error) => {
+                    *failed = failed.take().or(Some(ObserveError::from(error).into()));
+                    continue;
+                }
+            };
             if stopped_after.is_some() || most.is_zero() {
                 continue;
             }
