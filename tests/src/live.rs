@@ -3,7 +3,7 @@
 use std::{
     fmt::{self, Write as _},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
     time::Duration,
@@ -231,6 +231,15 @@ pub struct Subject {
     pub answer: Answer,
     /// The variant's build.
     pub program: Program,
+}
+
+/// Records a variant of a workload into a session for 2 s, with these arguments more. Panics unless that works.
+pub fn record(name: &str, variant: Variant, session: &Path, arguments: &[&str]) {
+    let subject = Subject::new(name, variant).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut record = cohtrace(["record", "--duration", "2"]);
+    record.args(arguments).arg("-o").arg(session).arg("--");
+    record.arg(&subject.program.path).arg(RUN_MS.to_string());
+    tool::run(&mut record, GRACE).expect_code(0);
 }
 
 impl Subject {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use cohtrace_tests::{
     answer::Variant::{self, Plain, Unpaired},
-    live::{GRACE, RUN_MS, Subject, ready_to_watch},
+    live::{GRACE, Subject, ready_to_watch, record},
     report::{Report, hex},
     tool::{Ended, cohtrace, run},
 };
@@ -54,20 +54,6 @@ fn filtered(sorted: &[Row]) -> BTreeSet<(u64, u64)> {
     };
     let pairs = sorted.windows(2).filter(is_pair);
     pairs.map(|pair| (pair[0].ip, pair[1].ip)).collect()
-}
-
-/// Records a workload with windows.
-fn record(name: &str, variant: Variant, session: &Path, arguments: &[&str]) {
-    let subject = Subject::new(name, variant).unwrap_or_else(|error| panic!("{error:#}"));
-    let mut record = cohtrace(["record", "--duration", "2"]);
-    record
-        .args(arguments)
-        .arg("-o")
-        .arg(session)
-        .arg("--")
-        .arg(&subject.program.path)
-        .arg(RUN_MS.to_string());
-    run(&mut record, GRACE).expect_code(0);
 }
 
 /// A command about the session.

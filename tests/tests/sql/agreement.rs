@@ -71,12 +71,12 @@ fn transactions(session: &Path, answers: &Answers, watched: &BTreeMap<String, Wa
         let sums = lines.entry(row.text("line")).or_default();
         sums.accesses += executions;
         sums.stores += if row.number("op") > 0 { executions } else { 0 };
-        sums.read_shar += row.number("read_shar");
-        sums.read_priv += row.number("read_priv");
-        sums.cold += row.number("cold");
-        sums.recall_priv += row.number("owner_recalls");
-        sums.recall_shar += row.number("sharer_recalls");
-        sums.transactions += row.number("transactions");
+        sums.requests.read_shar += row.number("read_shar");
+        sums.requests.read_priv += row.number("read_priv");
+        sums.requests.cold += row.number("cold");
+        sums.requests.recall_priv += row.number("owner_recalls");
+        sums.requests.recall_shar += row.number("sharer_recalls");
+        sums.requests.transactions += row.number("transactions");
     }
     asked.retain(|_, count| *count > 0);
     let printed = replayed::printed(&["log"], session);

@@ -5,12 +5,11 @@ mod crafted;
 mod duck;
 mod replayed;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cohtrace_tests::{
     answer::Variant,
-    live::{GRACE, RUN_MS, Subject, ready, ready_to_watch},
-    tool::{cohtrace, run},
+    live::{ready, ready_to_watch, record},
 };
 use crafted::Kind;
 
@@ -117,20 +116,6 @@ fn the_footer_of_every_part_tells_other_readers_where_it_is_from() {
     assert_eq!(answers.footer("cohtrace.started_unix_ns"), started);
 }
 
-/// Records a workload.
-fn record(name: &str, session: &Path, arguments: &[&str]) {
-    let subject = Subject::new(name, Variant::Plain).unwrap_or_else(|error| panic!("{error:#}"));
-    let mut record = cohtrace(["record", "--duration", "2"]);
-    record
-        .args(arguments)
-        .arg("-o")
-        .arg(session)
-        .arg("--")
-        .arg(&subject.program.path)
-        .arg(RUN_MS.to_string());
-    run(&mut record, GRACE).expect_code(0);
-}
-
 #[test]
 fn queries_and_reports_agree_on_what_was_recorded_of_falsely_shared_memory() {
     let Some(python) = duck::python() else { return };
@@ -138,7 +123,7 @@ fn queries_and_reports_agree_on_what_was_recorded_of_falsely_shared_memory() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     // Two processes with the line at different addresses.
     let session = directory.path().join("forked.coh");
-    record("forked_mapping", &session, &["--no-watch"]);
+    record("forked_mapping", Variant::Plain, &session, &["--no-watch"]);
     let answers = duck::ask(&python, &session);
     let compared = agreement::check(&session, &answers);
     assert!(compared["false_sharing"] > 0, "{compared:?}");
@@ -155,7 +140,7 @@ fn queries_and_reports_agree_on_the_windows_of_a_recorded_program() {
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let session = directory.path().join("get_set.coh");
-    record("get_set", &session, &[]);
+    record("get_set", Variant::Plain, &session, &[]);
     let answers = duck::ask(&python, &session);
     let compared = agreement::check(&session, &answers);
     assert!(compared.values().all(|rows| *rows > 0), "{compared:?}");

@@ -7,7 +7,7 @@ use std::{
 
 use cohtrace::{
     access::{Basis, LineSize},
-    analysis::{AnalysisOptions, LineTable, SiteCounts, WatchedCounts},
+    analysis::{AnalysisOptions, LineTable, Requests, SiteCounts, WatchedCounts},
     event::Batch,
     finding::{Judgement, Thresholds},
     pipeline::Pipeline,
@@ -127,27 +127,16 @@ pub(super) struct Watched {
     pub windows: u64,
     pub accesses: u64,
     pub stores: u64,
-    pub read_shar: u64,
-    pub read_priv: u64,
-    pub cold: u64,
-    pub recall_priv: u64,
-    pub recall_shar: u64,
-    pub transactions: u64,
+    pub requests: Requests,
 }
 
 impl Watched {
     fn of(counts: &WatchedCounts) -> Watched {
-        let requests = &counts.requests;
         Watched {
             windows: counts.busy_windows,
             accesses: counts.accesses,
             stores: counts.stores,
-            read_shar: requests.read_shar,
-            read_priv: requests.read_priv,
-            cold: requests.cold,
-            recall_priv: requests.recall_priv,
-            recall_shar: requests.recall_shar,
-            transactions: requests.transactions,
+            requests: counts.requests,
         }
     }
 }

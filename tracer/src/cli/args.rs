@@ -20,10 +20,7 @@ pub(super) use diagnosing::{BpfLogArgs, DoctorArgs};
 pub(super) use hinting::{
     AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs, YourCodeArgs,
 };
-pub(super) use observing::{
-    AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, RecordArgs, SamplingArgs, TargetArgs,
-    WatchArgs,
-};
+pub(super) use observing::{AttachArgs, ObservingArgs, RecordArgs, TargetArgs, WatchArgs};
 pub(super) use simulating::SimulateArgs;
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
@@ -212,6 +209,17 @@ pub(super) struct AnalysisArgs {
     /// Accesses are only held against each other within slices of this length.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub slice: u64,
+}
+
+impl AnalysisArgs {
+    /// As if nothing was given.
+    pub(super) fn standard() -> AnalysisArgs {
+        AnalysisArgs {
+            line_size: 64,
+            threshold: 1.0,
+            slice: 100,
+        }
+    }
 }
 
 /// How a session is read.

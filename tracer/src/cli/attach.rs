@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{
     args::AttachArgs,
     names_ahead::NamesAhead,
-    observe::{Arguments, described},
+    observe::described,
     output,
     progress::Progress,
     record::Recording,
@@ -28,19 +28,13 @@ use crate::{
 pub(super) fn run(args: &AttachArgs) -> Result<ExitCode> {
     // Before there is anything to lose.
     output::check(args.output.output.as_deref())?;
-    let arguments = Arguments {
-        target: &args.target,
-        sampling: &args.sampling,
-        watch: &args.watch,
-        heap: &args.heap,
-        tells: false,
-    };
-    let mut observation = arguments.open(args.output.json)?;
+    let observing = &args.observing;
+    let mut observation = observing.open(args.output.json, false)?;
     let options = analysis_options(&args.analysis, observation.frequency_hz());
     let recording = args
         .record
         .as_ref()
-        .map(|path| Recording::create(path, false, arguments, &mut observation))
+        .map(|path| Recording::create(path, false, observing, &mut observation))
         .transpose()?;
     let mut attached = Attached {
         pipeline: Pipeline::new(options, thresholds(&args.analysis, args.pairs.thresholds())),
@@ -48,7 +42,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode> {
         modules: observation.modules.clone(),
         cost_unit: observation.kind.cost_unit(),
         ahead: NamesAhead::default(),
-        progress: Progress::new(args.sampling.quiet),
+        progress: Progress::new(observing.sampling.quiet),
     };
     let result = observation.run(&mut attached);
     let Attached {
@@ -79,8 +73,8 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode> {
         targets: described(&observation.targets.described),
         cpus: observation.cpus(),
         software_emulation: observation.machine.software_emulation(),
-        watch: arguments.watch_facts(&mut observation),
-        heap: arguments.heap_facts(&observation),
+        watch: observing.watch_facts(&mut observation),
+        heap: observing.heap_facts(&observation),
         caveats: caveats.chain(remarks).collect(),
         ..counted(&pipeline, cost_unit)
     };

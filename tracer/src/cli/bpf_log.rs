@@ -5,15 +5,10 @@ use std::{collections::HashMap, path::Path, process::ExitCode, time::Duration};
 use anyhow::Result;
 
 use super::{
-    args::{
-        AnalysisArgs, BpfLogArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, SamplingArgs,
-        TargetArgs, WatchArgs,
-    },
-    heap_options::HeapArgs,
-    observe::{Arguments, described},
+    args::{AnalysisArgs, BpfLogArgs, ObservingArgs, TargetArgs},
+    observe::described,
     output,
     report::{analysis_options, thresholds},
-    source_options::SourceArgs,
 };
 use crate::{
     event::Batch,
@@ -29,43 +24,16 @@ const LINES: usize = 10_000;
 
 /// Observes, then prints, however it ended.
 pub(super) fn run(args: &BpfLogArgs, json: bool) -> Result<ExitCode> {
-    let target = TargetArgs {
+    let mut observing = ObservingArgs::standard(TargetArgs {
         pid: args.pid.clone(),
         all: args.all,
         command: args.command.clone(),
         leave_running: false,
-    };
-    let sampling = SamplingArgs {
-        duration: Some(args.duration),
-        asked_frequency: None,
-        ring_kib: DEFAULT_RING_KIB,
-        memory: None,
-        source: SourceArgs::standard(),
-        quiet: true,
-    };
-    let watch = WatchArgs {
-        no_watch: false,
-        overhead: DEFAULT_OVERHEAD_PERCENT,
-        slots: 4,
-        watch: Vec::new(),
-    };
-    let heap = HeapArgs {
-        heap: args.heap,
-        ..HeapArgs::standard()
-    };
-    let analysis = AnalysisArgs {
-        line_size: 64,
-        threshold: 1.0,
-        slice: 100,
-    };
-    let arguments = Arguments {
-        target: &target,
-        sampling: &sampling,
-        watch: &watch,
-        heap: &heap,
-        tells: true,
-    };
-    let mut observation = arguments.open(json)?;
+    });
+    observing.sampling.duration = Some(args.duration);
+    observing.heap.heap = args.heap;
+    let analysis = AnalysisArgs::standard();
+    let mut observation = observing.open(json, true)?;
     let mut listening = Listening {
         pipeline: Pipeline::new(
             analysis_options(&analysis, observation.frequency_hz()),

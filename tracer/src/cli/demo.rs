@@ -5,14 +5,9 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use super::{
-    args::{
-        AnalysisArgs, AttachArgs, DEFAULT_OVERHEAD_PERCENT, DEFAULT_RING_KIB, DemoArgs, PairArgs,
-        SamplingArgs, TargetArgs, WatchArgs,
-    },
-    attach,
-    heap_options::HeapArgs,
-    output,
-    source_options::{SourceArgs, SourceName},
+    args::{AnalysisArgs, AttachArgs, DemoArgs, ObservingArgs, PairArgs, TargetArgs},
+    attach, output,
+    source_options::SourceName,
 };
 use crate::sys::limits;
 
@@ -53,38 +48,19 @@ pub(super) fn run(args: DemoArgs) -> Result<ExitCode> {
         bail!("{compiler} could not build the demo: what it said is above");
     }
     let milliseconds = (args.duration * 1000.0) as u64 + 500;
+    let mut observing = ObservingArgs::standard(TargetArgs {
+        pid: Vec::new(),
+        all: false,
+        command: vec![program.into(), milliseconds.to_string().into()],
+        leave_running: false,
+    });
+    observing.sampling.duration = Some(args.duration);
+    // The same report on every machine.
+    observing.sampling.source.source = SourceName::Timer;
     attach::run(&AttachArgs {
-        target: TargetArgs {
-            pid: Vec::new(),
-            all: false,
-            command: vec![program.into(), milliseconds.to_string().into()],
-            leave_running: false,
-        },
+        observing,
         record: None,
-        sampling: SamplingArgs {
-            duration: Some(args.duration),
-            asked_frequency: None,
-            ring_kib: DEFAULT_RING_KIB,
-            memory: None,
-            // The same report on every machine.
-            source: SourceArgs {
-                source: SourceName::Timer,
-                ..SourceArgs::standard()
-            },
-            quiet: false,
-        },
-        watch: WatchArgs {
-            slots: 4,
-            no_watch: false,
-            overhead: DEFAULT_OVERHEAD_PERCENT,
-            watch: Vec::new(),
-        },
-        heap: HeapArgs::standard(),
-        analysis: AnalysisArgs {
-            line_size: 64,
-            threshold: 1.0,
-            slice: 100,
-        },
+        analysis: AnalysisArgs::standard(),
         pairs: PairArgs::standard(),
         output: args.output,
     })

@@ -51,19 +51,16 @@ impl NamesAhead {
             self.waiting = found.take(MOST - self.named.len()).collect();
             self.waiting.reverse();
         }
-        let start = Instant::now();
+        if self.waiting.is_empty() {
+            return;
+        }
+        let (start, facts) = (Instant::now(), facts());
         while start.elapsed() < A_WHILE
             && let Some(judgement) = self.waiting.pop()
         {
             self.named.insert(judgement.key);
             let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
-            report::build(
-                &vec![judgement].into(),
-                &[],
-                &names,
-                &pipeline.tally,
-                &facts(),
-            );
+            report::look_up(&vec![judgement].into(), &names, &pipeline.tally, &facts);
         }
     }
 }

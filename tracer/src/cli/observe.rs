@@ -4,12 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{
-    args::{SamplingArgs, TargetArgs, WatchArgs},
-    heap_options::HeapArgs,
-    rights,
-    source_options::Asked,
-};
+use super::{args::ObservingArgs, rights, source_options::Asked};
 use crate::{
     module::CacheBudget,
     observation::{Described, Observation, Plan, Starting, What},
@@ -17,31 +12,16 @@ use crate::{
     source::{SourceOptions, Watching},
 };
 
-/// The arguments of what observes.
-#[derive(Clone, Copy)]
-pub(super) struct Arguments<'a> {
-    /// Of whom.
-    pub target: &'a TargetArgs,
-    /// How.
-    pub sampling: &'a SamplingArgs,
-    /// What of single lines.
-    pub watch: &'a WatchArgs,
-    /// What of the heap.
-    pub heap: &'a HeapArgs,
-    /// Whether the kernel half tells why it did nothing.
-    pub tells: bool,
-}
-
-impl Arguments<'_> {
-    /// Opens it, and gives up the rights that it takes no more. Nothing of a started command has run yet.
-    pub(super) fn open(&self, output_to_stderr: bool) -> Result<Observation> {
-        let Arguments {
+impl ObservingArgs {
+    /// Opens it, and gives up the rights that it takes no more. Nothing of a started command has run yet. `tells`: the kernel half
+    /// says why it did nothing.
+    pub(super) fn open(&self, output_to_stderr: bool, tells: bool) -> Result<Observation> {
+        let ObservingArgs {
             target,
             sampling,
             watch,
             heap,
-            tells,
-        } = *self;
+        } = self;
         let emulator = sampling.source.emulator(&Asked {
             target,
             frequency: sampling.asked_frequency.is_some(),

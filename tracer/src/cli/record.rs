@@ -9,8 +9,12 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    args::RecordArgs, heap_options, observe::Arguments, output, progress::Progress,
-    report::boot_id, watch_options, writing::Writer,
+    args::{ObservingArgs, RecordArgs},
+    heap_options, output,
+    progress::Progress,
+    report::boot_id,
+    watch_options,
+    writing::Writer,
 };
 use crate::{
     access::CostUnit,
@@ -29,25 +33,19 @@ use crate::{
 
 /// Watches, and keeps everything.
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
-    let arguments = Arguments {
-        target: &args.target,
-        sampling: &args.sampling,
-        watch: &args.watch,
-        heap: &args.heap,
-        tells: false,
-    };
-    let mut observation = arguments.open(false)?;
-    let recording = Recording::create(&args.output, args.force, arguments, &mut observation)?;
+    let observing = &args.observing;
+    let mut observation = observing.open(false, false)?;
+    let recording = Recording::create(&args.output, args.force, observing, &mut observation)?;
     // Only to know what to watch: the session keeps what was seen, not what was thought of it.
     let options = AnalysisOptions {
-        sample_period_ns: 1_000_000_000 / args.sampling.frequency().max(1),
+        sample_period_ns: 1_000_000_000 / observing.sampling.frequency().max(1),
         ..AnalysisOptions::default()
     };
-    let watches = !args.watch.no_watch && observation.watcher().is_some();
+    let watches = !observing.watch.no_watch && observation.watcher().is_some();
     let mut recorded = Recorded {
         recording,
         pipeline: watches.then(|| Pipeline::new(options, Thresholds::default()).forgetting()),
-        progress: Progress::new(args.sampling.quiet),
+        progress: Progress::new(observing.sampling.quiet),
     };
     let result = observation.run(&mut recorded);
     let Recorded {
@@ -63,7 +61,7 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
     );
     recording.finish(result.as_ref().ok())?;
     result?;
-    if !args.sampling.quiet {
+    if !observing.sampling.quiet {
         output::say(&summary);
     }
     Ok(ExitCode::SUCCESS)
@@ -113,10 +111,10 @@ impl Recording {
     pub(super) fn create(
         path: &Path,
         force: bool,
-        arguments: Arguments<'_>,
+        observing: &ObservingArgs,
         observation: &mut Observation,
     ) -> Result<Recording> {
-        let meta = describe(arguments, observation);
+        let meta = describe(observing, observation);
         let options = WriterOptions {
             force,
             ..WriterOptions::default()
@@ -181,12 +179,12 @@ impl Recording {
     }
 }
 
-fn describe(arguments: Arguments<'_>, observation: &mut Observation) -> Meta {
-    let Arguments {
+fn describe(observing: &ObservingArgs, observation: &mut Observation) -> Meta {
+    let ObservingArgs {
         target, sampling, ..
-    } = arguments;
-    let watch = arguments.watch_facts(observation);
-    let heap = arguments.heap_facts(observation);
+    } = observing;
+    let watch = observing.watch_facts(observation);
+    let heap = observing.heap_facts(observation);
     let machine = &observation.machine;
     let read = |path: &str| {
         std::fs::read_to_string(path)

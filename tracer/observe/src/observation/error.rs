@@ -28,9 +28,9 @@ pub enum ObserveError {
     /// A process could not be opened.
     #[error("watching process {pid}")]
     Process {
-        /// Which.
+        /// Its number.
         pid: u32,
-        /// Why.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The command could not be forked.
@@ -38,7 +38,7 @@ pub enum ObserveError {
     Start {
         /// Its program.
         command: String,
-        /// Why.
+        /// What the fork or a descriptor for it failed with.
         source: io::Error,
     },
     /// The command could not become its program.
@@ -46,7 +46,7 @@ pub enum ObserveError {
     Run {
         /// As it was typed.
         command: String,
-        /// Why.
+        /// What its `exec` failed with.
         source: io::Error,
     },
     /// Signals and descriptors could not be waited for.

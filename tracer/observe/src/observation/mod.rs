@@ -46,11 +46,11 @@ const NAMES_AFTER_STOP: Duration = Duration::from_millis(400);
 
 /// What to observe, and how.
 pub struct Plan {
-    /// Of whom.
+    /// The processes to observe.
     pub what: What,
     /// Name of the source; `None`: the best.
     pub source: Option<&'static str>,
-    /// How it samples.
+    /// How the source samples, watches and follows heaps.
     pub options: SourceOptions,
     /// Memory to watch, as it was named; none: what samples suspect.
     pub watch: Vec<String>,
@@ -288,7 +288,8 @@ impl Observation {
                         *failed = Some(error.into());
                     }
                 }
-                if self.window_left().is_none() {
+                let watcher = self.source.watcher();
+                if !watcher.is_some_and(|watcher| watcher.is_open()) {
                     observer.rest();
                 }
             }
@@ -305,14 +306,9 @@ impl Observation {
             }
             let left = self.duration.map(|d| d.saturating_sub(start.elapsed()));
             let due = (!batch.is_empty()).then(|| PASSED_ON.saturating_sub(passed_on.elapsed()));
-            let sooner = [left, due, self.window_left()].into_iter().flatten();
+            let sooner = [left, due].into_iter().flatten();
             events.wait(sooner.fold(most, Duration::min));
         }
-    }
-
-    /// Time until the open window is over.
-    fn window_left(&mut self) -> Option<Duration> {
-        self.source.watcher()?.time_left()
     }
 }
 

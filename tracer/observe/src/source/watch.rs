@@ -14,7 +14,6 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd},
     path::Path,
     sync::Arc,
-    time::Duration,
 };
 
 use rustc_hash::FxHashMap;
@@ -212,11 +211,6 @@ impl Watcher {
     /// What becomes readable when many hits wait to be taken.
     pub fn rings(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.iter().map(|ring| ring.event().as_fd())
-    }
-
-    /// Time until the open window is over whatever comes; `None` when none is open.
-    pub fn time_left(&self) -> Option<Duration> {
-        self.keeper.time_left()
     }
 
     /// Whether a window is open.

@@ -16,7 +16,6 @@ use std::{
         mpsc::{Receiver, Sender, TryRecvError, channel},
     },
     thread::{Builder, JoinHandle},
-    time::Duration,
 };
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -25,7 +24,6 @@ use super::{
     affinity::OnCpu,
     breakpoints::{BreakpointError, Breakpoints, Closed, Costs, WindowPlan},
     capabilities,
-    clock::monotonic_ns,
     poll::wait_readable,
     priority,
 };
@@ -49,12 +47,9 @@ pub struct WindowKeeper {
 #[derive(Debug)]
 enum KeptWindow {
     /// The breakpoints are turned on; since when, or why not.
-    Arming {
-        since: Receiver<Result<u64, BreakpointError>>,
-        duration_ns: u64,
-    },
-    /// Until CLOCK_MONOTONIC nanoseconds at the latest.
-    Open { deadline_ns: u64 },
+    Arming(Receiver<Result<u64, BreakpointError>>),
+    /// They are on, or were until it was over.
+    Armed,
 }
 
 /// A window that is over.
@@ -119,12 +114,9 @@ impl WindowKeeper {
         closed.unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Time until the window is over whatever comes, or a time that it takes anyway; `None` when there is none.
-    pub fn time_left(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(match self.window.as_ref()? {
-            KeptWindow::Arming { duration_ns, .. } => *duration_ns,
-            KeptWindow::Open { deadline_ns } => deadline_ns.saturating_sub(monotonic_ns()),
-        }))
+    /// Whether a window was ordered that was neither refused nor closed.
+    pub fn has_window(&self) -> bool {
+        self.window.is_some()
     }
 
     /// Orders a window as [`Breakpoints::arm`] has it, to be opened from that CPU, and does not wait for it. There must be none, and
@@ -149,12 +141,12 @@ impl WindowKeeper {
                 ring(&ended.told);
             }
         });
-        self.window = Some(KeptWindow::Arming { since, duration_ns });
+        self.window = Some(KeptWindow::Arming(since));
     }
 
     /// Why there is no window although one was ordered; told once.
     pub fn refusal(&mut self) -> Option<BreakpointError> {
-        let Some(KeptWindow::Arming { since, duration_ns }) = &self.window else {
+        let Some(KeptWindow::Arming(since)) = &self.window else {
             return None;
         };
         let answer = match since.try_recv() {
@@ -163,9 +155,8 @@ impl WindowKeeper {
             Err(TryRecvError::Disconnected) => Err(gone()),
         };
         match answer {
-            Ok(open_ns) => {
-                let deadline_ns = open_ns.saturating_add(*duration_ns);
-                self.window = Some(KeptWindow::Open { deadline_ns });
+            Ok(_) => {
+                self.window = Some(KeptWindow::Armed);
                 None
             }
             Err(error) => {
@@ -179,7 +170,7 @@ impl WindowKeeper {
     /// Closes the window, or takes what became of it when it was over; as [`Breakpoints::disarm`]. One that is being opened is waited
     /// for.
     pub fn close(&mut self) -> Result<Closed, BreakpointError> {
-        if let Some(KeptWindow::Arming { since, .. }) = self.window.take() {
+        if let Some(KeptWindow::Arming(since)) = self.window.take() {
             let refused = since.recv().map_err(|_| gone()).flatten().err();
             if let Some(error) = refused {
                 hush(&self.ended.told);

@@ -84,6 +84,14 @@ pub fn build(
     }
 }
 
+/// Asks for the names of all that is judged, as [`build`] does, for those who answer sooner the second time.
+pub fn look_up(judged: &Judged, names: &dyn Names, tally: &Tally, facts: &RunFacts) {
+    let subjects = subjects_of(judged, names, tally, facts);
+    for listed in listed(judged, &subjects, tally, facts) {
+        finding(String::new(), &listed, names, tally, facts);
+    }
+}
+
 /// The lines of the run, put together by what they are of.
 pub(super) fn subjects_of(
     judged: &Judged,

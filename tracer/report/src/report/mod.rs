@@ -53,6 +53,6 @@ mod tests;
 use crate::printable;
 
 pub use allocation::HeapFacts;
-pub use build::build;
+pub use build::{build, look_up};
 pub use caveat::Caveat;
 pub use run_facts::{OrderFacts, RunFacts, WatchFacts};

@@ -17,6 +17,9 @@ pub(crate) const DEFAULT_RING_KIB: usize = 2048;
 /// Share of the targets' time for watch windows unless asked otherwise, percent.
 pub(crate) const DEFAULT_OVERHEAD_PERCENT: f64 = 2.0;
 
+/// Breakpoint registers of an x86-64 CPU.
+const MOST_SLOTS: u8 = 4;
+
 /// Which processes.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["pid", "all", "command"])))]
@@ -78,7 +81,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_OVERHEAD_PERCENT, value_parser = overhead)]
     pub overhead: f64,
     /// Breakpoint registers that windows may take, of the four that x86-64 has. A debugger of a target is left two anyway.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4),
+    #[arg(long, value_name = "N", default_value_t = MOST_SLOTS, value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_SLOTS)),
         conflicts_with = "no_watch")]
     pub slots: u8,
     /// Watch this memory instead of what samples suspect: an address with 1, 2, 4 or 8 bytes (0x7f3a40,8),
@@ -91,9 +94,9 @@ pub(crate) struct WatchArgs {
     pub watch: Vec<String>,
 }
 
-/// `attach`.
+/// What all that observes takes.
 #[derive(Debug, Args)]
-pub(crate) struct AttachArgs {
+pub(crate) struct ObservingArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
@@ -102,6 +105,37 @@ pub(crate) struct AttachArgs {
     pub watch: WatchArgs,
     #[command(flatten)]
     pub heap: HeapArgs,
+}
+
+impl ObservingArgs {
+    /// Of that target, as if nothing else was given.
+    pub(crate) fn standard(target: TargetArgs) -> ObservingArgs {
+        ObservingArgs {
+            target,
+            sampling: SamplingArgs {
+                duration: None,
+                asked_frequency: None,
+                ring_kib: DEFAULT_RING_KIB,
+                memory: None,
+                source: SourceArgs::standard(),
+                quiet: false,
+            },
+            watch: WatchArgs {
+                no_watch: false,
+                overhead: DEFAULT_OVERHEAD_PERCENT,
+                slots: MOST_SLOTS,
+                watch: Vec::new(),
+            },
+            heap: HeapArgs::standard(),
+        }
+    }
+}
+
+/// `attach`.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    #[command(flatten)]
+    pub observing: ObservingArgs,
     /// Keep everything in a session as well, for later reports.
     #[arg(long, value_name = "NAME.coh")]
     pub record: Option<PathBuf>,
@@ -117,13 +151,7 @@ pub(crate) struct AttachArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub sampling: SamplingArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub heap: HeapArgs,
+    pub observing: ObservingArgs,
     /// Session directory to write.
     #[arg(short, long, value_name = "NAME.coh")]
     pub output: PathBuf,

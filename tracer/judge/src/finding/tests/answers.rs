@@ -1,7 +1,7 @@
 //! What is said of a program, to be held against its answer.
 
 use super::programs::BASE;
-use crate::finding::{Judgement, Verdict};
+use crate::finding::{Judgement, Reason, Significance, Verdict};
 
 /// Lines that are shared, by their offset from the base, with the kind.
 pub(super) type Shared = Vec<(u64, Verdict)>;
@@ -17,6 +17,25 @@ pub(super) fn findings(judgements: &[Judgement]) -> Shared {
         .collect();
     found.sort_unstable();
     found
+}
+
+/// Checks that these lines, by their offset from the base, are the findings, and nothing else is.
+pub(super) fn expect_findings(judgements: &[Judgement], expected: &[(u64, Verdict)], seed: u64) {
+    let found = findings(judgements);
+    assert_eq!(found, expected, "seed {seed}: {}", summary(judgements));
+}
+
+/// Checks that a line is listed, and no finding for this reason.
+pub(super) fn expect_reason(
+    line: Option<&Judgement>,
+    reason: Reason,
+    judgements: &[Judgement],
+    seed: u64,
+) {
+    let significance = line.map(|judgement| judgement.significance);
+    let expected = Some(Significance::Insignificant(reason));
+    let all = summary(judgements);
+    assert_eq!(significance, expected, "seed {seed}: {all}");
 }
 
 /// All judgements, a line each.

@@ -1,7 +1,7 @@
 //! Shapes of sharing with known answers, as a PMU samples them, each with its negative twin.
 
 use super::{
-    answers::{findings, summary},
+    answers::{expect_findings, expect_reason, summary},
     pmu::{PEBS, Pmu, run},
     programs::{Worker, add, load, store, worker},
 };
@@ -35,12 +35,7 @@ fn judged(threads: &[Worker], pmu: Pmu, seed: u64) -> Vec<Judgement> {
 fn check(threads: &[Worker], pmu: Pmu, expected: &[(u64, Verdict)]) {
     for seed in 0..SEEDS {
         let judgements = judged(threads, pmu, seed);
-        assert_eq!(
-            findings(&judgements),
-            expected,
-            "seed {seed}: {}",
-            summary(&judgements)
-        );
+        expect_findings(&judgements, expected, seed);
     }
 }
 
@@ -49,14 +44,7 @@ fn check_reason(threads: &[Worker], pmu: Pmu, reason: Reason) -> Judgement {
     check(threads, pmu, &[]);
     for seed in 0..SEEDS {
         let judgements = judged(threads, pmu, seed);
-        let significance = judgements.first().map(|j| j.significance);
-        let expected = Some(Significance::Insignificant(reason));
-        assert_eq!(
-            significance,
-            expected,
-            "seed {seed}: {}",
-            summary(&judgements)
-        );
+        expect_reason(judgements.first(), reason, &judgements, seed);
     }
     judged(threads, pmu, 0).remove(0)
 }

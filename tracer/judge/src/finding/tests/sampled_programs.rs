@@ -1,7 +1,7 @@
 //! Shapes of sharing with known answers, each sampled with 50 seeds, each with its negative twin.
 
 use super::{
-    answers::{findings, summary},
+    answers::{expect_findings, expect_reason},
     programs::{BASE, Program, add, load, program, store, worker},
 };
 use crate::{
@@ -18,12 +18,7 @@ const SEEDS: u64 = 50;
 fn check(program: &Program, expected: &[(u64, Verdict)]) {
     for seed in 0..SEEDS {
         let judgements = program.sample(seed).judge();
-        assert_eq!(
-            findings(&judgements),
-            expected,
-            "seed {seed}: {}",
-            summary(&judgements)
-        );
+        expect_findings(&judgements, expected, seed);
     }
 }
 
@@ -32,14 +27,7 @@ fn check_reason(program: &Program, reason: Reason) {
     for seed in 0..SEEDS {
         let judgements = program.sample(seed).judge();
         let line = judgements.iter().find(|j| j.key.0.position() == BASE);
-        let significance = line.map(|j| j.significance);
-        let expected = Some(Significance::Insignificant(reason));
-        assert_eq!(
-            significance,
-            expected,
-            "seed {seed}: {}",
-            summary(&judgements)
-        );
+        expect_reason(line, reason, &judgements, seed);
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Told {
     pub tid: Tid,
     /// The program that did nothing.
     pub program: &'static str,
-    /// Why.
+    /// What kept it from doing anything.
     pub reason: Reason,
     /// What it is about: an instruction's address, the watched word's, that of freed memory.
     pub addr: Option<u64>,

@@ -40,7 +40,7 @@ fn a_window_that_is_over_is_closed_and_told_while_nobody_asks_and_another_one_is
             duration_ns: duration.as_nanos() as u64,
         };
         keeper.arm(&plan, cpus[number % cpus.len()]);
-        assert!(!keeper.is_over() && keeper.time_left().is_some());
+        assert!(!keeper.is_over() && keeper.has_window());
         // Long after it is open.
         thread::sleep(Duration::from_millis(150));
         assert!(keeper.refusal().is_none());
@@ -59,7 +59,7 @@ fn a_window_that_is_over_is_closed_and_told_while_nobody_asks_and_another_one_is
         let hits = if told { 100 } else { 500 };
         assert_eq!(closed.hits, hits.min(hit_limit));
         assert!(closed.hits + closed.other_traps <= hits, "{closed:?}");
-        assert!(!keeper.is_over() && keeper.time_left().is_none());
+        assert!(!keeper.is_over() && !keeper.has_window());
         assert!(!wait_readable(&[keeper.told()], Duration::ZERO).unwrap()[0]);
     }
     assert!(keeper.close().is_err());
@@ -85,7 +85,7 @@ fn why_a_window_was_refused_is_told_once_and_the_next_one_can_be() {
     keeper.arm(&plan, cpu);
     assert!(wait_readable(&[keeper.told()], LONG).unwrap()[0]);
     assert!(keeper.refusal().is_some());
-    assert!(keeper.refusal().is_none() && keeper.time_left().is_none() && !keeper.is_over());
+    assert!(keeper.refusal().is_none() && !keeper.has_window() && !keeper.is_over());
     // Or when it is closed.
     keeper.arm(&plan, cpu);
     assert!(keeper.close().is_err());
