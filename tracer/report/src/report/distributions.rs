@@ -44,7 +44,7 @@ fn sentence(quantity: Quantity, row: &Distribution, emulated: bool) -> String {
     let (p50, p90, p99) = (value(row.p50), value(row.p90), value(row.p99));
     match quantity {
         Quantity::HandOffInterval => format!(
-            "From one hand-off to the next: median {p50}, 90 % within {p90}, 99 % within {p99} ({} {}).",
+            "From one CPU taking the line to the next: median {p50}, 90 % within {p90}, 99 % within {p99} ({} {}).",
             grouped(row.count),
             if emulated {
                 "at the emulator's speed"
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(
             sentences(&all, false),
             [
-                "From one hand-off to the next: median 940 ns, 90 % within 12 ms, 99 % within 12 ms (40 in windows, where each \
+                "From one CPU taking the line to the next: median 940 ns, 90 % within 12 ms, 99 % within 12 ms (40 in windows, where each \
                  access takes a trap)."
             ]
         );

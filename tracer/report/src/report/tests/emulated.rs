@@ -102,8 +102,8 @@ fn counters_on_a_line_are_confirmed_false_sharing_by_messages() {
                  line was asked for 1,998 times: 998 moved it to another processor after a store there; 0 of
                  these brought a change of bytes that the taker used before it lost the line again, 997 did not.
                  Bytes 0-15 are stored by one thread each and touched by no other.
-                 From one hand-off to the next: median 1.0 us, 90 % within 1.0 us, 99 % within 1.0 us (1,997 at
-                 the emulator's speed).
+                 From one CPU taking the line to the next: median 1.0 us, 90 % within 1.0 us, 99 % within 1.0 us
+                 (1,997 at the emulator's speed).
              fix Start `misses` on a new 64-byte line:
                      _Alignas(64) unsigned long misses;
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.
