@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 use super::choose::{Counts, HintSet};
 use crate::analysis::{Instruction, LineStreaks};
 
-/// Candidates up to which three at a time decide otherwise; among more, two at a time.
+/// Candidates up to which all sets are tried, or where that would count too much, three at a time decide otherwise; among
+/// more, two at a time.
 const FEW: usize = 12;
 /// Candidates up to which every two are tried; among more, those that promise most.
 const SOME: usize = 64;
@@ -24,15 +25,17 @@ const PROMISING: usize = 24;
 const MOST_STEPS: usize = 256;
 /// Part of many candidates that leaves at a time to get within the limit.
 const LEAVING: usize = 32;
-/// Combinations of a group that are remembered.
-const MOST_KNOWN: usize = 1 << 12;
+/// Combinations of a group that are remembered: all of few candidates.
+const MOST_KNOWN: usize = 1 << FEW;
+/// Streaks that are counted to try all sets, at most: some 2 seconds.
+const COUNTED_FOR_ALL_SETS: u64 = 1 << 28;
 /// Streaks that are counted in a search, after which only single candidates decide otherwise: some 10 seconds.
 const MOST_COUNTED: u64 = 1 << 30;
 /// The same, after which the best set so far must do.
 const ALL_COUNTED: u64 = 4 * MOST_COUNTED;
 
 /// A set of candidates, by their numbers.
-type Set = Vec<bool>;
+pub(super) type Set = Vec<bool>;
 
 /// Messages of every set of some candidates.
 pub(super) struct Landscape<'a> {
@@ -109,8 +112,48 @@ impl<'a> Landscape<'a> {
         }
     }
 
-    /// The best set that is found from these and from none.
+    /// The best set; where there are too many to try all, the best that is found from these and from none.
     pub(super) fn best(&self, starts: &[&HintSet]) -> HintSet {
+        let best = if self.can_try_all() {
+            self.best_of_all()
+        } else {
+            self.best_found(starts)
+        };
+        let hinted = self.candidates.iter().zip(&best);
+        hinted
+            .filter(|(_, hinted)| **hinted)
+            .map(|(load, _)| *load)
+            .collect()
+    }
+
+    /// Whether counting all sets is cheap.
+    fn can_try_all(&self) -> bool {
+        let sets = |group: &Group| group.streaks << group.candidates.len();
+        self.candidates.len() <= FEW
+            && self.groups.iter().map(sets).sum::<u64>() <= COUNTED_FOR_ALL_SETS
+    }
+
+    /// The best of all sets that are within the limit, in the order of the reflected binary (Gray) code: each differs from
+    /// the one before it in one candidate.
+    pub(super) fn best_of_all(&self) -> Set {
+        let mut set = vec![false; self.candidates.len()];
+        let mut counts = self.all(&set);
+        let mut best = (set.clone(), counts);
+        for n in 1..1_u32 << set.len() {
+            let toggled = [n.trailing_zeros() as usize];
+            counts = self.after(&mut set, counts, &toggled);
+            toggle(&mut set, &toggled);
+            if counts.load_transactions <= self.most_for_loads
+                && counts.transactions < best.1.transactions
+            {
+                best = (set.clone(), counts);
+            }
+        }
+        best.0
+    }
+
+    /// The best set that is found from these and from none, by steps.
+    pub(super) fn best_found(&self, starts: &[&HintSet]) -> Set {
         let none = vec![false; self.candidates.len()];
         let mut best = if none.len() <= SOME {
             self.climb(none)
@@ -124,11 +167,7 @@ impl<'a> Landscape<'a> {
                 best = found;
             }
         }
-        let hinted = self.candidates.iter().zip(&best.0);
-        hinted
-            .filter(|(_, hinted)| **hinted)
-            .map(|(load, _)| *load)
-            .collect()
+        best.0
     }
 
     fn of(&self, set: &HintSet) -> Set {
@@ -138,7 +177,7 @@ impl<'a> Landscape<'a> {
             .collect()
     }
 
-    fn all(&self, set: &Set) -> Counts {
+    pub(super) fn all(&self, set: &Set) -> Counts {
         let groups = self.groups.iter().map(|group| self.of_group(group, set));
         groups.fold(self.rest, Counts::plus)
     }

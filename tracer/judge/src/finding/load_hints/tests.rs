@@ -1,8 +1,8 @@
 use std::{collections::BTreeSet, convert::Infallible};
 
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
-use super::*;
+use super::{choose::HintSet, landscape::Landscape, *};
 use crate::{
     access::{Access, Op, Place, SpaceId},
     analysis::{Instruction, LoadOptions, LoadTable, emulated_fixture::emulated},
@@ -27,6 +27,13 @@ fn writes(cpu: u32) -> Access {
     access(cpu, Q, Op::Store, 0)
 }
 
+fn observe(table: &mut LoadTable, accesses: &[Access]) {
+    for access in accesses {
+        let (space, addr) = (SpaceId(0), access.addr);
+        table.observe(access, Place::Private { space, addr }, space);
+    }
+}
+
 /// Chooses from several runs with room for so many streaks, and checks that a replay with the choice takes what the choice
 /// says.
 fn chosen_from(
@@ -39,11 +46,7 @@ fn chosen_from(
     let feed = |tables: &mut [LoadTable]| {
         for table in tables {
             for accesses in runs {
-                for access in *accesses {
-                    let space = SpaceId(0);
-                    let addr = access.addr;
-                    table.observe(access, Place::Private { space, addr }, space);
-                }
+                observe(table, accesses);
                 table.end_order();
             }
         }
@@ -369,10 +372,7 @@ fn best_of_all(accesses: &[Access], loads: &[Instruction], most_for_loads: u64) 
         let hinted = of_set.map(|n| loads[n]).collect();
         let options = LoadOptions::default().only_counting();
         let mut table = LoadTable::hinting(options, hinted);
-        for access in accesses {
-            let (space, addr) = (SpaceId(0), access.addr);
-            table.observe(access, Place::Private { space, addr }, space);
-        }
+        observe(&mut table, accesses);
         Counts::from(table.finish().totals)
     });
     let allowed = sets.filter(|counts| counts.load_transactions <= most_for_loads);
@@ -386,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn the_choice_is_within_two_percent_of_the_best_of_all_sets(
+    fn among_few_loads_the_choice_is_as_good_as_the_best_of_all_sets(
         accesses in many_loads(), load_growth in 0.0..0.3,
     ) {
         let limits = LoadThresholds {
@@ -402,8 +402,35 @@ proptest! {
         let deserving = all.filter(|load| judge_load(load, &limits).is_ok());
         let loads: Vec<Instruction> = deserving.map(|load| load.instruction).collect();
         let best = best_of_all(&accesses, &loads, most as u64);
-        prop_assert!(chosen.with.transactions as f64 <= best as f64 * 1.02, "{} and {best}", chosen.with.transactions);
+        prop_assert!(chosen.with.transactions <= best, "{} and {best}", chosen.with.transactions);
     }
+}
+
+#[test]
+fn where_not_all_sets_are_tried_the_search_comes_within_two_percent_of_the_best_in_nearly_all_orders()
+ {
+    let mut runner = TestRunner::deterministic();
+    let orders = (0..100).map(|_| {
+        many_loads()
+            .new_tree(&mut runner)
+            .expect("no filter")
+            .current()
+    });
+    let mut worse = 0;
+    for accesses in orders {
+        let mut alone = LoadTable::new(keeping(LoadOptions::default()));
+        observe(&mut alone, &accesses);
+        let alone = alone.finish();
+        let streaks = alone.streaks.as_ref().expect("kept");
+        let candidates: HintSet = alone.loads.iter().map(|load| load.instruction).collect();
+        let most = alone.totals.load_transactions * 11 / 10;
+        let landscape = Landscape::new(streaks, &candidates, most);
+        let found = landscape.all(&landscape.best_found(&[&candidates]));
+        let best = landscape.all(&landscape.best_of_all());
+        assert!(found.load_transactions <= most && found.transactions >= best.transactions);
+        worse += u32::from(found.transactions as f64 > best.transactions as f64 * 1.02);
+    }
+    assert!(worse <= 1, "{worse}");
 }
 
 #[test]
