@@ -262,7 +262,7 @@ pub enum Place {
     },
     /// Private memory of one address space.
     Private {
-        /// Whose.
+        /// Address space that the address is in.
         space: SpaceId,
         /// Virtual address.
         addr: u64,

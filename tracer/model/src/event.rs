@@ -68,7 +68,7 @@ impl Batch {
 pub struct Context {
     /// CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
-    /// What happened.
+    /// The change that the event tells of.
     pub kind: ContextKind,
 }
 
@@ -77,7 +77,7 @@ pub struct Context {
 pub enum ContextKind {
     /// A mapping appeared in a process (or was there when we looked first).
     Mapping {
-        /// Whose.
+        /// Process that it happened in.
         pid: Pid,
         /// The mapping; shared because a fork copies references, not mappings.
         mapping: Arc<Mapping>,
@@ -146,7 +146,7 @@ pub enum ContextKind {
 pub struct LocalBlock {
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
     /// Device of the module's file, as in [`Mapping::dev`].
     pub dev: u64,
@@ -166,7 +166,7 @@ impl LocalBlock {
 pub struct Mapping {
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
     /// Offset in the file, bytes.
     pub file_offset: u64,

@@ -288,7 +288,7 @@ pub(super) struct ReportArgs {
 /// How to print a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportFormat {
-    /// For people.
+    /// Text for a terminal or a pager.
     Text,
     /// For programs (schema 1): the same as --json.
     Json,
@@ -421,7 +421,7 @@ pub(super) struct LayoutArgs {
 /// How to print a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// Text for a terminal or a pager.
     Text,
     /// For programs (schema 1).
     Json,

@@ -41,7 +41,7 @@ pub(super) struct LoadHints {
 }
 
 impl LoadHints {
-    /// None yet.
+    /// A choice that no session has been read for yet.
     pub(super) fn new(your_code: YourCode) -> LoadHints {
         LoadHints {
             your_code,

@@ -71,7 +71,7 @@ pub(super) enum Function {
 /// kernel require outside of short asm sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strings {
-    /// Bytes.
+    /// Size of an element in bytes.
     pub(super) element: u8,
     /// It reads through rsi.
     pub(super) source: bool,

@@ -61,7 +61,7 @@ pub struct ModuleId(u32);
 
 /// An opened module.
 pub struct LoadedModule {
-    /// Its number.
+    /// Number under which the store keeps it.
     pub id: ModuleId,
     /// As the process named it.
     pub path: String,

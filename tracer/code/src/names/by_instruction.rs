@@ -59,7 +59,7 @@ pub(super) struct Told {
     pub(super) called: Option<String>,
     /// What one execution says.
     pub(super) strength: Strength,
-    /// Times seen.
+    /// Times that it was seen.
     pub(super) count: u64,
 }
 

@@ -53,7 +53,7 @@ pub struct AllocationName {
     pub stack: Vec<CodeName>,
     /// Which of them is the program's own: neither an allocator nor a language's library.
     pub own: Option<usize>,
-    /// Who.
+    /// Thread that allocated it.
     pub tid: Tid,
     /// That thread's name, where it was seen.
     pub comm: Option<String>,

@@ -18,7 +18,7 @@ const MOST_SIMILAR: usize = 5;
 pub struct Located {
     /// Virtual address of its first byte.
     pub addr: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
     /// As the source names it, with scopes: `ns::table.slots[1].served`.
     pub name: String,

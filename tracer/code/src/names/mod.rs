@@ -169,7 +169,7 @@ pub struct ElementLayout {
     pub type_name: Option<String>,
     /// Bytes from one element to the next.
     pub stride: u64,
-    /// How many.
+    /// Number of elements.
     pub count: u64,
 }
 
@@ -180,7 +180,7 @@ pub struct MemberLayout {
     pub name: String,
     /// Bytes from the struct's start.
     pub offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Type as the source says it.
     pub type_name: Option<String>,
@@ -275,7 +275,7 @@ pub struct AccessedBy {
     pub offset: u8,
     /// Bytes of the line touched.
     pub size: u8,
-    /// Times seen.
+    /// Times that it was seen.
     pub count: u64,
 }
 

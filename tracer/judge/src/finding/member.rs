@@ -17,7 +17,7 @@ const MOST_SITES: usize = 12;
 /// One line, as a part of what it belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Which line.
+    /// The line.
     pub key: LineKey,
     /// All that was waited for it, as [`Judgement::cost`].
     pub cost: Cost,
@@ -62,7 +62,7 @@ pub struct Member {
 /// A [`Site`] with what counts for many lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSite {
-    /// Where.
+    /// Instruction, thread and bytes.
     pub site: Site,
     /// Accesses, or hits in windows where no sample saw it.
     pub accesses: u64,

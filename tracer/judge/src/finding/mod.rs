@@ -65,7 +65,7 @@ pub struct Model<'a> {
     pub whole: Cost,
     /// Stores of the run that a PMU sampled without a latency.
     pub untimed_stores: u64,
-    /// Granule.
+    /// Line size that lines are told apart by.
     pub line_size: LineSize,
     /// Limits.
     pub thresholds: &'a Thresholds,
@@ -113,7 +113,7 @@ pub struct ThreadCounts {
     pub pid: Pid,
     /// Thread.
     pub tid: Tid,
-    /// Accesses.
+    /// Accesses of any basis.
     pub accesses: u64,
     /// Of those, stores.
     pub stores: u64,
@@ -126,7 +126,7 @@ pub struct ThreadCounts {
 /// What is known and thought of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Which line.
+    /// The line that is judged.
     pub key: LineKey,
     /// How it is shared; `None` when no conflict was seen within any window, or its kind could not be told.
     pub verdict: Option<Verdict>,

@@ -9,7 +9,7 @@ use crate::analysis::SortRecord;
 pub struct SpillOptions {
     /// Memory for accesses.
     pub budget: Budget,
-    /// Where the file without a name is made, should one be needed: in the first that takes one.
+    /// Where the unlinked temporary file is made, should one be needed: in the first that takes one.
     pub directories: Vec<PathBuf>,
     /// Threads that fold lines.
     pub threads: usize,

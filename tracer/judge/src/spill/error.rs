@@ -13,7 +13,7 @@ pub enum SpillError {
         directory.display()
     )]
     Create {
-        /// Where.
+        /// Directory of the temporary file.
         directory: PathBuf,
         /// The bound, MiB.
         memory_mib: u64,
@@ -27,7 +27,7 @@ pub enum SpillError {
         directory.display()
     )]
     Write {
-        /// Where.
+        /// Directory of the temporary file.
         directory: PathBuf,
         /// How much it has taken, MiB.
         written_mib: u64,
@@ -37,7 +37,7 @@ pub enum SpillError {
     /// The file does not give back what it was given.
     #[error("sorting the accesses: reading the temporary file in {}: {source}", directory.display())]
     Read {
-        /// Where.
+        /// Directory of the temporary file.
         directory: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -99,7 +99,7 @@ impl SortedLines {
         self.totals
     }
 
-    /// Granule.
+    /// Line size that lines are told apart by.
     pub fn line_size(&self) -> LineSize {
         self.fold.line_size()
     }

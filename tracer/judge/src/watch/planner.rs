@@ -77,7 +77,7 @@ pub struct View<'a> {
     pub watched: &'a WatchedLines,
     /// Where the lines are mapped.
     pub spaces: &'a AddressSpaces,
-    /// Granule.
+    /// Line size that lines are told apart by.
     pub line_size: LineSize,
     /// Least share of the cost, 0..=1, for a finding.
     pub cost_share: f64,

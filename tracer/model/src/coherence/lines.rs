@@ -42,7 +42,7 @@ const RECENT: usize = 1024;
 const NO_LINE: LineKey = LineKey(Place::Physical { addr: 1 });
 
 impl Lines {
-    /// None yet.
+    /// A machine in whose caches there is no line yet.
     pub fn new(size: LineSize) -> Lines {
         Lines::up_to(size, usize::MAX)
     }

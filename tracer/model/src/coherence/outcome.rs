@@ -108,7 +108,7 @@ pub enum Found {
     Dirty(Cpu),
     /// Shared. `others` are the sharers besides the accessing processor; 0 when it alone has a copy.
     Shared {
-        /// How many.
+        /// CPUs, besides the one that asks, with a copy.
         others: usize,
     },
 }

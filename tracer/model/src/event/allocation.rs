@@ -13,7 +13,7 @@ pub struct Allocation {
     pub pid: Pid,
     /// Thread, or 0 where none did it.
     pub tid: Tid,
-    /// What happened.
+    /// What happened to the heap.
     pub kind: AllocationKind,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 pub struct Record<'a> {
     /// Whose and when; records in the ring of a BPF program's output have none.
     pub id: Option<SampleId>,
-    /// What happened.
+    /// What the record tells, with the fields of its type.
     pub kind: RecordKind<'a>,
 }
 
@@ -44,7 +44,7 @@ pub struct SampleId {
 pub enum RecordKind<'a> {
     /// A mapping was made (`PERF_RECORD_MMAP2`).
     Mapping {
-        /// Whose.
+        /// Process that the record is about.
         pid: Pid,
         /// By which thread.
         tid: Tid,

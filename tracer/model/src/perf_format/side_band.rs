@@ -40,9 +40,9 @@ pub enum SideBand<'a> {
     Exit(Task),
     /// Records found no room.
     Lost {
-        /// Whose.
+        /// Identifier of the event that lost them.
         event: u64,
-        /// How many.
+        /// Records lost.
         records: u64,
     },
     /// Samples found no room: this many.
@@ -67,13 +67,13 @@ pub struct Task {
 /// A mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingRecord<'a> {
-    /// Whose.
+    /// Process that maps the file; perf writes -1 for the kernel.
     pub pid: u32,
     /// By which thread.
     pub tid: u32,
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Length of the mapping in bytes.
     pub len: u64,
     /// Of the first address, bytes.
     pub file_offset: u64,

@@ -28,7 +28,7 @@ pub enum ObserveError {
     /// A process could not be opened.
     #[error("watching process {pid}")]
     Process {
-        /// Its number.
+        /// Process number that was asked for.
         pid: u32,
         /// The kernel's answer.
         source: io::Error,

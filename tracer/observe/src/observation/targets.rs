@@ -49,7 +49,7 @@ pub struct Described {
 pub struct Targets {
     /// For the source.
     pub target: Target,
-    /// For people.
+    /// The targets as the progress line and the report name them.
     pub described: Vec<Described>,
     watched: Vec<PidFd>,
     command: Option<Started>,

@@ -210,11 +210,11 @@ pub enum SourceError {
          kernel.perf_event_mlock_kb"
     )]
     Ring {
-        /// Where.
+        /// CPU whose event it was.
         cpu: u32,
         /// How large.
         kib: usize,
-        /// Why.
+        /// The system's answer.
         source: std::io::Error,
     },
     /// No function can be probed.

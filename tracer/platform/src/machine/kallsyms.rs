@@ -43,7 +43,7 @@ struct Line<'t> {
 pub struct KernelSymbol<'k> {
     /// From its first address to the next symbol's.
     pub range: Range<u64>,
-    /// Its name.
+    /// The symbol's name.
     pub name: &'k str,
     /// Name of the module it is of; `None` for the kernel itself.
     pub module: Option<&'k str>,

@@ -128,7 +128,7 @@ pub struct MemoryAttempt {
     pub pmu: String,
     /// Event name, or the PMU's name again where the PMU is the event (IBS, SPE).
     pub event: String,
-    /// What happened.
+    /// Whether it worked, and if not, why.
     #[serde(serialize_with = "outcome")]
     pub outcome: Attempt,
 }

@@ -16,7 +16,7 @@ use rustix::{
 pub struct Descriptors(OwnedFd);
 
 impl Descriptors {
-    /// None yet.
+    /// A set without descriptors.
     pub fn new() -> io::Result<Descriptors> {
         Ok(Descriptors(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }

@@ -24,7 +24,7 @@ pub(super) fn is_unmeasured(unit: CostUnit, share: f64) -> bool {
     unit == CostUnit::LatencyCycles && share == 0.0
 }
 
-/// The same where it is said first.
+/// Continues "12 %" in the long form, for the first use in a text.
 pub(super) fn of_sampled(unit: CostUnit) -> &'static str {
     match unit {
         CostUnit::SampledTime => "of the sampled time",
@@ -33,7 +33,7 @@ pub(super) fn of_sampled(unit: CostUnit) -> &'static str {
     }
 }
 
-/// The same as the head of a column.
+/// The head of the column of shares.
 pub(super) fn column(unit: CostUnit) -> &'static str {
     match unit {
         CostUnit::SampledTime => "time",

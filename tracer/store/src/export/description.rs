@@ -38,7 +38,7 @@ pub struct Description {
 /// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryNode {
-    /// Its number.
+    /// Node number, as the kernel counts them.
     pub number: u32,
     /// Its CPUs, ascending.
     pub cpus: Vec<u32>,

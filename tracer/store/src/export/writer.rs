@@ -26,7 +26,7 @@ const FLUSH_BYTES: usize = 1 << 20;
 /// What was written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Exported {
-    /// Accesses.
+    /// Accesses written.
     pub accesses: u64,
     /// Mappings, names, births and ends of threads.
     pub context: u64,

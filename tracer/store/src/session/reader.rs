@@ -28,14 +28,14 @@ pub enum Caveat {
     },
     /// The recorder had not yet taken these samples over, or not yet written them, when the last segment was.
     OnTheirWay {
-        /// How many.
+        /// Samples not in the segments.
         samples: u64,
     },
     /// The recorder could not go on; its own words.
     Stopped(String),
     /// The last segment of an unfinished recording cannot be read.
     LastSegmentLost {
-        /// Its number.
+        /// The segment's number.
         segment: u32,
         /// What is wrong with it.
         reason: String,

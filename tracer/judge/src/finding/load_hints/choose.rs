@@ -89,7 +89,7 @@ pub struct HintedLoad {
 pub struct LeftAlone {
     /// What it did in the order, and what its hint alone would change.
     pub load: Load,
-    /// Why.
+    /// Why it gets none.
     pub because: LeftBecause,
 }
 

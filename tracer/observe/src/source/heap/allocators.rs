@@ -93,7 +93,7 @@ pub(super) struct Probe {
     pub offset: u64,
     /// The program that runs at the entry of its function.
     pub entry: &'static str,
-    /// When.
+    /// Whether the probe is on its entry or on its return.
     pub moment: Moment,
     /// The kernel single-steps the instruction: each hit is a second trap.
     pub stepped: bool,

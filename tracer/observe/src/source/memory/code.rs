@@ -30,7 +30,7 @@ pub(super) struct Instructions {
 }
 
 impl Instructions {
-    /// None yet.
+    /// A cache in which no instruction is decoded yet.
     pub(super) fn new(modules: Arc<ModuleStore>) -> Instructions {
         Instructions {
             modules,

@@ -71,7 +71,7 @@ pub enum NoPlan {
          /sys/bus/event_source/devices/{pmu} tell none): sample by `--source timer`"
     )]
     NoEvent {
-        /// Which.
+        /// Name of the PMU in sysfs.
         pmu: String,
     },
     /// The threshold is none.
@@ -87,7 +87,7 @@ pub enum NoPlan {
     /// An option that the hardware or its driver lacks.
     #[error("--{option} is not offered here: {needs}")]
     NotOffered {
-        /// Which.
+        /// Option of the command line that cannot be kept.
         option: &'static str,
         /// Where it is.
         needs: &'static str,

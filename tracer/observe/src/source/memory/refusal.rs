@@ -12,7 +12,7 @@ pub struct MemoryEventError {
     pub pmu: String,
     /// Event name in sysfs.
     pub event: String,
-    /// Where.
+    /// CPU that the event was opened on.
     pub cpu: u32,
     /// What it means and what helps.
     pub advice: String,

@@ -23,7 +23,7 @@ pub struct KernelVariable {
     pub name: String,
     /// Bytes from the start of its section.
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
     /// Its type.
     pub type_id: u32,
