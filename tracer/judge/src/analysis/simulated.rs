@@ -37,7 +37,7 @@ pub struct SimulatedTotals {
     /// Executions of loads that fetch for ownership, hinted ones and the program's own with its prefetches; repeats
     /// included.
     pub biased_loads: u64,
-    /// Requests.
+    /// Requests that left the cache.
     pub requests: u64,
     /// Accesses that missed the second level.
     pub l2_misses: u64,
@@ -91,7 +91,7 @@ impl SimulatedCosts {
 /// An instruction with what it took in each scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedInstruction {
-    /// Which.
+    /// The instruction that is counted.
     pub instruction: Instruction,
     /// Executions, repeats included.
     pub executions: u64,
@@ -104,7 +104,7 @@ pub struct SimulatedInstruction {
 /// A line with what it took in each scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedLine {
-    /// Which.
+    /// The line that is counted.
     pub key: LineKey,
     /// By scenario.
     pub costs: Vec<SimulatedCosts>,

@@ -92,7 +92,7 @@ impl WaitTimes {
 /// A site with its counts over the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteCounts {
-    /// Where.
+    /// Instruction, thread and bytes.
     pub site: Site,
     /// Accesses by basis: the CPU was waiting for this one.
     pub stalled: u32,

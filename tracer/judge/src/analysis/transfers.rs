@@ -53,7 +53,7 @@ pub struct Transfer {
     pub line: LineKey,
     /// The other access.
     pub site: Site,
-    /// Samples.
+    /// Samples that showed it.
     pub samples: u32,
     /// What they cost.
     pub cost: Cost,

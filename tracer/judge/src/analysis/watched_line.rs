@@ -1,75 +1,26 @@
 //! What the windows on one line showed, in sums.
 
-use std::collections::BTreeMap;
-
 use super::{
-    conflict::{Touch, conflicts},
+    conflict::conflicts,
     hand_off_intervals::HandOffIntervals,
     pair_records::MAX_LOADS,
     pairs::Pairs,
     served::{OnLine, OrderFacts, Served, Statistic},
     site::SiteKey,
-    small_map::SmallMap,
+    trapped_sites::TrappedSites,
     uses::Stretch,
     window_lives::WindowLives,
     window_order::{Trapped, serve},
 };
 use crate::{
-    access::{ByteSet, LineKey, LineSize, Pid, Tid},
+    access::{ByteSet, LineKey, LineSize},
     analysis::{
-        CpuSet, Group, HandOffs, Kinds, Pair, Site, SiteCounts, Uses, WatchedCounts, WatchedWords,
-        groups,
+        Group, HandOffs, Kinds, Pair, SiteCounts, TrappedSite, Uses, WatchedCounts, WatchedThread,
+        WatchedWords, groups,
     },
     distribution::{Distributions, Quantity},
     event::Window,
 };
-
-/// Sites kept per line; later ones are counted in [`WatchedCounts::folded`].
-const MAX_SITES: usize = 4096;
-
-/// A site with its trapped accesses; joins with [`SiteCounts`](crate::analysis::SiteCounts) by the site.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrappedSite {
-    /// Where.
-    pub site: Site,
-    /// Accesses in the orders of windows.
-    pub trapped: u64,
-    /// Where it ran.
-    pub cpus: CpuSet,
-}
-
-impl From<TrappedSite> for SiteCounts {
-    fn from(trapped: TrappedSite) -> SiteCounts {
-        SiteCounts {
-            trapped: trapped.trapped,
-            cpus: trapped.cpus,
-            ..SiteCounts::unseen(trapped.site)
-        }
-    }
-}
-
-/// One thread's part in the windows of a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchedThread {
-    /// Process.
-    pub pid: Pid,
-    /// Thread.
-    pub tid: Tid,
-    /// Accesses in the orders of windows.
-    pub accesses: u64,
-    /// Of those, stores.
-    pub stores: u64,
-    /// Where it ran.
-    pub cpus: CpuSet,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Count {
-    trapped: u64,
-    /// Of those, not in superseded windows.
-    telling: u64,
-    cpus: CpuSet,
-}
 
 /// A line that at least one window watched.
 #[derive(Clone, Debug)]
@@ -79,7 +30,7 @@ pub struct WatchedLine {
     counts: WatchedCounts,
     /// What the windows had counted that later ones supersede.
     superseded: WatchedCounts,
-    sites: SmallMap<SiteKey, Count>,
+    sites: TrappedSites,
     words: WatchedWords,
     lives: WindowLives,
     uses: Uses,
@@ -94,7 +45,7 @@ impl WatchedLine {
             line_size,
             counts: WatchedCounts::default(),
             superseded: WatchedCounts::default(),
-            sites: SmallMap::default(),
+            sites: TrappedSites::default(),
             words: WatchedWords::default(),
             lives: WindowLives::default(),
             uses: Uses::default(),
@@ -128,10 +79,12 @@ impl WatchedLine {
         self.count_time(window, &served);
         for served in &served {
             self.count_access(&served.access);
+            self.sites.see(served, &order);
             self.counts.requests.see(served, &order);
             self.pairs.see(served, &order);
             self.intervals.see(served, &order);
         }
+        self.counts.folded = self.sites.folded();
         self.pairs.end_window(&order);
         self.intervals.end_window(&order);
         self.count_hand_offs(&served, order.watched);
@@ -142,9 +95,7 @@ impl WatchedLine {
         self.superseded = self.counts.clone();
         self.lives = WindowLives::default();
         self.intervals = HandOffIntervals::default();
-        for count in self.sites.values_mut() {
-            count.telling = 0;
-        }
+        self.sites.supersede();
     }
 
     /// Counts hand-offs by what is certain of the accesses, and by what is possible.
@@ -203,14 +154,6 @@ impl WatchedLine {
         self.count_bytes(access);
         self.counts.accesses += 1;
         self.counts.stores += u64::from(access.op.stores());
-        match self.sites.slot(SiteKey::of(access), MAX_SITES) {
-            Some(count) => {
-                count.trapped += 1;
-                count.telling += 1;
-                count.cpus.insert(access.cpu);
-            }
-            None => self.counts.folded += 1,
-        }
     }
 
     fn count_bytes(&mut self, access: &OnLine) {
@@ -221,7 +164,7 @@ impl WatchedLine {
         }
     }
 
-    /// Which line.
+    /// The line that was watched.
     pub fn key(&self) -> LineKey {
         self.key
     }
@@ -251,15 +194,7 @@ impl WatchedLine {
 
     /// Sites, most frequent first.
     pub fn sites(&self) -> Vec<TrappedSite> {
-        let mut sites: Vec<TrappedSite> = (self.sites.iter())
-            .map(|(key, count)| TrappedSite {
-                site: key.site(),
-                trapped: count.trapped,
-                cpus: count.cpus.clone(),
-            })
-            .collect();
-        sites.sort_by(|a, b| (b.trapped.cmp(&a.trapped)).then_with(|| a.site.cmp(&b.site)));
-        sites
+        self.sites.ranked()
     }
 
     /// Bytes that belong together as far as windows saw them used; see [`groups`](super::groups).
@@ -297,39 +232,12 @@ impl WatchedLine {
     }
 
     fn kinds_of(&self, size: fn(SiteKey) -> u8, groups: &[Group]) -> Option<Kinds> {
-        let touches: Vec<Touch> = (self.sites.iter())
-            .filter(|(_, count)| count.telling > 0)
-            .map(|(key, count)| Touch {
-                tid: key.tid,
-                offset: key.offset,
-                size: size(*key),
-                stores: key.op().stores(),
-                accesses: count.telling,
-            })
-            .collect();
-        conflicts(&touches, groups, self.line_size)
+        conflicts(&self.sites.touches(size), groups, self.line_size)
     }
 
     /// Threads, most frequent first, as far as windows were not superseded.
     pub fn threads(&self) -> Vec<WatchedThread> {
-        let mut threads: BTreeMap<(Pid, Tid), WatchedThread> = BTreeMap::new();
-        for (key, count) in self.sites.iter().filter(|(_, count)| count.telling > 0) {
-            let site = key.site();
-            let entry = threads.entry((site.pid, site.tid));
-            let thread = entry.or_insert_with(|| WatchedThread {
-                pid: site.pid,
-                tid: site.tid,
-                accesses: 0,
-                stores: 0,
-                cpus: CpuSet::default(),
-            });
-            thread.accesses += count.telling;
-            thread.stores += if site.op.stores() { count.telling } else { 0 };
-            thread.cpus.merge(&count.cpus);
-        }
-        let mut threads: Vec<WatchedThread> = threads.into_values().collect();
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.accesses));
-        threads
+        self.sites.threads()
     }
 
     /// Read-then-write pairs, most frequent first. `sampled` are the bytes of the line that samples saw

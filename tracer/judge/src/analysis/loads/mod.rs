@@ -147,7 +147,7 @@ impl LoadTotals {
 pub struct Loads {
     /// Loads that missed at least once, by instruction.
     pub loads: Vec<Load>,
-    /// Sums.
+    /// Sums over all loads.
     pub totals: LoadTotals,
     /// The orders, for any set of hints; `None` where none were to be kept.
     pub streaks: Option<LineStreaks>,

@@ -21,7 +21,7 @@ const FEW_LOADS: usize = 16;
 /// Sums over a line, from the moment on when a second thread or CPU touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OrderCounts {
-    /// Requests.
+    /// Requests that left the cache, by kind.
     pub requests: Requests,
     /// Of their messages, the ones caused by sharing: hand-offs, and what took a copy or ownership from another CPU.
     pub shared_transactions: u64,
@@ -86,7 +86,7 @@ impl OrderedLine {
         served.messages
     }
 
-    /// Which line.
+    /// The line that the order is of.
     pub fn key(&self) -> LineKey {
         self.key
     }

@@ -27,7 +27,7 @@ impl LineFold {
         }
     }
 
-    /// Granule.
+    /// Line size that lines are told apart by.
     pub fn line_size(&self) -> LineSize {
         self.line_size
     }
