@@ -148,8 +148,7 @@ impl Line {
         self.several |= *self.first.get_or_insert(access.tid) != access.tid;
         if access.basis == Basis::Emulated {
             self.emulated = true;
-            // All are seen, in order, and the ordered lines keep that: nothing depends on when.
-            self.samples = self.samples.saturating_add(executions);
+            // No samples: all are seen, in order, and the ordered lines keep that. Nothing depends on when.
             return;
         }
         self.window_cost += piece.cost;
@@ -278,7 +277,7 @@ impl Line {
         conflicts(&self.touches(|key| key.size), groups, line_size)
     }
 
-    /// Samples so far; of an emulated line, executions.
+    /// Samples so far; none of an emulated line.
     pub fn samples(&self) -> u64 {
         self.samples
     }

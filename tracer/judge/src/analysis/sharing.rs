@@ -76,7 +76,7 @@ pub struct Evidence {
     pub accesses: u64,
     /// Of those, stores.
     pub stores: u64,
-    /// Samples with an access to the line.
+    /// Samples with an access to the line; none of an emulated line.
     pub samples: u64,
     /// What was waited for the line.
     pub cost: Cost,

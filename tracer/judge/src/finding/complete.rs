@@ -24,7 +24,6 @@ pub(super) fn evidence(order: &OrderCounts, sampled: &Evidence) -> Evidence {
             exact_weight: decided,
             cost: Cost(order.shared_transactions as f64),
             hand_offs: hand_offs.total() as f64,
-            samples: sampled.samples as f64,
             stores: sampled.stores as f64,
             ..Sharing::default()
         },

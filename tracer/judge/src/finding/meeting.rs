@@ -14,7 +14,7 @@ use crate::{
 /// Below this part of the hand-offs that chance would give, lines are used by one thread each, or one after the other.
 const APART_BELOW: f64 = 0.25;
 
-/// Samples of a line from which on its own order tells which pieces of it threads use.
+/// Samples of a line, or executions in its order, from which on its own order tells which pieces of it threads use.
 const DENSE: u64 = 100;
 
 /// How the pieces that an array or the like is made of are used, as far as seen.
@@ -74,7 +74,7 @@ pub(super) fn kinds<'a>(
     for member in members {
         // Lines whose cost is not known, or nothing, still tell.
         let weight = shared(member).0.max(1.0);
-        let tells = member.verdict.is_some() && (unit.is_none() || member.samples >= DENSE);
+        let tells = member.verdict.is_some() && (unit.is_none() || member.looks() >= DENSE);
         match (member.kinds.filter(|_| tells), unit) {
             (Some(kinds), _) => add(kinds, weight),
             (None, Some(unit)) => {

@@ -23,11 +23,13 @@ pub struct Member {
     pub cost: Cost,
     /// The part of it that counts as sharing, by the line alone.
     pub shared_cost: Cost<f64>,
-    /// Samples with an access to it; of an emulated line, executions.
+    /// Samples with an access to it; none of an emulated line.
     pub samples: u64,
-    /// Of those, samples that waited for it; of an emulated line, requests for it since a second thread came.
+    /// Of those, samples that waited for it.
     pub stalled: u64,
-    /// Accesses, one per instruction and sample.
+    /// Of an emulated line, requests for it since a second thread came.
+    pub requests: u64,
+    /// Accesses: one per instruction and sample, or all executions of an emulated program.
     pub accesses: u64,
     /// Of those, stores.
     pub stores: u64,
@@ -113,7 +115,8 @@ impl Member {
             cost: evidence.cost,
             shared_cost: opinion.shared_cost,
             samples: evidence.samples,
-            stalled: stalled(&candidate.sites, candidate.order.as_ref()),
+            stalled: stalled(&candidate.sites),
+            requests: requests(candidate.order.as_ref()),
             accesses: evidence.accesses,
             stores: evidence.stores,
             several_threads: true,
@@ -144,7 +147,8 @@ impl Member {
             cost: line.cost(),
             shared_cost: Cost(0.0),
             samples: line.samples(),
-            stalled: stalled(&sites, None),
+            stalled: stalled(&sites),
+            requests: 0,
             accesses: line.accesses(),
             stores: stores.map(SiteCounts::accesses).sum(),
             several_threads: false,
@@ -171,7 +175,8 @@ impl Member {
             cost: judgement.cost,
             shared_cost: judgement.shared_cost.estimate(),
             samples: judgement.samples,
-            stalled: stalled(&judgement.sites, judgement.order.as_ref()),
+            stalled: stalled(&judgement.sites),
+            requests: requests(judgement.order.as_ref()),
             accesses: judgement.accesses,
             stores: judgement.threads.iter().map(|thread| thread.stores).sum(),
             several_threads: judgement.threads.len() > 1,
@@ -219,9 +224,18 @@ impl Member {
         }
     }
 
+    /// Samples, or where all executions were seen, these.
+    pub(super) fn looks(&self) -> u64 {
+        if self.order.is_some() {
+            self.accesses
+        } else {
+            self.samples
+        }
+    }
+
     /// What tells which members stay where there are too many: the costliest.
     pub(super) fn rank(&self) -> (Reverse<(Cost, u64)>, LineKey) {
-        (Reverse((self.cost, self.samples)), self.key)
+        (Reverse((self.cost, self.accesses)), self.key)
     }
 
     /// Accesses by each thread, as far as kept.
@@ -236,14 +250,14 @@ fn measured(pmu: PmuCounts) -> Option<Box<PmuCounts>> {
     (pmu.sampled > 0).then(|| Box::new(pmu))
 }
 
-/// Samples that waited, or requests of a complete order.
-fn stalled(sites: &[SiteCounts], order: Option<&OrderCounts>) -> u64 {
-    match order {
-        Some(order) => order.requests.total(),
-        None => (sites.iter())
-            .map(|site| u64::from(site.stalled) + site.pmu.timed)
-            .sum(),
-    }
+/// Samples that waited.
+fn stalled(sites: &[SiteCounts]) -> u64 {
+    let waited = |site: &SiteCounts| u64::from(site.stalled) + site.pmu.timed;
+    sites.iter().map(waited).sum()
+}
+
+fn requests(order: Option<&OrderCounts>) -> u64 {
+    order.map_or(0, |order| order.requests.total())
 }
 
 fn touches(sites: &[SiteCounts]) -> Vec<MemberSite> {

@@ -154,9 +154,9 @@ pub struct Judgement {
     pub pmu: Option<PmuCounts>,
     /// How the quantities are spread that were measured of it.
     pub distributions: Distributions,
-    /// Samples with an access to the line.
+    /// Samples with an access to the line; none of an emulated line.
     pub samples: u64,
-    /// Accesses, one per instruction and sample.
+    /// Accesses: one per instruction and sample, or all executions of an emulated program.
     pub accesses: u64,
     /// 0: threads came one after the other. 1: by turns, all the time.
     pub interleaving: f64,
@@ -284,6 +284,11 @@ impl Candidate<'_> {
         let weak = opinion.confidence == Confidence::Sampled
             && sharing.weight > 0.0
             && sharing.exact_weight < model.thresholds.exact_share * sharing.weight;
+        // What its hand-offs are counted of.
+        let looks = match self.order {
+            Some(_) => evidence.accesses,
+            None => evidence.samples,
+        };
         let mut facts = facts::facts(&evidence, &sites, weak, model.line_size);
         facts.extend(opinion.change);
         Judgement {
@@ -306,7 +311,7 @@ impl Candidate<'_> {
             distributions: self.distributions,
             samples: evidence.samples,
             accesses: evidence.accesses,
-            interleaving: sharing.weight / (evidence.samples as f64).max(1.0),
+            interleaving: sharing.weight / (looks as f64).max(1.0),
             kinds: evidence.kinds,
             threads: threads(&sites),
             weak,

@@ -130,7 +130,7 @@ impl<'a> Ranking<'a> {
             if let Some(code) = code(&candidate.sites) {
                 *self.alike.entry(code).or_default() += evidence.sharing.together_cost;
             }
-            let rank = (Reverse((evidence.cost, evidence.samples)), key);
+            let rank = (Reverse((evidence.cost, evidence.accesses)), key);
             let is_listed = worth_listing(evidence, &model);
             if is_listed && self.bar.is_none_or(|bar| rank < bar) {
                 self.others.push((rank, candidate.into_judgement(&model)));

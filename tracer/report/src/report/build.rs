@@ -315,7 +315,10 @@ pub(super) fn finding(
         }
         advice(scene)
     });
-    let stalled: u64 = subject.members.iter().map(|member| member.stalled).sum();
+    let waits = subject
+        .members
+        .iter()
+        .map(|member| member.stalled + member.requests);
     let pmu = spread::many_pmu(subject).or(judgement.pmu);
     Finding {
         id,
@@ -344,7 +347,7 @@ pub(super) fn finding(
         cost: Cost {
             share: judgement.shared_cost.share_of(whole),
             stalled_share: judgement.cost.share_of(whole),
-            samples: stalled,
+            samples: waits.sum(),
         },
         handoffs: many_hand_offs(subject)
             .or_else(|| (judgement.order.as_ref()).map(|order| hand_offs(&order.hand_offs)))
