@@ -58,6 +58,7 @@ mod symbols;
 mod thread_local;
 mod types;
 mod unwind;
+pub mod walk;
 
 pub use access::{Accessed, Coverage, Operand, Prototyped, Prototypes, Reached, Storage, Untraced};
 pub use allowance::Allowance;

@@ -1,12 +1,10 @@
 //! From an offset in an object to the member path, as the source would write the access.
 
-use super::{
-    TypeRef,
-    walk::{Found, Leaf, Place, Walker, Window, path_of},
-};
+use super::{Shape, TypeRef};
 use crate::{
     dwarf::{Die, View},
     missing::Missing,
+    walk::{Found, Parts, Types, members_at},
 };
 
 /// What the accessed bytes are.
@@ -38,36 +36,59 @@ pub struct FieldPath {
     pub ty: Option<TypeRef>,
 }
 
+impl Types for View<'_> {
+    type Type = Die;
+
+    fn parts(&self, ty: Die, opened: bool) -> Result<(Option<u64>, Parts<Die>), Missing> {
+        let (die, entry) = self.peel(ty)?;
+        let size = self.size(die)?;
+        if !opened && self.is_opaque(ty)? {
+            return Ok((size, Parts::Nothing));
+        }
+        let shape = self.shape(die, &entry)?;
+        let is_union = matches!(shape, Shape::Union);
+        let parts = match shape {
+            Shape::Scalar => Parts::Nothing,
+            Shape::Array(array) => Parts::Elements(array),
+            Shape::Structure | Shape::Union => {
+                let members = self.members(die)?;
+                match self.wrapped(&entry, &members)? {
+                    Some(only) => Parts::Wrapped(only.clone()),
+                    None if is_union => Parts::Union(members),
+                    None => Parts::Structure(members),
+                }
+            }
+        };
+        Ok((size, parts))
+    }
+
+    fn has_virtual_base(&self, ty: Die) -> Result<bool, Missing> {
+        View::has_virtual_base(self, ty, 0)
+    }
+}
+
 impl View<'_> {
     /// The members at `offset..offset + size` of an object of a type.
     pub(crate) fn field(&self, ty: Die, offset: u64, size: u64) -> Result<FieldPath, Missing> {
-        let end = offset
-            .checked_add(size.max(1))
-            .ok_or(Missing::OutOfBounds)?;
-        let mut walker = Walker::new(self);
-        let place = Place::whole(ty);
-        let found = walker.walk(place, Window { start: offset, end }, 0)?;
-        match found {
-            Found::Leaves(leaves) => Ok(self.describe(&leaves)),
-            Found::Hole {
-                before,
-                after,
-                start,
-                end,
-            } => Ok(FieldPath {
-                path: match (before, after) {
-                    (Some(before), Some(after)) => format!("between {before} and {after}"),
-                    (Some(before), None) => format!("after {before}"),
-                    (None, Some(after)) => format!("before {after}"),
-                    (None, None) => "padding".into(),
-                },
-                kind: FieldKind::Padding,
-                member_offset: start,
-                member_size: end.saturating_sub(start),
-                type_name: None,
-                ty: None,
-            }),
-        }
+        let found = members_at(self, ty, offset, size, false)?;
+        let only = match &found {
+            Found::Leaves(leaves) => <&[_; 1]>::try_from(&leaves[..]).ok(),
+            Found::Hole(_) => None,
+        };
+        let ty = only.and_then(|[leaf]| leaf.ty);
+        let bytes = found.bytes();
+        Ok(FieldPath {
+            path: found.path(),
+            kind: match found {
+                Found::Hole(_) => FieldKind::Padding,
+                Found::Leaves(_) if only.is_some() => FieldKind::Member,
+                Found::Leaves(_) => FieldKind::Members,
+            },
+            member_offset: bytes.start,
+            member_size: bytes.end.saturating_sub(bytes.start),
+            type_name: ty.map(|ty| self.type_name(Some(ty))),
+            ty: ty.map(TypeRef),
+        })
     }
 
     /// The pointer at an offset of a library's owning pointer, which stands for it in the source (`owner->hits`);
@@ -76,35 +97,12 @@ impl View<'_> {
         if !self.is_owning_pointer(ty) {
             return None;
         }
-        let window = Window {
-            start: offset,
-            end: offset.checked_add(8)?,
-        };
-        match Walker::opening(self).walk(Place::whole(ty), window, 0) {
+        match members_at(self, ty, offset, 8, true) {
             Ok(Found::Leaves(leaves)) => match &leaves[..] {
-                [only] if (only.offset, only.end) == (window.start, window.end) => only.ty,
+                [only] if (only.offset, only.end) == (offset, offset + 8) => only.ty,
                 _ => None,
             },
             _ => None,
-        }
-    }
-
-    fn describe(&self, leaves: &[Leaf]) -> FieldPath {
-        let first = leaves.iter().map(|leaf| leaf.offset).min().unwrap_or(0);
-        let end = leaves.iter().map(|leaf| leaf.end).max().unwrap_or(0);
-        let only = leaves.len() == 1;
-        let ty = leaves.first().and_then(|leaf| leaf.ty).filter(|_| only);
-        FieldPath {
-            path: path_of(leaves),
-            kind: if only {
-                FieldKind::Member
-            } else {
-                FieldKind::Members
-            },
-            member_offset: first,
-            member_size: end.saturating_sub(first),
-            type_name: ty.map(|ty| self.type_name(Some(ty))),
-            ty: ty.map(TypeRef),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     dwarf::{Die, Entry, View},
     language::Language,
     missing::Missing,
+    walk,
 };
 
 /// Members kept of one structure. Generated code reaches some thousands.
@@ -13,55 +14,18 @@ const MOST_MEMBERS: usize = 1 << 16;
 const MOST_VARIANTS: usize = 1 << 12;
 
 /// What a structure consists of.
-#[derive(Default)]
-pub(crate) struct Members {
-    /// In the order of their place.
-    pub(crate) fields: Vec<FieldMember>,
-    /// The payload of each variant of a Rust enumeration: only one of them is there at a time.
-    pub(crate) variants: Vec<Vec<FieldMember>>,
-    /// Some base class is virtual: where it lies is read from the object at run time.
-    pub(crate) has_virtual_base: bool,
-}
-
+pub(crate) type Members = walk::Members<Die>;
 /// One member.
-#[derive(Clone)]
-pub(crate) struct FieldMember {
-    /// What the member adds to a path: `.hits`, or nothing for a base class or an anonymous member.
-    pub(crate) label: String,
-    /// From the start of the enclosing structure, in bits.
-    pub(crate) bit_offset: u64,
-    /// Bits; `None` for a flexible array.
-    pub(crate) bit_size: Option<u64>,
-    pub(crate) is_bit_field: bool,
-    pub(crate) is_base: bool,
-    pub(crate) ty: Die,
-    /// Explicit alignment (`alignas` on the member), bytes.
-    pub(crate) alignment: Option<u64>,
-}
-
-impl FieldMember {
-    /// First byte.
-    pub(crate) fn offset(&self) -> u64 {
-        self.bit_offset / 8
-    }
-
-    /// First byte after the member; without end for a flexible array.
-    pub(crate) fn end(&self) -> u64 {
-        self.bit_size
-            .and_then(|size| self.bit_offset.checked_add(size))
-            .map_or(u64::MAX, |end| end.div_ceil(8))
-    }
-
-    /// Whether the member has any byte in `start..end`.
-    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
-        self.offset() < end && self.end() > start && self.bit_size != Some(0)
-    }
-}
+pub(crate) type FieldMember = walk::Member<Die>;
 
 impl Members {
     /// Decodes the direct members.
     pub(crate) fn read(view: &View<'_>, die: Die) -> Result<Members, Missing> {
-        let mut members = Members::default();
+        let mut members = Members {
+            fields: Vec::new(),
+            variants: Vec::new(),
+            has_virtual_base: false,
+        };
         let language = view.language_of(die);
         let mut variant_part = None;
         view.children(die, |at, entry| {

@@ -10,7 +10,6 @@ mod members;
 mod names;
 mod pointer;
 mod tree;
-mod walk;
 mod wrappers;
 
 use std::{
@@ -66,41 +65,7 @@ pub(crate) enum Shape {
 }
 
 /// An array type; all its dimensions.
-#[derive(Clone)]
-pub(crate) struct Array {
-    pub(crate) element: Die,
-    /// Bytes from one element to the next.
-    pub(crate) stride: u64,
-    /// Elements of each dimension, outermost first; `None` for `[]`.
-    pub(crate) dimensions: Vec<Option<u64>>,
-}
-
-impl Array {
-    /// Elements in all, if the type says.
-    pub(crate) fn count(&self) -> Option<u64> {
-        self.dimensions
-            .iter()
-            .try_fold(1u64, |count, dimension| count.checked_mul((*dimension)?))
-    }
-
-    /// `[1][2]` for the element at a position.
-    pub(crate) fn subscripts(&self, index: u64) -> String {
-        let mut parts = Vec::new();
-        let mut rest = index;
-        for dimension in self.dimensions.iter().skip(1).rev() {
-            match dimension {
-                Some(count) if *count > 0 => {
-                    parts.push(format!("[{}]", rest % count));
-                    rest /= count;
-                }
-                _ => {}
-            }
-        }
-        parts.push(format!("[{rest}]"));
-        parts.reverse();
-        parts.concat()
-    }
-}
+pub(crate) type Array = crate::walk::Array<Die>;
 
 impl<'a> View<'a> {
     /// The language of the unit that holds an entry.

@@ -1,17 +1,18 @@
 //! Types in words, and from an offset in an object to the path of members, as the source would write the access.
 
+use std::sync::Arc;
+
+use symbolizer::{
+    Missing,
+    walk::{self, Array, Found, Members, Parts, Types, members_at},
+};
+
 use super::{
     Btf, DEPTH, KIND_ARRAY, KIND_CONST, KIND_ENUM, KIND_ENUM64, KIND_FLOAT, KIND_FUNC_PROTO,
     KIND_FWD, KIND_INT, KIND_PTR, KIND_RESTRICT, KIND_STRUCT, KIND_TYPE_TAG, KIND_TYPEDEF,
     KIND_UNION, KIND_VOLATILE, MEMBER_BUDGET, Type,
 };
 
-/// Deeper nesting of members in members than any kernel has.
-const DEEPEST: u32 = 64;
-/// Members told apart in one access; more are summed up as "from the first to the last".
-const MOST_LEAVES: usize = 64;
-/// Names given for one place in a union.
-const MOST_ALTERNATIVES: usize = 3;
 /// Members listed of one type.
 const MOST_MEMBERS: usize = 1 << 14;
 
@@ -247,242 +248,80 @@ impl Btf<'_> {
         false
     }
 
-    fn found(&self, type_id: u32, offset: u64, bytes: u64) -> Option<Found> {
-        let start = offset.checked_mul(8)?;
-        let mut walker = Walker {
-            btf: self,
-            start,
-            end: bytes.max(1).checked_mul(8)?.checked_add(start)?,
-            budget: MEMBER_BUDGET,
-        };
-        if offset >= self.size(type_id)? {
-            return None;
+    /// The members as the walk wants them.
+    fn described(&self, of: Type) -> Option<Members<u32>> {
+        let mut fields = Vec::new();
+        for index in 0..of.entries() {
+            let member = self.member_at(of, index)?;
+            let label = match &*self.text(member.name) {
+                // Bits without a name are padding.
+                "" if member.bits.is_some() => continue,
+                "" => String::new(),
+                name => format!(".{name}"),
+            };
+            let bits = || self.size(member.type_id).unwrap_or(0).saturating_mul(8);
+            fields.push(walk::Member {
+                label,
+                bit_offset: member.bit,
+                bit_size: Some(member.bits.unwrap_or_else(bits)),
+                is_bit_field: member.bits.is_some(),
+                is_base: false,
+                ty: member.type_id,
+                alignment: None,
+            });
         }
-        walker.walk(type_id, 0, String::new(), 0)
+        fields.sort_by_key(|member| member.bit_offset);
+        Some(Members {
+            fields,
+            variants: Vec::new(),
+            has_virtual_base: false,
+        })
+    }
+
+    fn found(&self, type_id: u32, offset: u64, bytes: u64) -> Option<Found<u32>> {
+        // Of more there is no number of bits.
+        bytes.checked_mul(8)?;
+        members_at(self, type_id, offset, bytes, false).ok()
     }
 
     /// Whether these bytes of an object of the type are whole members.
     pub fn is_whole(&self, type_id: u32, offset: u64, bytes: u64) -> bool {
-        let Some(Found::Leaves(leaves)) = self.found(type_id, offset, bytes) else {
-            return false;
-        };
-        let start = leaves.iter().map(|leaf| leaf.start).min();
-        let end = leaves.iter().map(|leaf| leaf.end).max();
-        let bits = |bytes: u64| bytes.checked_mul(8);
-        start.is_some() && start == bits(offset) && end == offset.checked_add(bytes).and_then(bits)
+        self.found(type_id, offset, bytes).is_some_and(|found| {
+            matches!(found, Found::Leaves(_)) && found.bytes() == (offset..offset + bytes)
+        })
     }
 
-    /// What the bytes at `offset..offset + bytes` of an object of the type are: `.hits`, `[3].hits`, `.a and .b`, `.a to .z`,
-    /// `.i or .f` (a union), `between .misses and .total` (padding); empty for an object without parts. `None` beyond
+    /// What the bytes at `offset..offset + bytes` of an object of the type are, as [`Found::path`] says it. `None` beyond
     /// its end, and where types nest without one.
     pub fn field(&self, type_id: u32, offset: u64, bytes: u64) -> Option<String> {
-        match self.found(type_id, offset, bytes)? {
-            Found::Leaves(leaves) => Some(path_of(&leaves)),
-            Found::Hole(Some(before), Some(after)) => Some(format!("between {before} and {after}")),
-            Found::Hole(Some(before), None) => Some(format!("after {before}")),
-            Found::Hole(None, Some(after)) => Some(format!("before {after}")),
-            Found::Hole(None, None) => Some("padding".to_owned()),
-        }
+        Some(self.found(type_id, offset, bytes)?.path())
     }
 }
 
-/// A member without parts.
-struct Leaf {
-    path: String,
-    /// Bits from the start of the whole object.
-    start: u64,
-    end: u64,
-}
+impl Types for Btf<'_> {
+    type Type = u32;
 
-enum Found {
-    Leaves(Vec<Leaf>),
-    /// No member, but maybe one before and one behind.
-    Hole(Option<String>, Option<String>),
-}
-
-/// Members side by side, in words.
-fn path_of(leaves: &[Leaf]) -> String {
-    match leaves {
-        [] => String::new(),
-        [leaf] => leaf.path.clone(),
-        [first, second] => format!("{} and {}", first.path, second.path),
-        [first, .., last] => format!("{} to {}", first.path, last.path),
-    }
-}
-
-/// One question's walk. Types may share members, so that their tree is far larger than the file: members are counted.
-struct Walker<'b, 'a> {
-    btf: &'b Btf<'a>,
-    /// The accessed bits.
-    start: u64,
-    end: u64,
-    budget: u32,
-}
-
-impl Walker<'_, '_> {
-    /// What an object of the type that begins at bit `base` has in the window.
-    fn walk(&mut self, type_id: u32, base: u64, path: String, depth: u32) -> Option<Found> {
-        self.budget = self.budget.checked_sub(1)?;
-        if depth > DEEPEST {
-            return None;
-        }
-        match self.btf.peel(type_id) {
-            Some(entry)
-                if entry.kind() == KIND_STRUCT
-                    && entry.entries() == 1
-                    && self.btf.is_counter(type_id) =>
-            {
-                let inner = self.btf.member_at(entry, 0)?;
-                self.walk(inner.type_id, base.checked_add(inner.bit)?, path, depth + 1)
+    fn parts(&self, ty: u32, _: bool) -> Result<(Option<u64>, Parts<u32>), Missing> {
+        let entry = self.peel(ty).ok_or(Missing::NoType)?;
+        let members = || self.described(entry).ok_or(Missing::Malformed);
+        let parts = match entry.kind() {
+            KIND_STRUCT if entry.entries() == 1 && self.is_counter(ty) => {
+                let only = members()?.fields.pop();
+                Parts::Wrapped(only.ok_or(Missing::Malformed)?)
             }
-            Some(entry) if entry.kind() == KIND_STRUCT => {
-                self.structure(entry, base, &path, depth, 0..entry.entries())
+            KIND_STRUCT => Parts::Structure(Arc::new(members()?)),
+            KIND_UNION => Parts::Union(Arc::new(members()?)),
+            KIND_ARRAY => {
+                let (element, count) = self.array(entry).ok_or(Missing::Malformed)?;
+                Parts::Elements(Array {
+                    element,
+                    stride: self.size(element).unwrap_or(0),
+                    dimensions: vec![Some(u64::from(count))],
+                })
             }
-            Some(entry) if entry.kind() == KIND_UNION => self.union(entry, base, &path, depth),
-            Some(entry) if entry.kind() == KIND_ARRAY => self.array(entry, base, &path, depth),
-            _ => {
-                let bits = self.btf.size(type_id).unwrap_or(0).checked_mul(8)?;
-                Some(Found::Leaves(vec![Leaf {
-                    path,
-                    start: base,
-                    end: base.checked_add(bits)?,
-                }]))
-            }
-        }
-    }
-
-    fn structure(
-        &mut self,
-        entry: Type,
-        base: u64,
-        path: &str,
-        depth: u32,
-        members: std::ops::Range<usize>,
-    ) -> Option<Found> {
-        let mut leaves: Vec<Leaf> = Vec::new();
-        // The nearest members on both sides, in case the window turns out to be a hole.
-        let mut before: Option<(u64, String)> = None;
-        let mut after: Option<(u64, String)> = None;
-        let mut hole = None;
-        for index in members {
-            self.budget = self.budget.checked_sub(1)?;
-            let member = self.btf.member_at(entry, index)?;
-            let start = base.checked_add(member.bit)?;
-            let bits = match member.bits {
-                Some(bits) => bits,
-                None => self.btf.size(member.type_id).unwrap_or(0).checked_mul(8)?,
-            };
-            let end = start.checked_add(bits)?;
-            let name = self.btf.text(member.name);
-            let inner = match &*name {
-                "" => path.to_owned(),
-                name => format!("{path}.{name}"),
-            };
-            if end <= self.start || start >= self.end || bits == 0 {
-                if name.is_empty() || bits == 0 {
-                    continue;
-                }
-                if end <= self.start && before.as_ref().is_none_or(|known| known.0 <= end) {
-                    before = Some((end, inner));
-                } else if start >= self.end && after.as_ref().is_none_or(|known| start < known.0) {
-                    after = Some((start, inner));
-                }
-                continue;
-            }
-            let found = if member.bits.is_some() {
-                // Bits without a name are padding.
-                if name.is_empty() {
-                    continue;
-                }
-                let path = inner;
-                Found::Leaves(vec![Leaf { path, start, end }])
-            } else {
-                self.walk(member.type_id, start, inner, depth + 1)?
-            };
-            match found {
-                Found::Leaves(found) if leaves.len() < MOST_LEAVES => leaves.extend(found),
-                Found::Leaves(found) => {
-                    leaves.pop();
-                    leaves.extend(found.into_iter().next_back());
-                }
-                Found::Hole(before, after) => hole = hole.or(Some((before, after))),
-            }
-        }
-        if !leaves.is_empty() {
-            return Some(Found::Leaves(leaves));
-        }
-        let (inner_before, inner_after) = hole.unwrap_or((None, None));
-        Some(Found::Hole(
-            inner_before.or(before.map(|(_, path)| path)),
-            inner_after.or(after.map(|(_, path)| path)),
-        ))
-    }
-
-    /// Members in the same place: the one that is exactly the accessed bytes, else all that could be meant.
-    fn union(&mut self, entry: Type, base: u64, path: &str, depth: u32) -> Option<Found> {
-        let mut candidates: Vec<Vec<Leaf>> = Vec::new();
-        let mut hole = None;
-        for index in 0..entry.entries() {
-            match self.structure(entry, base, path, depth, index..index + 1)? {
-                Found::Leaves(leaves) => candidates.push(leaves),
-                found @ Found::Hole(..) => hole = hole.or(Some(found)),
-            }
-            if candidates.len() > MOST_LEAVES {
-                break;
-            }
-        }
-        let window = (self.start, self.end);
-        let exact =
-            |leaves: &Vec<Leaf>| matches!(&leaves[..], [leaf] if (leaf.start, leaf.end) == window);
-        if candidates.iter().any(exact) {
-            candidates.retain(exact);
-        }
-        match candidates.len() {
-            0 => Some(hole.unwrap_or(Found::Hole(None, None))),
-            1 => candidates.pop().map(Found::Leaves),
-            count => {
-                let all = || candidates.iter().flatten();
-                let start = all().map(|leaf| leaf.start).min()?;
-                let end = all().map(|leaf| leaf.end).max()?;
-                let mut paths: Vec<String> = candidates.iter().map(|arm| path_of(arm)).collect();
-                paths.dedup();
-                // A long list says less than the name of the union.
-                let path = if count > MOST_ALTERNATIVES && !path.is_empty() {
-                    path.to_owned()
-                } else {
-                    paths.truncate(MOST_ALTERNATIVES);
-                    paths.join(" or ")
-                };
-                Some(Found::Leaves(vec![Leaf { path, start, end }]))
-            }
-        }
-    }
-
-    /// An element and what is in it; of an access that spans several, the first, the second and the last of them.
-    fn array(&mut self, entry: Type, base: u64, path: &str, depth: u32) -> Option<Found> {
-        let (element, count) = self.btf.array(entry)?;
-        let stride = self.btf.size(element)?.checked_mul(8)?;
-        let last = u64::from(count).checked_sub(1)?;
-        let first = self.start.saturating_sub(base).checked_div(stride)?;
-        let last = (self.end - 1)
-            .saturating_sub(base)
-            .checked_div(stride)?
-            .min(last);
-        let mut leaves = Vec::new();
-        let mut hole = None;
-        let mut indexes = vec![first, (first + 1).min(last), last];
-        indexes.dedup();
-        for index in indexes {
-            let start = base.checked_add(index.checked_mul(stride)?)?;
-            match self.walk(element, start, format!("{path}[{index}]"), depth + 1)? {
-                Found::Leaves(found) => leaves.extend(found),
-                found @ Found::Hole(..) => hole = hole.or(Some(found)),
-            }
-        }
-        if leaves.is_empty() {
-            return hole;
-        }
-        Some(Found::Leaves(leaves))
+            _ => Parts::Nothing,
+        };
+        Ok((self.size(ty), parts))
     }
 }
 
