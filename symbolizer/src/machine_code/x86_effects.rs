@@ -1,6 +1,6 @@
 //! What x86-64 instructions do to general registers and memory. What is not listed here is lost, never guessed.
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register as Iced};
+use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register as Iced};
 
 use super::{Effect, Memory, Register, Source, x86::of};
 
@@ -113,7 +113,7 @@ fn wide_result(instruction: &Instruction, to: Register, read: Option<Memory>) ->
         .then(|| of(instruction.op1_register()))
         .flatten();
     let wide_register = register.filter(|_| instruction.op1_register().is_gpr64());
-    let immediate = is_immediate(second).then(|| instruction.immediate(1));
+    let immediate = instruction.try_immediate(1).ok();
     let load = read.filter(|memory| second == OpKind::Memory && memory.size == 8);
     Some(match instruction.mnemonic() {
         Mnemonic::Mov => match (wide_register, immediate, load) {
@@ -190,7 +190,8 @@ fn narrow_result(instruction: &Instruction, to: Register) -> Option<Source> {
     let register = (second == OpKind::Register && instruction.op1_register().is_gpr32())
         .then(|| of(instruction.op1_register()))
         .flatten();
-    let immediate = is_immediate(second).then(|| instruction.immediate(1) & 0xffff_ffff);
+    let immediate = instruction.try_immediate(1).ok();
+    let immediate = immediate.map(|value| value & 0xffff_ffff);
     Some(match (instruction.mnemonic(), register, immediate) {
         (Mnemonic::Mov, Some(from), _) => Source::Narrow(from),
         (Mnemonic::Mov, _, Some(value)) => Source::Constant(value),
@@ -275,37 +276,7 @@ fn strings(instruction: &Instruction) -> Vec<Effect> {
 }
 
 fn is_conditional_move(instruction: &Instruction) -> bool {
-    use Mnemonic as M;
-    matches!(
-        instruction.mnemonic(),
-        M::Cmova
-            | M::Cmovae
-            | M::Cmovb
-            | M::Cmovbe
-            | M::Cmove
-            | M::Cmovg
-            | M::Cmovge
-            | M::Cmovl
-            | M::Cmovle
-            | M::Cmovne
-            | M::Cmovno
-            | M::Cmovnp
-            | M::Cmovns
-            | M::Cmovo
-            | M::Cmovp
-            | M::Cmovs
-    )
-}
-
-/// Immediates of 32- and 64-bit operations; the decoder has sign-extended them.
-fn is_immediate(kind: OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Immediate8
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-    )
+    instruction.condition_code() != ConditionCode::None
+        && instruction.op_count() == 2
+        && instruction.flow_control() == FlowControl::Next
 }

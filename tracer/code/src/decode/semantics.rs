@@ -30,19 +30,6 @@ fn whole(register: Register) -> Option<(Gpr, bool)> {
         .map(|gpr| (gpr, narrow))
 }
 
-/// Immediates of 32- and 64-bit operations; the decoder crate has sign-extended them.
-fn is_immediate(kind: OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Immediate8
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-    )
-}
-
 /// The string instructions with 64-bit pointers.
 fn strings(instruction: &Instruction) -> Effect {
     let (source, destination, conditional) = match instruction.mnemonic() {
@@ -112,8 +99,7 @@ fn linear(instruction: &Instruction) -> Option<Linear> {
         OpKind::Register => whole(instruction.op1_register()),
         _ => None,
     };
-    let immediate = (instruction.op_count() > 1 && is_immediate(instruction.op1_kind()))
-        .then(|| instruction.immediate(1));
+    let immediate = instruction.try_immediate(1).ok();
     let same = other.is_some_and(|(other, _)| other == to);
     let linear = match instruction.mnemonic() {
         Mnemonic::Mov => match (other, immediate) {
@@ -183,7 +169,7 @@ fn compute(instruction: &Instruction) -> Option<Compute> {
         return None;
     }
     let second = instruction.op1_kind();
-    let immediate = is_immediate(second).then(|| instruction.immediate(1));
+    let immediate = instruction.try_immediate(1).ok();
     // Shift counts are taken modulo the operand's width.
     let count = immediate.map(|count| count as u8 & if narrow { 31 } else { 63 });
     let mut from = to;
@@ -195,8 +181,7 @@ fn compute(instruction: &Instruction) -> Option<Compute> {
             from = whole(instruction.op1_register())
                 .filter(|_| second == OpKind::Register)?
                 .0;
-            let third = instruction.op_count() == 3 && is_immediate(instruction.op2_kind());
-            Function::Multiply(third.then(|| instruction.immediate(2))?)
+            Function::Multiply(instruction.try_immediate(2).ok()?)
         }
         Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => {
             let register = instruction.op1_register();
