@@ -21,7 +21,7 @@ use crate::{
     names::{Names, Resolver},
     observation::{Observed, Observer},
     pipeline::Pipeline,
-    report::{Caveat, RunFacts, cost_words},
+    report::{Caveat, RunFacts, cost_words, model},
 };
 
 /// Watches, then prints the report.
@@ -66,12 +66,14 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode> {
     let caveats = caveats.into_iter().chain(left_out(&pipeline));
     let caveats = caveats.map(Caveat::reading);
     let facts = RunFacts {
-        sources: observation.sources(),
-        started_ns: Some(observation.started_ns()),
-        duration_ns: duration.as_nanos() as u64,
-        frequency_hz: observation.frequency_hz(),
-        targets: described(&observation.targets.described),
-        cpus: observation.cpus(),
+        observed: model::Observed {
+            sources: observation.sources(),
+            started_ns: Some(observation.started_ns()),
+            duration_ns: duration.as_nanos() as u64,
+            frequency_hz: observation.frequency_hz(),
+            targets: described(&observation.targets.described),
+            cpus: observation.cpus(),
+        },
         software_emulation: observation.machine.software_emulation(),
         watch: observing.watch_facts(&mut observation),
         heap: observing.heap_facts(&observation),

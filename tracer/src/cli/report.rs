@@ -24,7 +24,7 @@ use crate::{
     module::{CacheBudget, ModuleStore},
     names::Resolver,
     pipeline::Pipeline,
-    report::{self, OrderFacts, RunFacts, load_hints, model},
+    report::{self, RunFacts, load_hints, model},
     session::{self, Meta},
     spill::{Budget, SpillOptions},
 };
@@ -155,12 +155,14 @@ fn describe(meta: &Meta, pipeline: &Pipeline) -> RunFacts {
             .collect()
     };
     RunFacts {
-        sources: meta.sources.iter().map(|s| s.name.clone()).collect(),
-        started_ns: meta.start_ns,
-        duration_ns: meta.duration_ns().unwrap_or(0),
-        frequency_hz: meta.frequency_hz,
-        targets,
-        cpus: meta.machine.online_cpus.unwrap_or(0),
+        observed: model::Observed {
+            sources: meta.sources.iter().map(|s| s.name.clone()).collect(),
+            started_ns: meta.start_ns,
+            duration_ns: meta.duration_ns().unwrap_or(0),
+            frequency_hz: meta.frequency_hz,
+            targets,
+            cpus: meta.machine.online_cpus.unwrap_or(0),
+        },
         software_emulation: meta.machine.software_emulation.clone(),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
@@ -193,17 +195,9 @@ fn made(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::
 /// What a pipeline counted of a run, with nothing yet of how it was observed. `unit` is that of costs which accesses have.
 pub(super) fn counted(pipeline: &Pipeline, unit: CostUnit) -> RunFacts {
     let ordered = pipeline.ordered();
-    let order = (!ordered.is_empty()).then(|| OrderFacts {
-        totals: ordered.totals(),
-        processors: ordered.processors(),
-    });
+    let order = (!ordered.is_empty()).then(|| ordered.totals());
     RunFacts {
-        sources: Vec::new(),
-        started_ns: None,
-        duration_ns: 0,
-        frequency_hz: None,
-        targets: Vec::new(),
-        cpus: 0,
+        observed: model::Observed::default(),
         watch: None,
         watched: pipeline.watch_tally.clone(),
         heap: None,

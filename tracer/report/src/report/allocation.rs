@@ -126,9 +126,6 @@ pub(super) fn allocation(
         file: frame.file.clone(),
         line: frame.line,
     };
-    let since_start_ns = run
-        .started_ns
-        .and_then(|start| name.time_ns.checked_sub(start));
     Allocation {
         function: name.function.clone(),
         size: name.size,
@@ -136,7 +133,7 @@ pub(super) fn allocation(
         certain: name.certain,
         tid: name.tid.0,
         comm: name.comm.clone(),
-        at_s: since_start_ns.map(|ns| ns as f64 / 1e9),
+        at_s: run.observed.since_start_s(name.time_ns),
         stack: name.stack.iter().map(call).collect(),
         site: name.own,
     }
@@ -209,7 +206,7 @@ pub(super) fn caveats(tally: &HeapTally, run: &RunFacts, is_found: bool) -> Vec<
     let Some(facts) = &run.heap else {
         return Vec::new();
     };
-    let heap = self::run(facts, tally, run.duration_ns);
+    let heap = self::run(facts, tally, run.observed.duration_ns);
     let mut out = Vec::new();
     if heap.followed_share < 1.0 - WORTH_SAYING {
         out.push(format!(

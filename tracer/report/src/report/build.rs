@@ -405,8 +405,7 @@ fn confirmed_after_s(judgement: &Judgement, run: &RunFacts) -> Option<f64> {
         return None;
     }
     let since_ns = judgement.watched.as_ref()?.since_ns?;
-    let after_ns = since_ns.checked_sub(run.started_ns?)?;
-    Some(after_ns as f64 / 1e9)
+    run.observed.since_start_s(since_ns)
 }
 
 fn advice(scene: &Scene) -> Advice {

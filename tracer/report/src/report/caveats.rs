@@ -4,11 +4,12 @@ use super::{
     caveat::{Caveat, Weight},
     headline,
     model::Finding,
-    run_facts::{OrderFacts, RunFacts},
+    run_facts::RunFacts,
 };
 use crate::number::{count, grouped, list, percent};
 use crate::{
     access::{Cost, Place},
+    analysis::OrderTotals,
     event::{Breadth, Tally, Unresolved},
     names::Coverage,
 };
@@ -95,7 +96,7 @@ pub(super) fn of_run(tally: &Tally, run: &RunFacts) -> Vec<Caveat> {
 }
 
 /// What an emulator changes, and what it cannot see.
-fn emulated(order: &OrderFacts) -> Vec<Caveat> {
+fn emulated(order: &OrderTotals) -> Vec<Caveat> {
     let mut out = vec![
         Caveat::detail(
             "The program ran in an emulator, many times slower than on the machine: times are the emulator's, and costs are \
@@ -106,16 +107,16 @@ fn emulated(order: &OrderFacts) -> Vec<Caveat> {
          less often. What the kernel reads and writes of the program's memory was not seen.",
         ),
     ];
-    if order.totals.untracked > 0 {
+    if order.untracked > 0 {
         out.push(Caveat::reading(format!(
             "To bound the memory used, the messages of {} to rarely used lines were not counted.",
-            count(order.totals.untracked, "access", "accesses")
+            count(order.untracked, "access", "accesses")
         )));
     }
-    if order.totals.unpaired_lines > 0 {
+    if order.unpaired_lines > 0 {
         out.push(Caveat::reading(format!(
             "To bound the memory used, no read-then-write pairs were kept of {} that became shared last.",
-            count(order.totals.unpaired_lines, "line", "lines")
+            count(order.unpaired_lines, "line", "lines")
         )));
     }
     out
@@ -232,7 +233,7 @@ fn no_samples(tally: &Tally, run: &RunFacts) -> String {
     } else {
         format!(
             "No sample of the target arrived in {}",
-            crate::number::seconds(run.duration_s())
+            crate::number::seconds(run.observed.duration_s())
         )
     };
     format!(

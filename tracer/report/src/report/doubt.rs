@@ -38,7 +38,9 @@ pub(super) fn of(run: &Run, findings: &[Finding], insignificant: &[Finding]) -> 
     if findings.is_empty() && run.software_emulation.is_some() {
         return Some(Doubt::SoftwareEmulation);
     }
-    if findings.is_empty() && run.blind_s >= BLIND * run.duration_s * f64::from(run.cpus) {
+    if findings.is_empty()
+        && run.blind_s >= BLIND * run.observed.duration_s() * f64::from(run.observed.cpus)
+    {
         return Some(Doubt::Blind);
     }
     // Whatever they are of.

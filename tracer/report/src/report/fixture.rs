@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     RunFacts, build,
-    model::{Report, Target},
+    model::{Observed, Report, Target},
 };
 use crate::{
     access::{ByteSet, Cost, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
@@ -281,15 +281,17 @@ pub(crate) fn with_bytes(mut judgement: Judgement, common: u128, private: u128) 
 pub(crate) fn facts() -> RunFacts {
     RunFacts {
         heap: None,
-        sources: vec!["timer".to_owned()],
-        started_ns: Some(1_000_000_000),
-        duration_ns: 5_000_000_000,
-        frequency_hz: Some(1000),
-        targets: vec![Target {
-            pid: Some(4000),
-            command: Some("demo".to_owned()),
-        }],
-        cpus: 2,
+        observed: Observed {
+            sources: vec!["timer".to_owned()],
+            started_ns: Some(1_000_000_000),
+            duration_ns: 5_000_000_000,
+            frequency_hz: Some(1000),
+            targets: vec![Target {
+                pid: Some(4000),
+                command: Some("demo".to_owned()),
+            }],
+            cpus: 2,
+        },
         watch: None,
         watched: WatchTally::default(),
         line_size: LineSize::B64,

@@ -162,6 +162,7 @@ fn kinds(findings: &[Finding]) -> String {
 /// What was observed, for how long, by what.
 pub(super) fn looked_at(run: &Run) -> String {
     let targets: Vec<String> = run
+        .observed
         .targets
         .iter()
         .map(|target| match (&target.command, target.pid) {
@@ -177,12 +178,13 @@ pub(super) fn looked_at(run: &Run) -> String {
         list(&targets, 3)
     };
     let rate = run
+        .observed
         .frequency_hz
         .map_or_else(String::new, |hz| format!(" at {} Hz per CPU", grouped(hz)));
-    let source = if run.sources.is_empty() {
+    let source = if run.observed.sources.is_empty() {
         String::new()
     } else {
-        format!(" by {}", list(&run.sources, 4))
+        format!(" by {}", list(&run.observed.sources, 4))
     };
     let lines = match (run.lines, run.shared_lines) {
         (Some(lines), Some(shared)) => format!(
@@ -200,7 +202,7 @@ pub(super) fn looked_at(run: &Run) -> String {
     if let Some(order) = &run.order {
         return format!(
             "Looked at {targets} for {}{source}: every access of the program, in order; {}: {}, {}{lines}.",
-            seconds(run.duration_s),
+            seconds(run.observed.duration_s()),
             count(order.processors, "processor", "processors"),
             count(run.samples, "memory access", "memory accesses"),
             count(
@@ -212,8 +214,8 @@ pub(super) fn looked_at(run: &Run) -> String {
     }
     format!(
         "Looked at {targets} for {} on {}{rate}{source}: {}, {}{lines}.",
-        seconds(run.duration_s),
-        count(u64::from(run.cpus), "CPU", "CPUs"),
+        seconds(run.observed.duration_s()),
+        count(u64::from(run.observed.cpus), "CPU", "CPUs"),
         count(run.samples, "sample", "samples"),
         count(run.accesses, "memory access", "memory accesses"),
     )
@@ -252,12 +254,12 @@ fn how_sure(run: &Run, unit: CostUnit) -> String {
         return format!("{least}, about {here} here: it is unlikely that one was missed.");
     }
     let too_few = format!("{least}, about {here} here: too few to be sure");
-    if expected <= 0.0 || run.threshold <= 0.0 || run.duration_s <= 0.0 {
+    if expected <= 0.0 || run.threshold <= 0.0 || run.observed.duration_s() <= 0.0 {
         return format!("{too_few}. Look longer, and while the program is busy.");
     }
-    let needed = seconds((run.duration_s * ENOUGH_SAMPLES / expected).ceil());
+    let needed = seconds((run.observed.duration_s() * ENOUGH_SAMPLES / expected).ceil());
     // An imported recording has no frequency, and is not made longer by options of ours.
-    let advice = if run.frequency_hz.is_none() {
+    let advice = if run.observed.frequency_hz.is_none() {
         format!("Record for {needed} or more")
     } else {
         format!("Look for {needed} or more (--duration)")

@@ -55,4 +55,4 @@ use crate::printable;
 pub use allocation::HeapFacts;
 pub use build::{build, look_up};
 pub use caveat::Caveat;
-pub use run_facts::{OrderFacts, RunFacts, WatchFacts};
+pub use run_facts::{RunFacts, WatchFacts};

@@ -19,14 +19,14 @@ use crate::{
 };
 
 pub use crate::{
-    analysis::{Kinds, Left},
+    analysis::{Kinds, Left, OrderTotals},
     finding::Pieces,
     hint::WordAdvice,
     names::CodeFrame,
 };
 pub use lines::{Lines, Share};
 pub use pairs::{LoadHint, Pair, PairSide, Taken};
-pub use run::{Doubt, Order, Run, Target, Typing, Watch};
+pub use run::{Doubt, Observed, Run, Target, Typing, Watch};
 
 pub use super::{
     allocation::{Allocation, Heap},

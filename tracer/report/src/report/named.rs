@@ -88,6 +88,15 @@ pub(super) fn shape<S: Serializer>(kind: &TypeKind, to: S) -> Result<S::Ok, S::E
     })
 }
 
+/// Nanoseconds in seconds.
+pub(super) fn as_seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+pub(super) fn seconds<S: Serializer>(ns: &u64, to: S) -> Result<S::Ok, S::Error> {
+    as_seconds(*ns).serialize(to)
+}
+
 /// In the order of the names.
 pub(super) fn reasons<S: Serializer>(
     counts: &BTreeMap<Unresolved, u64>,

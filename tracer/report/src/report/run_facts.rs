@@ -3,7 +3,7 @@
 use super::{
     allocation::{self, HeapFacts},
     caveat::Caveat,
-    model::{Order, Run, Target, Typing, Watch},
+    model::{Observed, Run, Typing, Watch},
     pmu,
     rows::share,
 };
@@ -18,18 +18,8 @@ use crate::{
 /// What the report says of the run besides the counts of its [`Tally`].
 #[derive(Debug, Clone)]
 pub struct RunFacts {
-    /// Names of the sources.
-    pub sources: Vec<String>,
-    /// Start of the run, CLOCK_MONOTONIC nanoseconds, where known.
-    pub started_ns: Option<u64>,
-    /// From the first to the last moment of sampling, nanoseconds.
-    pub duration_ns: u64,
-    /// Samples per second and CPU that were asked for.
-    pub frequency_hz: Option<u64>,
-    /// What was watched; one without a pid for "everything".
-    pub targets: Vec<Target>,
-    /// CPUs sampled.
-    pub cpus: u32,
+    /// How it was observed.
+    pub observed: Observed,
     /// What watching could cost; `None` when nothing was watched.
     pub watch: Option<WatchFacts>,
     /// What was watched, summed.
@@ -49,22 +39,13 @@ pub struct RunFacts {
     /// What costs are in.
     pub cost_unit: CostUnit,
     /// What an emulator saw; `None` for other sources.
-    pub order: Option<OrderFacts>,
+    pub order: Option<OrderTotals>,
     /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
     pub software_emulation: Option<String>,
     /// Cost of loads of memory that nobody was seen to store to.
     pub undecided_cost: Cost,
     /// What else to tell of it; in the report before what the names have to tell.
     pub caveats: Vec<Caveat>,
-}
-
-/// The complete order of an emulated run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrderFacts {
-    /// Sums.
-    pub totals: OrderTotals,
-    /// Processors that executed something.
-    pub processors: usize,
 }
 
 /// What was available for watching, and what it may cost.
@@ -80,12 +61,6 @@ pub struct WatchFacts {
     pub breadth: Breadth,
 }
 
-impl RunFacts {
-    pub(super) fn duration_s(&self) -> f64 {
-        self.duration_ns as f64 / 1e9
-    }
-}
-
 /// The run as the report shows it.
 pub(super) fn run(
     tally: &Tally,
@@ -94,11 +69,7 @@ pub(super) fn run(
     shared_share: Option<f64>,
 ) -> Run {
     Run {
-        sources: facts.sources.clone(),
-        duration_s: facts.duration_s(),
-        frequency_hz: facts.frequency_hz,
-        targets: facts.targets.clone(),
-        cpus: facts.cpus,
+        observed: facts.observed.clone(),
         line_size: facts.line_size.bytes(),
         lines: facts.lines,
         shared_lines: facts.shared_lines,
@@ -116,13 +87,8 @@ pub(super) fn run(
         operands_unknown: tally.operands_unknown,
         watch: facts.watch.as_ref().map(|watch| watching(watch, facts)),
         heap: (facts.heap.as_ref())
-            .map(|heap| allocation::run(heap, &tally.heap, facts.duration_ns)),
-        order: facts.order.map(|order| Order {
-            processors: order.processors as u64,
-            transactions: order.totals.transactions,
-            untracked: order.totals.untracked,
-            unpaired_lines: order.totals.unpaired_lines,
-        }),
+            .map(|heap| allocation::run(heap, &tally.heap, facts.observed.duration_ns)),
+        order: facts.order,
         software_emulation: facts.software_emulation.clone(),
         shared_share,
         conclusive: true,
@@ -160,7 +126,7 @@ fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
         breadth: watch.breadth,
         hit_cost_ns: watch.hit_cost_ns,
         spent_s: tally.cost_ns as f64 / 1e9,
-        spent_share: share(tally.cost_ns, facts.duration_ns),
+        spent_share: share(tally.cost_ns, facts.observed.duration_ns),
         budget_share: watch.budget_share,
     }
 }

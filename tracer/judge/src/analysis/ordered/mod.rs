@@ -51,13 +51,17 @@ impl Default for OrderBounds {
 }
 
 /// What was fed and what was left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct OrderTotals {
-    /// Accesses, one a row of the stream.
+    /// Accesses, one a row of the stream; not in reports.
+    #[serde(skip)]
     pub rows: u64,
-    /// Executions that they stand for.
+    /// Executions that they stand for; not in reports.
+    #[serde(skip)]
     pub executions: u64,
-    /// Messages of the protocol.
+    /// Processors of the emulated machine that executed something: one for each thread at a time.
+    pub processors: u64,
+    /// Messages of the directory protocol that served all accesses.
     pub transactions: u64,
     /// Rows on lines beyond the bound: their messages are not counted.
     pub untracked: u64,
@@ -171,12 +175,10 @@ impl OrderedLines {
 
     /// What was fed.
     pub fn totals(&self) -> OrderTotals {
-        self.totals
-    }
-
-    /// Processors that executed something.
-    pub fn processors(&self) -> usize {
-        self.processors.len()
+        OrderTotals {
+            processors: self.processors.len() as u64,
+            ..self.totals
+        }
     }
 
     /// The granule that lines are cut by.

@@ -14,6 +14,7 @@ const LOST: f64 = 0.01;
 /// What to be careful of, and whether shares are of the same thing at all.
 pub(super) fn cautions(before: &Session<'_>, after: &Session<'_>) -> (Vec<String>, bool) {
     let (old, new) = (&before.report.run, &after.report.run);
+    let (how_old, how_new) = (&old.observed, &new.observed);
     let mut out = Vec::new();
     let comparable = old.cost_unit == new.cost_unit;
     if !comparable {
@@ -23,12 +24,12 @@ pub(super) fn cautions(before: &Session<'_>, after: &Session<'_>) -> (Vec<String
             old.cost_unit, new.cost_unit
         ));
     }
-    if old.sources != new.sources {
+    if how_old.sources != how_new.sources {
         out.push(format!(
             "Recorded by different sources ({} before, {} after), which see different things: a finding may be new because only \
              one of them could see it.",
-            old.sources.join(", "),
-            new.sources.join(", ")
+            how_old.sources.join(", "),
+            how_new.sources.join(", ")
         ));
     }
     if old.line_size != new.line_size {
@@ -40,17 +41,17 @@ pub(super) fn cautions(before: &Session<'_>, after: &Session<'_>) -> (Vec<String
     // An emulated run is as long as its program.
     let emulated = new.cost_unit == CostUnit::Transactions && comparable;
     let (shorter, longer) = (
-        old.duration_s.min(new.duration_s),
-        old.duration_s.max(new.duration_s),
+        how_old.duration_s().min(how_new.duration_s()),
+        how_old.duration_s().max(how_new.duration_s()),
     );
     if !emulated && longer > shorter * LENGTHS {
         out.push(format!(
             "Sampled for {} before and {} after: what is rare is seen in the longer one only.",
-            seconds(old.duration_s),
-            seconds(new.duration_s)
+            seconds(how_old.duration_s()),
+            seconds(how_new.duration_s())
         ));
     }
-    if old.frequency_hz != new.frequency_hz {
+    if how_old.frequency_hz != how_new.frequency_hz {
         let hertz = |hz: Option<u64>| {
             hz.map_or("an unknown rate".to_owned(), |hz| {
                 format!("{} Hz", grouped(hz))
@@ -58,8 +59,8 @@ pub(super) fn cautions(before: &Session<'_>, after: &Session<'_>) -> (Vec<String
         };
         out.push(format!(
             "Sampled at {} before and {} after: what is rare is seen at the higher rate only.",
-            hertz(old.frequency_hz),
-            hertz(new.frequency_hz)
+            hertz(how_old.frequency_hz),
+            hertz(how_new.frequency_hz)
         ));
     }
     if old.watch.is_some() != new.watch.is_some() {
@@ -82,8 +83,11 @@ pub(super) fn cautions(before: &Session<'_>, after: &Session<'_>) -> (Vec<String
             "Only the session {which} followed the heap: its heap objects have other names."
         ));
     }
-    if old.cpus != new.cpus {
-        out.push(format!("{} CPUs before, {} after.", old.cpus, new.cpus));
+    if how_old.cpus != how_new.cpus {
+        out.push(format!(
+            "{} CPUs before, {} after.",
+            how_old.cpus, how_new.cpus
+        ));
     }
     for (name, run) in [("before", old), ("after", new)] {
         if run.accesses == 0 {

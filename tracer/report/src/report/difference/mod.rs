@@ -169,9 +169,9 @@ fn side(session: &Session<'_>) -> Side {
     } = session.report;
     Side {
         session: session.name.to_owned(),
-        sources: run.sources.clone(),
-        duration_s: run.duration_s,
-        frequency_hz: run.frequency_hz,
+        sources: run.observed.sources.clone(),
+        duration_s: run.observed.duration_s(),
+        frequency_hz: run.observed.frequency_hz,
         cost: CostIn {
             unit: run.cost_unit,
             amount: session.cost,

@@ -142,9 +142,9 @@ fn shares_differ_only_beyond_chance() {
 fn sessions_that_do_not_compare_are_warned_of() {
     let mut other = one("counters", ["hit", "miss"], Verdict::FalseSharing, 1000);
     other.run.cost_unit = CostUnit::LatencyCycles;
-    other.run.sources = vec!["ibs".to_owned()];
-    other.run.duration_s = 60.0;
-    other.run.frequency_hz = None;
+    other.run.observed.sources = vec!["ibs".to_owned()];
+    other.run.observed.duration_ns = 60_000_000_000;
+    other.run.observed.frequency_hz = None;
     other.run.lost = 5000;
     let warned = compare(&plain(), &other);
     assert!(!warned.comparable);

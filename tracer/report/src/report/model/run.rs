@@ -7,22 +7,16 @@ use serde::Serialize;
 use super::{Coherence, Heap, named};
 use crate::{
     access::{CostUnit, Cpu},
+    analysis::OrderTotals,
     event::{Breadth, Unresolved},
 };
 
 /// What was observed, and how much of it.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Run {
-    /// Names of the sources.
-    pub sources: Vec<String>,
-    /// Seconds from the first to the last moment of sampling.
-    pub duration_s: f64,
-    /// Samples per second and CPU that were asked for.
-    pub frequency_hz: Option<u64>,
-    /// What was watched.
-    pub targets: Vec<Target>,
-    /// CPUs sampled.
-    pub cpus: u32,
+    /// How it was observed.
+    #[serde(flatten)]
+    pub observed: Observed,
     /// Bytes of a line in this report.
     pub line_size: u64,
     /// Lines touched; `None` where the source does not keep them all.
@@ -76,14 +70,46 @@ pub struct Run {
     pub watch: Option<Watch>,
     /// The heap; `None` when it was not followed.
     pub heap: Option<Heap>,
-    /// What an emulator saw, which is every access of the program, in order; `None` where accesses were sampled.
-    pub order: Option<Order>,
+    /// What an emulator saw, which is every access of the program, in order: `samples` and `accesses` are executions then, and
+    /// shares of the cost are of its messages. `None` where accesses were sampled.
+    pub order: Option<OrderTotals>,
     /// The program that the machine's processors are, where they are one (`QEMU TCG`): such ones wait for no line.
     pub software_emulation: Option<String>,
     /// It is unlikely that a finding was missed.
     pub conclusive: bool,
     /// Why it is not; `None` where it is.
     pub doubt: Option<Doubt>,
+}
+
+/// How a run was observed, as whoever observed it says.
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
+pub struct Observed {
+    /// Names of the sources.
+    pub sources: Vec<String>,
+    /// Its start, CLOCK_MONOTONIC nanoseconds, where known; not in JSON.
+    #[serde(skip)]
+    pub started_ns: Option<u64>,
+    /// From the first to the last moment of sampling, nanoseconds; in JSON seconds, as `duration_s`.
+    #[serde(rename = "duration_s", serialize_with = "named::seconds")]
+    pub duration_ns: u64,
+    /// Samples per second and CPU that were asked for.
+    pub frequency_hz: Option<u64>,
+    /// What was watched; one without a pid for "everything".
+    pub targets: Vec<Target>,
+    /// CPUs sampled.
+    pub cpus: u32,
+}
+
+impl Observed {
+    /// From the first to the last moment of sampling, seconds.
+    pub fn duration_s(&self) -> f64 {
+        named::as_seconds(self.duration_ns)
+    }
+
+    /// From the start to that moment, seconds; `None` where the start is not known, or later.
+    pub(in crate::report) fn since_start_s(&self, ns: u64) -> Option<f64> {
+        ns.checked_sub(self.started_ns?).map(named::as_seconds)
+    }
 }
 
 /// Why a finding may have been missed.
@@ -102,19 +128,6 @@ pub enum Doubt {
     Blind,
     /// A line at the threshold would have given too few samples.
     TooFewSamples,
-}
-
-/// The complete order of an emulated run. `samples` and `accesses` of the run are executions then.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Order {
-    /// Processors of the emulated machine that executed something: one for each thread at a time.
-    pub processors: u64,
-    /// Messages of the directory protocol that served all accesses; shares of the cost are of these.
-    pub transactions: u64,
-    /// Accesses to lines beyond a bound on memory, whose messages are not counted.
-    pub untracked: u64,
-    /// Lines of several threads whose pairs were not kept, likewise.
-    pub unpaired_lines: u64,
 }
 
 /// Instructions that were asked for the type of memory without a name (heap, other threads' stacks).

@@ -10,9 +10,9 @@ use crate::{
     finding::{Confidence, Thresholds, Verdict},
     pipeline::Pipeline,
     report::{
-        OrderFacts, RunFacts, build,
+        RunFacts, build,
         fixture::{LINE, facts},
-        model::Report,
+        model::{Observed, Report},
         text::{self, TextOptions},
     },
 };
@@ -54,16 +54,16 @@ fn run(addresses: [u64; 2]) -> Report {
     let mut pipeline = Pipeline::new(AnalysisOptions::default(), Thresholds::default());
     pipeline.feed(&batch);
     let run = RunFacts {
-        sources: vec!["emulate".to_owned()],
-        frequency_hz: None,
+        observed: Observed {
+            sources: vec!["emulate".to_owned()],
+            frequency_hz: None,
+            ..facts().observed
+        },
         totals: pipeline.totals(),
         lines: Some(pipeline.lines()),
         shared_lines: Some(pipeline.shared_lines()),
         cost_unit: CostUnit::Transactions,
-        order: Some(OrderFacts {
-            totals: pipeline.ordered().totals(),
-            processors: pipeline.ordered().processors(),
-        }),
+        order: Some(pipeline.ordered().totals()),
         ..facts()
     };
     let (_, names) = two_counters();

@@ -91,7 +91,7 @@ fn hostile_names_cannot_act_on_a_terminal() {
     names.caveats = vec![evil.to_owned()];
     judgement.facts.push(Fact::NoStoreSeen);
     let mut report = report(&[judgement], &names);
-    report.run.targets[0].command = Some(evil.to_owned());
+    report.run.observed.targets[0].command = Some(evil.to_owned());
     let text = plain(&report);
     assert!(!text.lines().any(|line| line.starts_with("F9")), "{text}");
     assert!(text.contains("\\x1b"), "{text}");

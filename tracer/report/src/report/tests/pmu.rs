@@ -13,7 +13,7 @@ use crate::{
         RunFacts, build,
         fixture::{FakeNames, facts, judgement, site},
         json,
-        model::Report,
+        model::{Observed, Report},
     },
 };
 
@@ -22,9 +22,12 @@ const WHOLE_CYCLES: u64 = 1_000_000;
 
 fn run_facts() -> RunFacts {
     RunFacts {
-        sources: vec!["pebs".to_owned()],
+        observed: Observed {
+            sources: vec!["pebs".to_owned()],
+            frequency_hz: None,
+            ..facts().observed
+        },
         cost_unit: CostUnit::LatencyCycles,
-        frequency_hz: None,
         totals: Totals {
             accesses: 9000,
             touches: 9000,

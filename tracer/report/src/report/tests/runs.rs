@@ -178,7 +178,7 @@ fn where_cpus_were_not_sampled_for_much_of_the_time_nothing_is_cleared() {
             &facts(),
         )
     };
-    let whole = facts().duration_ns * u64::from(facts().cpus);
+    let whole = facts().observed.duration_ns * u64::from(facts().observed.cpus);
     let report = of(whole / 4);
     assert_eq!(report.run.doubt, Some(Doubt::Blind));
     let text = unwrapped(&report);
