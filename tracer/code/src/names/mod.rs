@@ -280,12 +280,20 @@ pub struct AccessedBy {
 }
 
 /// How many of the instructions that were asked for the type behind their operand told it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Coverage {
     /// Instructions whose operand has a type.
     pub named: u64,
-    /// The others, by reason: its stable name, and what it means.
+    /// The others, by reason: its stable name, and what it means, which is not in JSON.
+    #[serde(serialize_with = "by_name")]
     pub untraced: BTreeMap<(&'static str, String), u64>,
+}
+
+fn by_name<S: serde::Serializer>(
+    counts: &BTreeMap<(&'static str, String), u64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(counts.iter().map(|((name, _), n)| (name, n)))
 }
 
 /// Turns keys and addresses into words.

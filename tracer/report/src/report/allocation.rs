@@ -202,11 +202,10 @@ pub(super) fn lines(finding: &Finding) -> Vec<String> {
 }
 
 /// What was not followed of the heap; it matters where a finding is of its memory.
-pub(super) fn caveats(tally: &HeapTally, run: &RunFacts, is_found: bool) -> Vec<Caveat> {
-    let Some(facts) = &run.heap else {
+pub(super) fn caveats(heap: Option<&Heap>, is_found: bool) -> Vec<Caveat> {
+    let Some(heap) = heap else {
         return Vec::new();
     };
-    let heap = self::run(facts, tally, run.observed.duration_ns);
     let mut out = Vec::new();
     if heap.followed_share < 1.0 - WORTH_SAYING {
         out.push(format!(

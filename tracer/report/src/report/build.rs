@@ -51,23 +51,22 @@ pub fn build(
         .ratio_to(tally.whole_cost())
         .map(|share| share.clamp(0.0, 1.0));
     let pairs = pairs::pairs(pairs, names, facts);
+    let mut run = run(tally, facts, names.coverage(), shared_share);
     let listed = findings.iter().chain(&insignificant);
     let rows = (listed.clone()).flat_map(|finding| &finding.accesses);
     let spinning: f64 = rows.map(|row| row.spinning_share).sum();
     let mut caveats = caveats::of_run(tally, facts);
-    caveats.extend(caveats::waits(tally, facts, spinning));
+    caveats.extend(caveats::waits(&run, spinning));
     caveats.extend(pmu::caveats(facts));
     caveats.extend(caveats::of_physical(listed));
     let on_heap = findings
         .iter()
         .any(|finding| finding.object.kind == ObjectKind::Heap);
-    caveats.extend(allocation::caveats(&tally.heap, facts, on_heap));
+    caveats.extend(allocation::caveats(run.heap.as_ref(), on_heap));
     caveats.extend(caveats::of_weak(&weak));
     caveats.extend(facts.caveats.iter().cloned());
-    let typing = names.coverage();
-    caveats.extend(caveats::of_typing(&typing, &findings));
+    caveats.extend(caveats::of_typing(&run.typing, &findings));
     caveats.extend(caveats::of_names(names.caveats(), &findings));
-    let mut run = run(tally, facts, typing, shared_share);
     run.doubt = doubt::of(&run, &findings, &insignificant);
     run.conclusive = run.doubt.is_none();
     Report {

@@ -3,12 +3,12 @@
 use super::{
     caveat::{Caveat, Weight},
     headline,
-    model::Finding,
+    model::{Finding, Run},
     run_facts::RunFacts,
 };
 use crate::number::{count, grouped, list, percent};
 use crate::{
-    access::{Cost, Place},
+    access::Place,
     analysis::OrderTotals,
     event::{Breadth, Tally, Unresolved},
     names::Coverage,
@@ -318,10 +318,9 @@ fn unresolved(tally: &Tally) -> Vec<Caveat> {
 }
 
 /// Waits that belong to no line that is listed. `spinning` is the share of the time that listed lines have of it.
-pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat> {
-    let share = |cost: Cost| cost.share_of(tally.whole_cost());
+pub(super) fn waits(run: &Run, spinning: f64) -> Vec<Caveat> {
     let mut out = Vec::new();
-    let elsewhere = share(run.totals.spinning) - spinning;
+    let elsewhere = run.spinning_share - spinning;
     if elsewhere >= WORTH_ITS_OWN {
         let text = format!(
             "{} of the time threads spun in loops that wait for memory to change, and nobody was seen to change it (as \
@@ -331,7 +330,7 @@ pub(super) fn waits(tally: &Tally, run: &RunFacts, spinning: f64) -> Vec<Caveat>
         let weight = Weight::reading_if(elsewhere >= MUCH);
         out.push(Caveat { text, weight });
     }
-    let undecided = share(run.undecided_cost);
+    let undecided = run.undecided_share;
     if undecided >= UNDECIDED_SHARE {
         let text = format!(
             "{} of the time was seen at loads of memory that nobody was seen to store to: what the CPU waited for there is \

@@ -22,11 +22,11 @@ pub use crate::{
     analysis::{Kinds, Left, OrderTotals},
     finding::Pieces,
     hint::WordAdvice,
-    names::CodeFrame,
+    names::{CodeFrame, Coverage},
 };
 pub use lines::{Lines, Share};
 pub use pairs::{LoadHint, Pair, PairSide, Taken};
-pub use run::{Doubt, Observed, Run, Target, Typing, Watch};
+pub use run::{Doubt, Observed, Run, Target, Watch};
 
 pub use super::{
     allocation::{Allocation, Heap},

@@ -3,7 +3,7 @@
 use super::{
     allocation::{self, HeapFacts},
     caveat::Caveat,
-    model::{Observed, Run, Typing, Watch},
+    model::{Observed, Run, Watch},
     pmu,
     rows::share,
 };
@@ -98,12 +98,7 @@ pub(super) fn run(
         undecided_share: facts.undecided_cost.share_of(tally.whole_cost()),
         cost_unit: facts.cost_unit,
         coherence: pmu::coherence(&all_pmu(facts)),
-        typing: Typing {
-            named: typing.named,
-            untraced: (typing.untraced.into_iter())
-                .map(|((name, _), n)| (name, n))
-                .collect(),
-        },
+        typing,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     access::{CostUnit, Cpu},
     analysis::OrderTotals,
     event::{Breadth, Unresolved},
+    names::Coverage,
 };
 
 /// What was observed, and how much of it.
@@ -64,8 +65,8 @@ pub struct Run {
     pub cost_unit: CostUnit,
     /// Where all sampled loads were served; `None` where no PMU sampled any.
     pub coherence: Option<Coherence>,
-    /// What instructions told of memory that has no name.
-    pub typing: Typing,
+    /// What instructions told of memory that has no name (heap, other threads' stacks).
+    pub typing: Coverage,
     /// Watch windows; `None` when nothing could be watched, or was to be.
     pub watch: Option<Watch>,
     /// The heap; `None` when it was not followed.
@@ -128,15 +129,6 @@ pub enum Doubt {
     Blind,
     /// A line at the threshold would have given too few samples.
     TooFewSamples,
-}
-
-/// Instructions that were asked for the type of memory without a name (heap, other threads' stacks).
-#[derive(Debug, Clone, Default, Serialize, PartialEq)]
-pub struct Typing {
-    /// Those that told it.
-    pub named: u64,
-    /// The others, by reason.
-    pub untraced: BTreeMap<&'static str, u64>,
 }
 
 /// Watch windows of a run.

@@ -3,7 +3,16 @@
 use expect_test::expect;
 
 use super::two_counters;
-use crate::report::{fixture::report, json};
+use crate::{
+    analysis::OrderTotals,
+    finding::Judged,
+    names::Coverage,
+    report::{
+        RunFacts, build,
+        fixture::{FakeNames, facts, report, tally},
+        json,
+    },
+};
 
 #[test]
 fn the_json_form_has_every_key_of_the_schema() {
@@ -251,4 +260,39 @@ fn the_json_form_has_every_key_of_the_schema() {
     assert!(!compact.contains('\n'));
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     assert_eq!(value(&compact), value(&json::render(&report, true)));
+}
+
+#[test]
+fn a_run_has_the_sums_of_its_order_and_the_reasons_of_missing_types_by_name() {
+    let run = RunFacts {
+        order: Some(OrderTotals {
+            rows: 9,
+            executions: 90,
+            processors: 2,
+            transactions: 8,
+            untracked: 1,
+            unpaired_lines: 3,
+        }),
+        ..facts()
+    };
+    let untraced = [("spill", 2), ("computed", 1)];
+    let names = FakeNames {
+        coverage: Coverage {
+            named: 5,
+            untraced: untraced
+                .map(|(name, n)| ((name, format!("{name}?")), n))
+                .into(),
+        },
+        ..FakeNames::default()
+    };
+    let report = build(&Judged::default(), &[], &names, &tally(), &run);
+    let text = json::render(&report, false);
+    for part in [
+        r#""duration_s":5.0,"#,
+        r#""typing":{"named":5,"untraced":{"computed":1,"spill":2}}"#,
+        r#""order":{"processors":2,"transactions":8,"untracked":1,"unpaired_lines":3}"#,
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains("started_ns"), "{text}");
 }
