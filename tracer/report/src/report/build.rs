@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     allocation, caveats, distributions, doubt, facts,
-    model::{Advice, Cost, Finding, Handoffs, Hex, Line, Report, SCHEMA, Tool},
+    model::{Advice, Cost, Finding, FindingId, Handoffs, Hex, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
     spread, spread_words,
@@ -36,15 +36,16 @@ pub fn build(
     let mut insignificant = Vec::new();
     let mut weak: Vec<String> = Vec::new();
     for listed in listed(judged, &subjects, tally, facts) {
-        let (list, letter) = match listed.judgement.significance {
-            Significance::Significant => (&mut findings, 'F'),
-            Significance::Insignificant(_) => (&mut insignificant, 'I'),
-        };
-        let id = format!("{letter}{}", list.len() + 1);
-        if listed.judgement.weak && listed.judgement.is_finding() {
-            weak.push(id.clone());
+        let is_finding = listed.judgement.is_finding();
+        if listed.judgement.weak && is_finding {
+            weak.push(listed.id.to_string());
         }
-        list.push(finding(id, &listed, names, tally, facts));
+        let list = if is_finding {
+            &mut findings
+        } else {
+            &mut insignificant
+        };
+        list.push(finding(&listed, names, tally, facts));
     }
     let waited = finding::shared_cost(&subjects);
     let shared_share = waited
@@ -87,7 +88,7 @@ pub fn build(
 pub fn look_up(judged: &Judged, names: &dyn Names, tally: &Tally, facts: &RunFacts) {
     let subjects = subjects_of(judged, names, tally, facts);
     for listed in listed(judged, &subjects, tally, facts) {
-        finding(String::new(), &listed, names, tally, facts);
+        finding(&listed, names, tally, facts);
     }
 }
 
@@ -113,6 +114,7 @@ fn model<'a>(tally: &Tally, run: &'a RunFacts) -> Model<'a> {
 
 /// A subject that is in the report.
 pub(super) struct Listed<'a> {
+    pub(super) id: FindingId,
     pub(super) subject: &'a Subject,
     /// Of its costliest line, with what is thought of all.
     pub(super) judgement: Judgement,
@@ -129,6 +131,7 @@ pub(super) fn listed<'a>(
         .map(|judgement| (judgement.key, judgement))
         .collect();
     let mut room = run.thresholds.insignificant_listed;
+    let mut numbers = [0; 2];
     let mut out = Vec::new();
     for subject in subjects {
         if subject.significance.is_left_out() {
@@ -142,9 +145,17 @@ pub(super) fn listed<'a>(
             }
             room -= 1;
         }
+        let judgement = subject.judgement(worst, &model(tally, run));
+        let insignificant = !judgement.is_finding();
+        let number = &mut numbers[usize::from(insignificant)];
+        *number += 1;
         out.push(Listed {
-            judgement: subject.judgement(worst, &model(tally, run)),
+            id: FindingId {
+                insignificant,
+                number: *number,
+            },
             subject,
+            judgement,
         });
     }
     out
@@ -272,14 +283,13 @@ fn processes(judgement: &Judgement) -> usize {
 }
 
 pub(super) fn finding(
-    id: String,
     listed: &Listed<'_>,
     names: &dyn Names,
     tally: &Tally,
     run: &RunFacts,
 ) -> Finding {
     let whole = tally.whole_cost();
-    let Listed { subject, judgement } = listed;
+    let (subject, judgement) = (listed.subject, &listed.judgement);
     let sites = &judgement.sites;
     let lines = spread::lines(subject, names, whole);
     let on_line = OnLine::new(names, judgement.key, run.line_size, sites);
@@ -320,7 +330,7 @@ pub(super) fn finding(
         .map(|member| member.stalled + member.requests);
     let pmu = spread::many_pmu(subject).or(judgement.pmu);
     Finding {
-        id,
+        id: listed.id,
         kind: judgement.verdict,
         confidence: judgement.confidence,
         confirmed_after_s: confirmed_after_s(judgement, run),

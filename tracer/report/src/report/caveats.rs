@@ -154,7 +154,7 @@ fn is_nameless(finding: &Finding) -> bool {
 pub(super) fn of_physical<'a>(listed: impl Iterator<Item = &'a Finding>) -> Option<Caveat> {
     let ids: Vec<String> = listed
         .filter(|finding| matches!(finding.line.key.0, Place::Physical { .. }))
-        .map(|finding| finding.id.clone())
+        .map(|finding| finding.id.to_string())
         .collect();
     (!ids.is_empty()).then(|| {
         Caveat::reading(format!(

@@ -96,7 +96,7 @@ pub(super) fn one_line_each(
         .take(most)
         .map(|finding| {
             vec![
-                finding.id.clone(),
+                finding.id.to_string(),
                 finding_text::kind_words(finding.kind),
                 out.options
                     .name(&finding_text::subject_within(finding, SUBJECT)),

@@ -62,7 +62,7 @@ fn title(out: &mut Lines, finding: &Finding) {
             cost_words::of(out.unit)
         )
     };
-    let used = columns(&finding.id) + 2 + columns(&kind) + 2;
+    let used = columns(&finding.id.to_string()) + 2 + columns(&kind) + 2;
     let room = WIDTH.saturating_sub(used + columns(&right) + 2);
     let subject = out.options.name(&subject_within(finding, room));
     let subject = shorten::name(&subject, room);

@@ -31,7 +31,7 @@ pub use run::{Doubt, Observed, Run, Target, Watch};
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
-    named::Hex,
+    named::{FindingId, Hex},
 };
 
 /// Version of this schema.
@@ -69,8 +69,8 @@ pub struct Tool {
 /// One line that CPUs fight over.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Finding {
-    /// `F1`, `F2`, .. by rank (`I1`.. for insignificant ones).
-    pub id: String,
+    /// Its rank.
+    pub id: FindingId,
     /// How it is shared; among the insignificant also `None` (`undecided` in JSON), where no conflict was seen or its
     /// kind could not be told.
     #[serde(serialize_with = "named::kind")]

@@ -32,6 +32,45 @@ impl Serialize for Hex {
     }
 }
 
+/// A finding as the report names it: `F1`, `F2`, .. by rank (`I1`, .. for insignificant ones).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindingId {
+    /// `I1`, not `F1`: one of the lines that are no findings.
+    pub insignificant: bool,
+    /// From 1.
+    pub number: usize,
+}
+
+impl FindingId {
+    /// `3` and `F3` are findings, `I3` is not one.
+    pub fn parse(text: &str) -> Option<FindingId> {
+        let (insignificant, number) = match text.split_at_checked(1)? {
+            ("F" | "f", number) => (false, number),
+            ("I" | "i", number) => (true, number),
+            _ => (false, text),
+        };
+        let plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse().ok().filter(|number| plain && *number > 0)?;
+        Some(FindingId {
+            insignificant,
+            number,
+        })
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = if self.insignificant { 'I' } else { 'F' };
+        write!(f, "{letter}{}", self.number)
+    }
+}
+
+impl Serialize for FindingId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 /// What a finding's kind is called; where there is no verdict, no conflict was seen, or its kind could not be told.
 pub(super) fn kind_name(verdict: Option<Verdict>) -> &'static str {
     verdict.map_or("undecided", Verdict::name)

@@ -9,7 +9,7 @@ use crate::{
     finding::{Confidence, Verdict},
     names::ObjectKind,
     report::{
-        model::{Finding, Report},
+        model::{Finding, FindingId, Report},
         named,
     },
 };
@@ -61,7 +61,7 @@ pub enum MatchedBy {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FindingSide {
     /// Its number in the report.
-    pub id: String,
+    pub id: FindingId,
     /// Whether it is a finding there; else it is below a threshold.
     pub is_finding: bool,
     /// Why it is none.
@@ -213,7 +213,7 @@ fn side(finding: &Finding) -> FindingSide {
     });
     let handoffs = finding.handoffs.as_ref();
     FindingSide {
-        id: finding.id.clone(),
+        id: finding.id,
         is_finding: finding.insignificant_because.is_none(),
         insignificant_because: finding.insignificant_because.clone(),
         kind: finding.kind,

@@ -5,7 +5,7 @@ use crate::{
     names::{Language, ObjectKind},
     report::{
         fixture::{FakeNames, LINE, judgement, object, report, site},
-        model::Report,
+        model::{FindingId, Report},
         style::TextOptions,
     },
 };
@@ -89,7 +89,7 @@ fn a_finding_below_the_threshold_after_is_gone_with_the_reason() {
     let mut small = plain();
     let mut line = small.findings.remove(0);
     line.insignificant_because = Some("costs less than 1.0 % of the time".to_owned());
-    line.id = "I1".to_owned();
+    line.id = FindingId::parse("I1").expect("a name");
     small.insignificant.push(line);
     let cured = compare(&plain(), &small);
     assert_eq!(cured.findings[0].change, Change::Gone);

@@ -1,7 +1,5 @@
 //! From a judgement to the layout of its object.
 
-use std::fmt;
-
 use super::{
     model::{self, Layout, NewMember, Object, SCHEMA},
     rows::{At, rows, unused},
@@ -14,47 +12,14 @@ use crate::{
     hint::{self, Placed},
     names::{Names, TypeKind, TypeTree, Untyped},
     report::{
-        build::{Evidence, Listed, finding, listed, subjects_of},
-        model::{Finding, Hex, Thread, Tool},
+        build::{Evidence, finding, listed, subjects_of},
+        model::{Finding, FindingId, Hex, Thread, Tool},
         run_facts::RunFacts,
     },
 };
 
 /// Other lines of the same object that are looked at.
 const MOST_LINES: usize = 256;
-
-/// A finding as the report names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FindingId {
-    /// `I1`, not `F1`: one of the lines that are no findings.
-    pub insignificant: bool,
-    /// From 1.
-    pub number: usize,
-}
-
-impl FindingId {
-    /// `3` and `F3` are findings, `I3` is not one.
-    pub fn parse(text: &str) -> Option<FindingId> {
-        let (insignificant, number) = match text.split_at_checked(1)? {
-            ("F" | "f", number) => (false, number),
-            ("I" | "i", number) => (true, number),
-            _ => (false, text),
-        };
-        let plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let number = number.parse().ok().filter(|number| plain && *number > 0)?;
-        Some(FindingId {
-            insignificant,
-            number,
-        })
-    }
-}
-
-impl fmt::Display for FindingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = if self.insignificant { 'I' } else { 'F' };
-        write!(f, "{letter}{}", self.number)
-    }
-}
 
 /// Why there is no layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,20 +91,16 @@ pub fn build(
 ) -> Result<Layout, NoLayout> {
     let subjects = subjects_of(judged, names, tally, run);
     let all = listed(judged, &subjects, tally, run);
-    let of = |insignificant| {
-        let significance =
-            move |listed: &&Listed<'_>| listed.judgement.is_finding() != insignificant;
-        all.iter().filter(significance)
-    };
-    let wanted = of(id.insignificant).nth(id.number - 1);
+    let insignificant = all.iter().filter(|listed| listed.id.insignificant).count();
+    let wanted = all.iter().find(|listed| listed.id == id);
     let wanted = wanted.ok_or_else(|| NoLayout::NoFinding {
         id,
-        findings: of(false).count(),
-        insignificant: of(true).count(),
+        findings: all.len() - insignificant,
+        insignificant,
     })?;
     let judgement = &wanted.judgement;
     let evidence = Evidence::of(judgement, names, tally, run);
-    let finding = finding(id.to_string(), wanted, names, tally, run);
+    let finding = finding(wanted, names, tally, run);
     let what = || what(&finding);
     let untyped = |reason| NoLayout::Untyped {
         id,
@@ -232,7 +193,7 @@ pub fn build(
         is_cut,
         proposal: proposal.flatten(),
         advice: finding.advice.text,
-        finding: finding.id,
+        finding: id,
         kind: finding.kind,
         confidence: finding.confidence,
         cost_share: finding.cost.share,

@@ -7,8 +7,9 @@ mod rows;
 mod text;
 mod uses;
 
+pub use super::model::FindingId;
 use super::printable;
-pub use build::{FindingId, NoLayout, build};
+pub use build::{NoLayout, build};
 pub use text::render as render_text;
 
 /// One JSON document with a newline at the end.

@@ -7,7 +7,7 @@ use crate::{
     finding::{Confidence, Verdict},
     names::{ObjectKind, Role, TypeKind},
     report::{
-        model::{Hex, Line, Thread, Tool},
+        model::{FindingId, Hex, Line, Thread, Tool},
         named,
     },
 };
@@ -23,7 +23,7 @@ pub struct Layout {
     /// Who wrote it.
     pub tool: Tool,
     /// The finding, as the report names it: `F1`.
-    pub finding: String,
+    pub finding: FindingId,
     /// Its kind, as in the report.
     #[serde(serialize_with = "named::kind")]
     pub kind: Option<Verdict>,

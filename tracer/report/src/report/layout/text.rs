@@ -52,7 +52,7 @@ fn title(out: &mut Lines, layout: &Layout) {
         percent(layout.cost_share),
         cost_words::of(out.unit)
     );
-    let used = columns(&layout.finding) + 2 + columns(&kind) + 2;
+    let used = columns(&layout.finding.to_string()) + 2 + columns(&kind) + 2;
     let name = layout
         .object
         .name
