@@ -24,6 +24,8 @@ pub use file_stamp::FileStamp;
 pub use order::{Due, InOrder};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
+use serde::Serialize as _;
+
 use crate::access::{Access, Cost, Cpu, Pid, Tid};
 
 /// Accesses and context of one stretch of time.
@@ -301,6 +303,15 @@ pub fn add_each<K: Ord + Copy>(sums: &mut BTreeMap<K, u64>, counts: &BTreeMap<K,
         let sum = sums.entry(*key).or_default();
         *sum = sum.saturating_add(*n);
     }
+}
+
+/// Counts in JSON, by the names of the reasons and in their order.
+pub fn by_name<S: serde::Serializer>(
+    counts: &BTreeMap<Unresolved, u64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let named = counts.iter().map(|(reason, n)| (reason.name(), n));
+    named.collect::<BTreeMap<_, _>>().serialize(to)
 }
 
 /// Why a sample gave no stalled access, or a breakpoint hit no access.

@@ -69,7 +69,7 @@ pub enum HeapPart {
 }
 
 /// How much of the heap was followed; adds up by [`HeapTally::add`].
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HeapTally {
     /// Allocations and mappings seen.
     pub allocations: u64,
@@ -77,9 +77,11 @@ pub struct HeapTally {
     pub frees: u64,
     /// Allocations and frees that found no room in the ring.
     pub lost: u64,
-    /// Time in which not all was followed, because it would have cost too much, nanoseconds.
+    /// Time in which not all was followed, because it would have cost too much, nanoseconds; not in JSON.
+    #[serde(skip)]
     pub off_ns: u64,
-    /// Time that the probes took from the targets: traps times their measured cost, nanoseconds.
+    /// Time that the probes took from the targets: traps times their measured cost, nanoseconds; not in JSON.
+    #[serde(skip)]
     pub cost_ns: u64,
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::Unresolved;
 use crate::access::Pid;
 
@@ -102,7 +104,7 @@ impl Breadth {
 }
 
 /// The windows of a run, summed.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct WatchTally {
     /// Windows.
     pub windows: u64,
@@ -113,10 +115,12 @@ pub struct WatchTally {
     /// Hits that found no room in a ring.
     pub lost: u64,
     /// Hits whose instruction could not be told, by reason.
+    #[serde(serialize_with = "super::by_name")]
     pub unresolved: BTreeMap<Unresolved, u64>,
     /// Accesses that are known to lie within some bytes only.
     pub inferred: u64,
-    /// Time that the traps took from the targets, nanoseconds.
+    /// Time that the traps took from the targets, nanoseconds; not in JSON.
+    #[serde(skip)]
     pub cost_ns: u64,
 }
 

@@ -37,12 +37,9 @@ pub struct HeapFacts {
 /// The heap in a run.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq)]
 pub struct Heap {
-    /// Allocations seen.
-    pub allocations: u64,
-    /// Frees seen.
-    pub frees: u64,
-    /// Events that found no room in the ring.
-    pub lost: u64,
+    /// What was seen of it.
+    #[serde(flatten)]
+    pub tally: HeapTally,
     /// Share of the time in which probes were in, 0..1.
     pub followed_share: f64,
     /// Allocations of fewer bytes are not told.
@@ -99,9 +96,7 @@ pub struct Call {
 pub(super) fn run(facts: &HeapFacts, tally: &HeapTally, duration_ns: u64) -> Heap {
     let off = share(tally.off_ns, duration_ns).clamp(0.0, 1.0);
     Heap {
-        allocations: tally.allocations,
-        frees: tally.frees,
-        lost: tally.lost,
+        tally: *tally,
         followed_share: 1.0 - off,
         least_bytes: facts.least_bytes,
         allocation_cost_ns: facts.allocation_ns,
@@ -213,17 +208,17 @@ pub(super) fn caveats(heap: Option<&Heap>, is_found: bool) -> Vec<Caveat> {
              and {} were seen. What was allocated meanwhile has no name, and what was alive may have been freed.",
             percent(heap.followed_share),
             percent(heap.budget_share),
-            count(heap.allocations, "allocation", "allocations"),
-            count(heap.frees, "free", "frees"),
+            count(heap.tally.allocations, "allocation", "allocations"),
+            count(heap.tally.frees, "free", "frees"),
         ));
     }
-    if heap.lost > 0 {
+    if heap.tally.lost > 0 {
         out.push(format!(
             "{} allocations and frees found no room in their ring: objects that were alive then may have been freed.",
-            grouped(heap.lost)
+            grouped(heap.tally.lost)
         ));
     }
-    if heap.allocations == 0 {
+    if heap.tally.allocations == 0 {
         out.push(
             "No heap allocation was seen: what the targets use was allocated before, or by an allocator that is not \
              known."

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     access::{Cpu, Op},
-    event::{Breadth, Unresolved},
+    event::Breadth,
     finding::{Confidence, Verdict},
     names::{ObjectKind, Role, TypeKind},
 };
@@ -134,15 +134,6 @@ pub(super) fn as_seconds(ns: u64) -> f64 {
 
 pub(super) fn seconds<S: Serializer>(ns: &u64, to: S) -> Result<S::Ok, S::Error> {
     as_seconds(*ns).serialize(to)
-}
-
-/// In the order of the names.
-pub(super) fn reasons<S: Serializer>(
-    counts: &BTreeMap<Unresolved, u64>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    let named = counts.iter().map(|(reason, n)| (reason.name(), n));
-    named.collect::<BTreeMap<_, _>>().serialize(to)
 }
 
 /// In the order of the numbers' digits.

@@ -111,12 +111,7 @@ fn all_pmu(facts: &RunFacts) -> PmuCounts {
 fn watching(watch: &WatchFacts, facts: &RunFacts) -> Watch {
     let tally = &facts.watched;
     Watch {
-        windows: tally.windows,
-        incomplete: tally.incomplete,
-        hits: tally.hits,
-        lost: tally.lost,
-        unresolved: tally.unresolved.clone(),
-        inferred: tally.inferred,
+        tally: tally.clone(),
         slots: watch.slots,
         breadth: watch.breadth,
         hit_cost_ns: watch.hit_cost_ns,

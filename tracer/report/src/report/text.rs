@@ -158,7 +158,7 @@ pub fn render_pairs(report: &Report, options: TextOptions) -> String {
             .run
             .watch
             .as_ref()
-            .is_some_and(|watch| watch.windows > 0)
+            .is_some_and(|watch| watch.tally.windows > 0)
         {
             "The watch windows saw no load that the same thread's store to its line follows."
         } else {

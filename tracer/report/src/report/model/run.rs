@@ -8,7 +8,7 @@ use super::{Coherence, Heap, named};
 use crate::{
     access::{CostUnit, Cpu},
     analysis::OrderTotals,
-    event::{Breadth, Unresolved},
+    event::{Breadth, Unresolved, WatchTally},
     names::Coverage,
 };
 
@@ -46,7 +46,7 @@ pub struct Run {
     /// Samples attributed to an access.
     pub attributed: u64,
     /// Samples not attributed, by reason.
-    #[serde(serialize_with = "named::reasons")]
+    #[serde(serialize_with = "crate::event::by_name")]
     pub unresolved: BTreeMap<Unresolved, u64>,
     /// Operands of sampled code whose address could not be computed.
     pub operands_unknown: u64,
@@ -134,19 +134,9 @@ pub enum Doubt {
 /// Watch windows of a run.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Watch {
-    /// Number of them.
-    pub windows: u64,
-    /// Of those, with a hole in their order.
-    pub incomplete: u64,
-    /// Breakpoint hits of targets in them.
-    pub hits: u64,
-    /// Of those, lost in full rings.
-    pub lost: u64,
-    /// Of those, without a known instruction, by reason.
-    #[serde(serialize_with = "named::reasons")]
-    pub unresolved: BTreeMap<Unresolved, u64>,
-    /// Accesses that are known to lie within some bytes only; see [`AccessRow::within`](super::AccessRow::within).
-    pub inferred: u64,
+    /// Their counts.
+    #[serde(flatten)]
+    pub tally: WatchTally,
     /// Words watched at once, at most.
     pub slots: u32,
     /// Where breakpoints were armed.

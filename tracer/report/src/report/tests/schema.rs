@@ -5,10 +5,11 @@ use expect_test::expect;
 use super::two_counters;
 use crate::{
     analysis::OrderTotals,
+    event::{Breadth, HeapTally, Tally, Unresolved, WatchTally},
     finding::Judged,
     names::Coverage,
     report::{
-        RunFacts, build,
+        HeapFacts, RunFacts, WatchFacts, build,
         fixture::{FakeNames, facts, report, tally},
         json,
     },
@@ -263,8 +264,28 @@ fn the_json_form_has_every_key_of_the_schema() {
 }
 
 #[test]
-fn a_run_has_the_sums_of_its_order_and_the_reasons_of_missing_types_by_name() {
+fn a_run_has_the_sums_of_its_order_windows_and_heap_and_reasons_by_name() {
+    let unresolved = [(Unresolved::NoMemoryOperand, 4), (Unresolved::NoMapping, 2)];
     let run = RunFacts {
+        watch: Some(WatchFacts {
+            budget_share: 0.02,
+            hit_cost_ns: 9000,
+            slots: 4,
+            breadth: Breadth::Cpus,
+        }),
+        watched: WatchTally {
+            windows: 5,
+            hits: 640,
+            unresolved: unresolved.into(),
+            cost_ns: 6_000_000,
+            ..WatchTally::default()
+        },
+        heap: Some(HeapFacts {
+            budget_share: 0.05,
+            least_bytes: 16,
+            allocation_ns: 2400,
+            free_ns: 700,
+        }),
         order: Some(OrderTotals {
             rows: 9,
             executions: 90,
@@ -285,10 +306,24 @@ fn a_run_has_the_sums_of_its_order_and_the_reasons_of_missing_types_by_name() {
         },
         ..FakeNames::default()
     };
-    let report = build(&Judged::default(), &[], &names, &tally(), &run);
+    let tally = Tally {
+        heap: HeapTally {
+            allocations: 3,
+            frees: 2,
+            lost: 1,
+            off_ns: 2_500_000_000,
+            cost_ns: 50_000_000,
+        },
+        unresolved: unresolved.into(),
+        ..tally()
+    };
+    let report = build(&Judged::default(), &[], &names, &tally, &run);
     let text = json::render(&report, false);
     for part in [
         r#""duration_s":5.0,"#,
+        r#""unresolved":{"no_mapping":2,"no_memory_operand":4},"operands_unknown":0"#,
+        r#""watch":{"windows":5,"incomplete":0,"hits":640,"lost":0,"unresolved":{"no_mapping":2,"no_memory_operand":4},"inferred":0,"slots":4,"breadth":"cpus","hit_cost_ns":9000,"spent_s":0.006,"spent_share":0.0012,"budget_share":0.02}"#,
+        r#""heap":{"allocations":3,"frees":2,"lost":1,"followed_share":0.5,"least_bytes":16,"allocation_cost_ns":2400,"free_cost_ns":700,"spent_s":0.05,"spent_share":0.01,"budget_share":0.05}"#,
         r#""typing":{"named":5,"untraced":{"computed":1,"spill":2}}"#,
         r#""order":{"processors":2,"transactions":8,"untracked":1,"unpaired_lines":3}"#,
     ] {

@@ -145,7 +145,10 @@ fn a_suspicion_that_windows_dropped_is_listed_with_the_reason() {
 fn what_watching_cost_is_told_beside_what_it_might() {
     let (judgement, names) = confirmed();
     let watch = made(&[judgement], &[], &names).run.watch.unwrap();
-    assert_eq!((watch.windows, watch.hits, watch.slots), (5, 640, 4));
+    assert_eq!(
+        (watch.tally.windows, watch.tally.hits, watch.slots),
+        (5, 640, 4)
+    );
     assert!((watch.spent_share - 0.0012).abs() < 1e-9);
     assert!((watch.budget_share - 0.02).abs() < 1e-9);
 }
