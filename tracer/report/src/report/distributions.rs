@@ -11,8 +11,7 @@ pub(super) fn rows(all: &Distributions) -> Vec<Distribution> {
     let row = |(quantity, values): (Quantity, &crate::distribution::Distribution)| {
         let quantile = |share| values.quantile(share);
         Some(Distribution {
-            quantity: quantity.name(),
-            unit: quantity.unit(),
+            quantity,
             count: values.count(),
             p50: quantile(0.5)?,
             p90: quantile(0.9)?,
@@ -27,22 +26,19 @@ const ENOUGH: u64 = 16;
 
 /// A sentence for each quantity with enough values. `emulated`: times are those of an emulator.
 pub(super) fn sentences(all: &Distributions, emulated: bool) -> Vec<String> {
-    let told = rows(all);
-    let quantities = all.iter().map(|(quantity, _)| quantity);
-    quantities
-        .zip(&told)
-        .filter(|(_, row)| row.count >= ENOUGH)
-        .map(|(quantity, row)| sentence(quantity, row, emulated))
+    (rows(all).iter())
+        .filter(|row| row.count >= ENOUGH)
+        .map(|row| sentence(row, emulated))
         .collect()
 }
 
-fn sentence(quantity: Quantity, row: &Distribution, emulated: bool) -> String {
-    let value = |value: u64| match quantity {
+fn sentence(row: &Distribution, emulated: bool) -> String {
+    let value = |value: u64| match row.quantity {
         Quantity::HandOffInterval => time(value),
         Quantity::LoadLatency => format!("{} cycles", grouped(value)),
     };
     let (p50, p90, p99) = (value(row.p50), value(row.p90), value(row.p99));
-    match quantity {
+    match row.quantity {
         Quantity::HandOffInterval => format!(
             "From one CPU taking the line to the next: median {p50}, 90 % within {p90}, 99 % within {p99} ({} {}).",
             grouped(row.count),
@@ -102,8 +98,10 @@ mod tests {
         );
         assert!(sentences(&all, true)[0].ends_with("(40 at the emulator's speed)."));
         let row = &rows(&all)[0];
-        assert_eq!((row.quantity, row.unit), ("hand_off_interval", "ns"));
-        assert_eq!((row.p50, row.p99), (940, 12_300_000));
+        assert_eq!(
+            serde_json::to_string(row).expect("plain data"),
+            r#"{"quantity":"hand_off_interval","unit":"ns","count":40,"p50":940,"p90":12300000,"p99":12300000}"#
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::named;
 use crate::{
     access::{Basis, LineKey, Op},
+    distribution::Quantity,
     finding::{Confidence, Verdict},
     hint::AdviceKind,
     names::ObjectKind,
@@ -122,10 +123,9 @@ pub struct Finding {
 /// The quantiles of a measured quantity, within 7 %.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Distribution {
-    /// Name of the [`Quantity`](crate::distribution::Quantity).
-    pub quantity: &'static str,
-    /// What the quantiles are in.
-    pub unit: &'static str,
+    /// Which; in JSON its name, and as `unit` what the quantiles are in.
+    #[serde(flatten, serialize_with = "named::quantity")]
+    pub quantity: Quantity,
     /// Values measured.
     pub count: u64,
     /// Half of them are not above.

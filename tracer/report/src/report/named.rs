@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     access::{Cpu, Op},
+    distribution::Quantity,
     event::Breadth,
     finding::{Confidence, Verdict},
     names::{ObjectKind, Role, TypeKind},
@@ -98,6 +99,10 @@ pub(super) fn op<S: Serializer>(op: &Op, to: S) -> Result<S::Ok, S::Error> {
 
 pub(super) fn confidence<S: Serializer>(sure: &Confidence, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(sure.name())
+}
+
+pub(super) fn quantity<S: Serializer>(quantity: &Quantity, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("quantity", quantity.name()), ("unit", quantity.unit())])
 }
 
 pub(super) fn object<S: Serializer>(kind: &ObjectKind, to: S) -> Result<S::Ok, S::Error> {
