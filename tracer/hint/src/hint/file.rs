@@ -127,7 +127,8 @@ pub struct LeftLoad {
     pub class: LoadClass,
     /// What the session showed of it, and what a hint would change.
     pub expected: Expected,
-    /// Stable name of the reason: `costs-more-than-it-saves`, `atomic`, ..
+    /// Stable name of the reason, as its judge has it: `costs-more-than-it-saves`, .. Text, since nothing is decided by it and
+    /// names of later versions are kept as they are.
     pub reason: String,
     /// The reason, for people.
     pub text: String,
@@ -383,6 +384,27 @@ mod tests {
         let text = file().render();
         assert_eq!(HintFile::parse(&text).unwrap(), file());
         assert!(text.contains("\"compare-and-swap\"") && text.contains("\"floating-point\""));
+    }
+
+    #[test]
+    fn words_of_later_versions_are_kept_where_they_decide_nothing() {
+        let mut later = file();
+        "of a later version".clone_into(&mut later.hints[0].kind);
+        later.left.push(LeftLoad {
+            load: HintedCode::default(),
+            class: LoadClass::Unknown,
+            expected: Expected::default(),
+            reason: "of-a-later-version".to_owned(),
+            text: String::new(),
+        });
+        let text = later.render();
+        assert_eq!(HintFile::parse(&text).expect("read").render(), text);
+        let refused = HintFile::parse(&text.replace("\"in-front\"", "\"behind\""));
+        let why = refused.expect_err("a place decides").to_string();
+        assert!(
+            why.contains("unknown variant `behind`, expected one of `in-front`"),
+            "{why}"
+        );
     }
 
     #[test]
