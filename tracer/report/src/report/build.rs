@@ -1,10 +1,9 @@
 //! From judgements to the report: the only place where keys and addresses become words.
 
-use rustc_hash::FxHashMap;
-
 use super::{
     allocation, caveats, distributions, doubt, facts,
-    model::{Advice, Cost, Finding, FindingId, Handoffs, Hex, Line, Report, SCHEMA, Tool},
+    listed::{Listed, listed, subjects_of},
+    model::{Advice, Cost, Finding, Handoffs, Hex, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
     run_facts::{RunFacts, run},
     spread, spread_words,
@@ -12,12 +11,11 @@ use super::{
     words,
 };
 use crate::{
-    access::{LineKey, Pid, Place},
+    access::{Pid, Place},
     analysis::{HandOffs, PmuCounts, Uses},
     event::Tally,
     finding::{
-        self, Confidence, Judged, JudgedPair, Judgement, Member, Model, Significance, Subject,
-        Verdict, Watched,
+        self, Confidence, Judged, JudgedPair, Judgement, Significance, Subject, Verdict, Watched,
     },
     hint::{self, Scene, Sharing},
     names::{Names, ObjectKind},
@@ -90,75 +88,6 @@ pub fn look_up(judged: &Judged, names: &dyn Names, tally: &Tally, facts: &RunFac
     for listed in listed(judged, &subjects, tally, facts) {
         finding(&listed, names, tally, facts);
     }
-}
-
-/// The lines of the run, put together by what they are of.
-pub(super) fn subjects_of(
-    judged: &Judged,
-    names: &dyn Names,
-    tally: &Tally,
-    run: &RunFacts,
-) -> Vec<Subject> {
-    let owner = |member: &Member| names.owner(member.key, run.line_size, &spread::accessed(member));
-    finding::subjects(judged.all_members(), owner, &model(tally, run))
-}
-
-fn model<'a>(tally: &Tally, run: &'a RunFacts) -> Model<'a> {
-    Model {
-        whole: tally.whole_cost(),
-        untimed_stores: run.totals.untimed_stores(),
-        line_size: run.line_size,
-        thresholds: &run.thresholds,
-    }
-}
-
-/// A subject that is in the report.
-pub(super) struct Listed<'a> {
-    pub(super) id: FindingId,
-    pub(super) subject: &'a Subject,
-    /// Of its costliest line, with what is thought of all.
-    pub(super) judgement: Judgement,
-}
-
-/// Findings, and the other subjects that are worth listing, in their order.
-pub(super) fn listed<'a>(
-    judged: &Judged,
-    subjects: &'a [Subject],
-    tally: &Tally,
-    run: &RunFacts,
-) -> Vec<Listed<'a>> {
-    let known: FxHashMap<LineKey, &Judgement> = (judged.judgements.iter())
-        .map(|judgement| (judgement.key, judgement))
-        .collect();
-    let mut room = run.thresholds.insignificant_listed;
-    let mut numbers = [0; 2];
-    let mut out = Vec::new();
-    for subject in subjects {
-        if subject.significance.is_left_out() {
-            continue;
-        }
-        let worst = known.get(&subject.members[0].key).copied();
-        if !subject.is_finding() && !subject.significance.moves() {
-            let is_known = |member: &Member| known.contains_key(&member.key);
-            if room == 0 || !subject.shared_lines().any(is_known) {
-                continue;
-            }
-            room -= 1;
-        }
-        let judgement = subject.judgement(worst, &model(tally, run));
-        let insignificant = !judgement.is_finding();
-        let number = &mut numbers[usize::from(insignificant)];
-        *number += 1;
-        out.push(Listed {
-            id: FindingId {
-                insignificant,
-                number: *number,
-            },
-            subject,
-            judgement,
-        });
-    }
-    out
 }
 
 /// What a judgement's sites are, in words.

@@ -28,6 +28,7 @@ mod doubt;
 mod facts;
 mod finding_text;
 mod headline;
+mod listed;
 mod named;
 mod pairs;
 mod pairs_text;

@@ -12,7 +12,8 @@ use crate::{
     hint::{self, Placed},
     names::{Names, TypeKind, TypeTree, Untyped},
     report::{
-        build::{Evidence, finding, listed, subjects_of},
+        build::{Evidence, finding},
+        listed::{listed, subjects_of},
         model::{Finding, FindingId, Hex, Thread, Tool},
         run_facts::RunFacts,
     },
