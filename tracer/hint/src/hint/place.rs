@@ -9,7 +9,7 @@ pub(super) struct Piece {
     pub(super) unit: usize,
     /// First byte, from the object's start.
     pub(super) offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
 }
 

@@ -37,7 +37,7 @@ pub struct Placed {
     pub declaration: String,
     /// First byte; `None` in Rust, where the compiler decides.
     pub offset: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// It has to start a line (in Rust: to be wrapped in a type that fills lines).
     pub starts_line: bool,

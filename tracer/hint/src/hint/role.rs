@@ -64,7 +64,7 @@ pub enum Role {
 /// One instruction of one thread on a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Touch {
-    /// Who.
+    /// Thread that executed it.
     pub tid: Tid,
     /// It changes the word.
     pub stores: bool,
@@ -72,7 +72,7 @@ pub struct Touch {
     pub reads_and_writes: bool,
     /// With a lock, or as an exchange.
     pub locked: bool,
-    /// Times seen.
+    /// Times that it was seen.
     pub count: u64,
     /// What it does; `None` where its code is not known.
     pub does: Option<WordUse>,

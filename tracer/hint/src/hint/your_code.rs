@@ -64,7 +64,7 @@ pub struct YourHints {
 /// Loads that are left since they ask for a line a few times only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OneOffLoads {
-    /// Loads.
+    /// Loads left out.
     pub loads: u64,
     /// Messages that a hint for each alone would save, net, in sum.
     pub saved: u64,

@@ -88,7 +88,7 @@ pub struct Finding {
     /// Not a finding, because the samples do not tell who writes which bytes; but it was seen to move between CPUs, at a
     /// cost above the threshold.
     pub moves: bool,
-    /// Which line.
+    /// The line itself.
     pub line: Line,
     /// The lines that the finding is about, where they are several: all of `cost`, `handoffs` and `accesses` is of them
     /// together, and `line`, `object` and `groups` show the costliest. `None` of one line.
@@ -177,7 +177,7 @@ pub struct Object {
     pub line: Option<u32>,
     /// Offset of the line's first touched byte in the object.
     pub offset_in_object: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
     /// Where it was allocated, for an object of the heap whose allocation was seen.
     pub allocation: Option<Allocation>,
@@ -248,7 +248,7 @@ pub struct Handoffs {
 pub struct AccessRow {
     /// Bytes from the line's start.
     pub offset: u8,
-    /// Bytes.
+    /// Bytes accessed.
     pub size: u16,
     /// Whether the size is known; else it is the one byte that is certain.
     pub size_known: bool,
@@ -276,7 +276,7 @@ pub struct AccessRow {
     pub coherence: Option<Coherence>,
     /// Their mean latency, cycles; `None` where none was measured.
     pub latency_cycles: Option<f64>,
-    /// Who.
+    /// Threads that accessed it.
     pub threads: Vec<Thread>,
     /// Where in the program.
     pub code: Code,
@@ -302,7 +302,7 @@ pub struct Group {
 pub struct ByteRange {
     /// Bytes from the line's start.
     pub offset: u8,
-    /// Bytes.
+    /// Length in bytes.
     pub size: u16,
 }
 

@@ -139,7 +139,7 @@ impl HintCounts {
 /// What ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExecutedCounts {
-    /// Loads.
+    /// Loads executed.
     pub loads: u64,
     /// The program's own loads with bias and prefetches for ownership.
     pub biased_loads: u64,
@@ -164,7 +164,7 @@ pub struct ScenarioCounts {
     pub load_transactions: u64,
     /// Executions of loads that fetch for ownership, hinted ones and the program's own.
     pub biased_loads: u64,
-    /// Requests.
+    /// Requests that left the cache.
     pub requests: u64,
     /// Misses of the second level.
     pub l2_misses: u64,
@@ -232,7 +232,7 @@ pub struct TopLine {
 /// One session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedSession {
-    /// Its name.
+    /// The session's name.
     pub name: String,
     /// Where its hints come from.
     pub role: SessionRole,

@@ -160,7 +160,7 @@ pub fn record(rewritten: &Rewritten, hints: &HintFile) -> UnitRecord {
 /// What a build's log says of each hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// For people.
+    /// The sentence for people.
     pub text: String,
     /// Hints that no unit had a place for.
     pub missing: usize,

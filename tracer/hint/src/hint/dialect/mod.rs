@@ -16,7 +16,7 @@ pub(super) struct Dialect {
     pub language: Option<Language>,
     /// Kernel code has its own macros.
     pub kernel: bool,
-    /// Bytes.
+    /// Length of a cache line in bytes.
     pub line: u64,
 }
 

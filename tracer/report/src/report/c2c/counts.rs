@@ -8,11 +8,11 @@ use crate::data_source::{
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Samples.
+    /// Sampled records.
     Records,
     /// Locked.
     Locked,
-    /// Loads.
+    /// Sampled loads.
     Loads,
     /// Loads of uncacheable memory.
     LoadUncacheable,
@@ -52,7 +52,7 @@ pub enum Event {
     LocalPeer,
     /// Loads served by a peer's cache, far.
     RemotePeer,
-    /// Stores.
+    /// Sampled stores.
     Stores,
     /// Stores to uncacheable memory.
     StoreUncacheable,

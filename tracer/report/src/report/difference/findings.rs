@@ -26,7 +26,7 @@ const HANDOFFS: f64 = 2.0;
 /// One finding, in one or both sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FindingChange {
-    /// What happened.
+    /// Whether it came, went or stayed.
     pub change: Change,
     /// What the two were known to be the same by; `None` where there is one only.
     pub matched_by: Option<MatchedBy>,

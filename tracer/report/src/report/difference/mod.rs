@@ -83,7 +83,7 @@ pub struct Side {
     /// Sum of all costs; `cost_unit` and `cost` in JSON.
     #[serde(flatten)]
     pub cost: CostIn,
-    /// Samples.
+    /// Samples taken.
     pub samples: u64,
     /// Accesses; of an emulated session, all that the program executed.
     pub accesses: u64,

@@ -14,7 +14,7 @@ const LEAST_SHARE: f64 = 0.1;
 /// One pair, in one or both sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairChange {
-    /// What happened.
+    /// Whether it came, went or stayed.
     pub change: Change,
     /// What is read.
     pub object: Option<String>,

@@ -42,7 +42,7 @@ pub enum NoLayout {
         id: FindingId,
         /// The object, in words.
         what: String,
-        /// Why.
+        /// Why it has no type.
         reason: Untyped,
     },
     /// The type is known, but not where the object starts or ends.

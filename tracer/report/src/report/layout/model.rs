@@ -71,7 +71,7 @@ pub struct Object {
     pub address: Option<Hex>,
     /// Bytes from the start of a cache line to its first byte.
     pub into_line: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Bytes that its type is aligned to.
     pub alignment: Option<u64>,
@@ -164,7 +164,7 @@ pub struct Use {
     /// Its direction.
     #[serde(serialize_with = "named::op")]
     pub op: Op,
-    /// Who.
+    /// Threads that accessed it.
     pub threads: Vec<Thread>,
     /// Share of the targets' sampled time, 0..1.
     pub cost_share: f64,
@@ -237,7 +237,7 @@ pub struct NewMember {
     pub declaration: String,
     /// Bytes from the start; `None` in Rust, where the compiler decides.
     pub offset: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// It starts a line of its own.
     pub starts_line: bool,

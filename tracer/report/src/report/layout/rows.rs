@@ -24,7 +24,7 @@ pub(super) struct At {
     pub(super) position: u64,
     /// A virtual address of its first byte.
     pub(super) address: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
     /// Bytes of a line.
     pub(super) line: u64,

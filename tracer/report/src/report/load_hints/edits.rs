@@ -55,7 +55,7 @@ pub struct Omitted {
     pub id: String,
     /// Where its load is.
     pub place: String,
-    /// Why.
+    /// Why the load gets no edit.
     pub reason: String,
 }
 
