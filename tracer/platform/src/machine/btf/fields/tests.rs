@@ -68,6 +68,40 @@ fn bytes_are_named_through_structs_unions_arrays_and_bit_fields() {
 }
 
 #[test]
+fn members_in_one_place_are_chosen_by_the_part_of_an_access_that_is_there() {
+    let mut writer = Writer::default();
+    writer.int();
+    writer.array(1, 2);
+    writer.entry("long", KIND_INT << 24, &[8, 64]);
+    writer.entry("char", KIND_INT << 24, &[1, 8]);
+    let halves = [("whole", 3, 0, 0), ("half", 2, 0, 0)];
+    writer.sized(KIND_UNION, "", 8, &halves);
+    let bits = [("bits", 1, 0, 3), ("byte", 4, 0, 0)];
+    writer.sized(KIND_UNION, "", 4, &bits);
+    let members = [
+        ("first", 1, 0, 0),
+        ("", 5, 64, 0),
+        ("next", 3, 128, 0),
+        ("", 6, 192, 0),
+        ("last", 1, 224, 0),
+        ("end", 1, 256, 0),
+    ];
+    writer.sized(KIND_STRUCT, "outer", 40, &members);
+    writer.array(7, 2);
+    let bytes = writer.bytes();
+    let btf = Btf::parse(&bytes).unwrap();
+    let path = |offset, size| btf.field(7, offset, size);
+    assert_eq!(path(8, 16).as_deref(), Some(".whole and .next"));
+    assert_eq!(path(12, 8).as_deref(), Some(".half[1] and .next"));
+    // Bits are accessed by the bytes that they are in.
+    assert_eq!(path(24, 1).as_deref(), Some(".bits or .byte"));
+    // What has no name of its own is nobody's neighbour.
+    assert_eq!(path(4, 4).as_deref(), Some("between .first and .next"));
+    let hole = btf.field(8, 36, 4);
+    assert_eq!(hole.as_deref(), Some("between [0].end and [1]"));
+}
+
+#[test]
 fn what_lies_beyond_or_has_no_size_has_no_name() {
     let bytes = sample().bytes();
     let btf = Btf::parse(&bytes).unwrap();
