@@ -139,6 +139,8 @@ pub struct JitStore {
     /// When the recording ended, nanoseconds since 1970-01-01 UTC; `None` while it runs.
     recorded_until: Option<u64>,
     reread: Duration,
+    /// [`LONG`].
+    long: Duration,
     processes: Mutex<HashMap<Key, Process>>,
     bounds: bounds::Bounds,
 }
@@ -326,6 +328,7 @@ impl JitStore {
             root,
             recorded_until: None,
             reread: REREAD,
+            long: LONG,
             processes: Mutex::default(),
             bounds: bounds::Bounds::default(),
         }
@@ -409,7 +412,7 @@ impl JitStore {
         let key = (of.pid, of.space);
         let process = processes.entry(key).or_default();
         // What takes long is done seldom: it may be a file that somebody writes to keep us busy.
-        let pause = if process.took < LONG {
+        let pause = if process.took < self.long {
             self.reread
         } else {
             self.reread.max(process.took * LOOKS_OF_TIME)
