@@ -229,7 +229,7 @@ pub struct Tally {
     pub samples: u64,
     /// Executions of an emulated program, all of them; none where samples are counted.
     pub executions: u64,
-    /// Of those, taken in kernel mode.
+    /// Of the samples, those taken in kernel mode.
     pub kernel_samples: u64,
     /// Samples of processes that are not targets, dropped in the kernel half.
     pub filtered: u64,

@@ -220,8 +220,8 @@ pub(super) struct OrderFacts {
     pub(super) endless: bool,
 }
 
-/// What is counted of a line, access by access. The lives of its copies are followed apart from these: of a window that could
-/// not place all accesses, they are judged twice, by the bytes that are certain and by those that are possible.
+/// What is counted of a line, access by access. The lives of its copies are followed apart from these: of a window that
+/// could not place all accesses, they are judged twice, by the bytes that are certain and by those that are possible.
 pub(super) trait Statistic {
     /// The next access.
     fn see(&mut self, served: &Served, order: &OrderFacts);

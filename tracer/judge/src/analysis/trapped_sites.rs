@@ -40,9 +40,9 @@ impl From<TrappedSite> for SiteCounts {
 /// One thread's part in the windows of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedThread {
-    /// Process.
+    /// Its process.
     pub pid: Pid,
-    /// Thread.
+    /// Which of the process' threads.
     pub tid: Tid,
     /// Accesses in the orders of windows.
     pub accesses: u64,

@@ -224,13 +224,9 @@ impl Member {
         }
     }
 
-    /// Samples, or where all executions were seen, these.
+    /// What its hand-offs are counted of; see [`looks`].
     pub(super) fn looks(&self) -> u64 {
-        if self.order.is_some() {
-            self.accesses
-        } else {
-            self.samples
-        }
+        looks(self.order.is_some(), self.samples, self.accesses)
     }
 
     /// What tells which members stay where there are too many: the costliest.
@@ -248,6 +244,11 @@ impl Member {
 
 fn measured(pmu: PmuCounts) -> Option<Box<PmuCounts>> {
     (pmu.sampled > 0).then(|| Box::new(pmu))
+}
+
+/// How often a line was looked at: in samples, or where its order is complete, at all executions.
+pub(super) fn looks(in_order: bool, samples: u64, accesses: u64) -> u64 {
+    if in_order { accesses } else { samples }
 }
 
 /// Samples that waited.

@@ -284,11 +284,7 @@ impl Candidate<'_> {
         let weak = opinion.confidence == Confidence::Sampled
             && sharing.weight > 0.0
             && sharing.exact_weight < model.thresholds.exact_share * sharing.weight;
-        // What its hand-offs are counted of.
-        let looks = match self.order {
-            Some(_) => evidence.accesses,
-            None => evidence.samples,
-        };
+        let looks = member::looks(self.order.is_some(), evidence.samples, evidence.accesses);
         let mut facts = facts::facts(&evidence, &sites, weak, model.line_size);
         facts.extend(opinion.change);
         Judgement {

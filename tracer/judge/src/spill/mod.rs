@@ -1,4 +1,5 @@
-//! Sorting a recorded stream by line within a bound on memory: what does not fit goes to an unlinked temporary file, which is freed on any exit.
+//! Sorting a recorded stream by line within a bound on memory: what does not fit goes to
+//! an unlinked temporary file, which is freed on any exit.
 //!
 //! ```text
 //!   feed ─► buffer ─► sorted run in memory ─┐ while there is room

@@ -115,7 +115,8 @@ impl WindowKeeper {
     }
 
     /// Whether a window was ordered that was neither refused nor closed.
-    pub fn has_window(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn has_window(&self) -> bool {
         self.window.is_some()
     }
 

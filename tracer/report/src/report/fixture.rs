@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
-    RunFacts, build,
+    RunFacts, WatchFacts, build,
     model::{Observed, Report, Target},
 };
 use crate::{
     access::{ByteSet, Cost, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
     analysis::{CpuSet, Kinds, Site, SiteCounts, Totals, Uses},
     distribution::Distributions,
-    event::{Tally, WatchTally},
+    event::{Breadth, Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Significance, ThreadCounts, Thresholds, Verdict},
     names::{
         AccessedBy, CodeName, Coverage, FieldName, Language, Names, ObjectKind, ObjectName, Owned,
@@ -276,6 +276,25 @@ pub(crate) fn with_bytes(mut judgement: Judgement, common: u128, private: u128) 
         judgement.facts.push(Fact::PrivateBytes(ByteSet(private)));
     }
     judgement
+}
+
+/// A run with some windows.
+pub(crate) fn watching() -> RunFacts {
+    RunFacts {
+        watch: Some(WatchFacts {
+            budget_share: 0.02,
+            hit_cost_ns: 9000,
+            slots: 4,
+            breadth: Breadth::Cpus,
+        }),
+        watched: WatchTally {
+            windows: 5,
+            hits: 640,
+            cost_ns: 6_000_000,
+            ..WatchTally::default()
+        },
+        ..facts()
+    }
 }
 
 pub(crate) fn facts() -> RunFacts {

@@ -248,7 +248,7 @@ pub struct Handoffs {
 pub struct AccessRow {
     /// Bytes from the line's start.
     pub offset: u8,
-    /// Bytes accessed.
+    /// Length of the access in bytes.
     pub size: u16,
     /// Whether the size is known; else it is the one byte that is certain.
     pub size_known: bool,

@@ -21,7 +21,7 @@ const ALIGNED: u16 = 8;
 pub(super) struct Span {
     /// Virtual address of the first.
     pub(super) addr: u64,
-    /// Bytes accessed.
+    /// Length of the access in bytes.
     pub(super) size: u16,
     /// Where not 0: they lie somewhere in so many bytes from `addr` on.
     pub(super) within: u8,

@@ -59,7 +59,7 @@ pub struct PairSide {
     pub op: Op,
     /// Bytes from the line's start.
     pub offset: u8,
-    /// Bytes accessed.
+    /// Length of the access in bytes.
     pub size: u16,
     /// As in [`AccessRow::within`](super::AccessRow::within).
     pub within: Option<u8>,

@@ -134,7 +134,7 @@ pub enum Doubt {
 /// Watch windows of a run.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Watch {
-    /// Their counts.
+    /// What they saw, and what was lost in them.
     #[serde(flatten)]
     pub tally: WatchTally,
     /// Words watched at once, at most.

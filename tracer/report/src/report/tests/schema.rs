@@ -5,12 +5,12 @@ use expect_test::expect;
 use super::two_counters;
 use crate::{
     analysis::OrderTotals,
-    event::{Breadth, HeapTally, Tally, Unresolved, WatchTally},
+    event::{HeapTally, Tally, Unresolved, WatchTally},
     finding::Judged,
     names::Coverage,
     report::{
-        HeapFacts, RunFacts, WatchFacts, build,
-        fixture::{FakeNames, facts, report, tally},
+        HeapFacts, RunFacts, build,
+        fixture::{FakeNames, report, tally, watching},
         json,
     },
 };
@@ -267,18 +267,9 @@ fn the_json_form_has_every_key_of_the_schema() {
 fn a_run_has_the_sums_of_its_order_windows_and_heap_and_reasons_by_name() {
     let unresolved = [(Unresolved::NoMemoryOperand, 4), (Unresolved::NoMapping, 2)];
     let run = RunFacts {
-        watch: Some(WatchFacts {
-            budget_share: 0.02,
-            hit_cost_ns: 9000,
-            slots: 4,
-            breadth: Breadth::Cpus,
-        }),
         watched: WatchTally {
-            windows: 5,
-            hits: 640,
             unresolved: unresolved.into(),
-            cost_ns: 6_000_000,
-            ..WatchTally::default()
+            ..watching().watched
         },
         heap: Some(HeapFacts {
             budget_share: 0.05,
@@ -294,7 +285,7 @@ fn a_run_has_the_sums_of_its_order_windows_and_heap_and_reasons_by_name() {
             untracked: 1,
             unpaired_lines: 3,
         }),
-        ..facts()
+        ..watching()
     };
     let untraced = [("spill", 2), ("computed", 1)];
     let names = FakeNames {

@@ -4,15 +4,14 @@ use super::{plain, two_counters, verbose};
 use crate::{
     access::{ByteSet, LineKey, Op, Place, SpaceId},
     analysis::{HandOffs, Instruction, Left, Pair, PairSide, WatchedCounts},
-    event::{Breadth, WatchTally},
     finding::{
         Confidence, Fact, Hint, JudgedPair, Judgement, NoHint, Reason, Significance, Verdict,
         WatchVerdict, Watched, WindowVerdict,
     },
     names::Language,
     report::{
-        RunFacts, WatchFacts, build,
-        fixture::{FakeNames, LINE, facts, tally},
+        build,
+        fixture::{FakeNames, LINE, facts, tally, watching},
         json,
         model::Report,
         text::{self, TextOptions},
@@ -54,24 +53,6 @@ fn watched(shown: WindowVerdict) -> Watched {
         },
         counts,
         since_ns: Some(1_250_000_000),
-    }
-}
-
-fn watching() -> RunFacts {
-    RunFacts {
-        watch: Some(WatchFacts {
-            budget_share: 0.02,
-            hit_cost_ns: 9000,
-            slots: 4,
-            breadth: Breadth::Cpus,
-        }),
-        watched: WatchTally {
-            windows: 5,
-            hits: 640,
-            cost_ns: 6_000_000,
-            ..WatchTally::default()
-        },
-        ..facts()
     }
 }
 
