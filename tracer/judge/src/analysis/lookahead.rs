@@ -40,6 +40,20 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
+    /// Whether an access need not wait: it is no load, and nothing waits before it. It is taken notice of then.
+    pub(super) fn passes(&mut self, served: &Served) -> bool {
+        if !self.queue.is_empty() || served.access.op == Op::Load {
+            return false;
+        }
+        if served.access.op.touches() {
+            if let Some(newest) = self.newest.slot(served.access.tid, usize::MAX) {
+                *newest = None;
+            }
+            self.stored |= served.access.op.stores();
+        }
+        true
+    }
+
     pub(super) fn push(&mut self, served: Served) {
         let at = self.first + self.queue.len() as u64;
         let mut mere = Some(false);

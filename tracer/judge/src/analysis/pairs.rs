@@ -60,6 +60,10 @@ impl Pairs {
 
 impl Statistic for Pairs {
     fn see(&mut self, served: &Served, order: &OrderFacts) {
+        if self.lookahead.passes(served) {
+            self.flow.take(served, false, &mut self.records, order);
+            return;
+        }
         self.lookahead.push(*served);
         while let Some((served, mere)) = self.lookahead.pop(order.endless) {
             self.flow.take(&served, mere, &mut self.records, order);

@@ -59,14 +59,29 @@ impl<K: Copy + Eq + Hash, V> SmallMap<K, V> {
 
     /// The value of a key, added with its default when it is new; `None` when it is new and the map
     /// already has `most` entries.
+    #[inline]
     pub(super) fn slot(&mut self, key: K, most: usize) -> Option<&mut V>
     where
         V: Default,
     {
         let last = self.last as usize;
-        let near = [last, last + 1].into_iter();
-        let mut near = near.filter(|at| self.entries.get(*at).is_some_and(|(k, _)| *k == key));
-        let at = match near.next().or_else(|| self.position(&key)) {
+        if self.entries.get(last).is_some_and(|(k, _)| *k == key) {
+            return Some(&mut self.entries[last].1);
+        }
+        self.other_slot(key, most)
+    }
+
+    /// Not the one of the last time.
+    fn other_slot(&mut self, key: K, most: usize) -> Option<&mut V>
+    where
+        V: Default,
+    {
+        let next = self.last as usize + 1;
+        let at = match self.entries.get(next) {
+            Some((k, _)) if *k == key => Some(next),
+            _ => self.position(&key),
+        };
+        let at = match at {
             Some(at) => at,
             None if self.entries.len() >= most => return None,
             None => self.push(key, V::default()),
