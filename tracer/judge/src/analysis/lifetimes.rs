@@ -117,6 +117,15 @@ impl Lifetimes {
         lifetimes
     }
 
+    /// A line of a window: nobody has it yet, and few will.
+    pub(super) fn short() -> Lifetimes {
+        Lifetimes {
+            caches: SmallMap::with_room(4),
+            newest: SmallMap::with_room(4),
+            ..Lifetimes::default()
+        }
+    }
+
     /// Takes the next access, and the bytes of the line that it touches: none for a prefetch. `true` when it is a hand-off.
     pub(super) fn see(&mut self, served: &Served, bytes: u128) -> bool {
         let (cpu, tid, stores) = (
@@ -218,10 +227,17 @@ impl Lifetimes {
     /// Hand-offs whose copy is still held.
     pub(super) fn held(&self) -> Lives {
         let mut held = Lives::default();
-        for (_, cache) in self.caches.iter() {
-            end(&mut held, cache.copy);
-        }
+        self.add_held(&mut held, 1.0);
         held
+    }
+
+    /// Adds these to others, each with a weight.
+    pub(super) fn add_held(&self, lives: &mut Lives, weight: f64) {
+        for copy in self.caches.iter().filter_map(|(_, cache)| cache.copy) {
+            if copy.handed_off {
+                lives.add(copy.life, weight);
+            }
+        }
     }
 
     /// CPUs that accessed the line.
@@ -239,7 +255,7 @@ fn end(lives: &mut Lives, copy: Option<Copied>) {
 
 /// Follows the copies of one window, if each access touches these bytes.
 pub(super) fn of_window(order: &[Served], bytes: impl Fn(&Served) -> ByteSet) -> Lifetimes {
-    let mut lifetimes = Lifetimes::default();
+    let mut lifetimes = Lifetimes::short();
     for served in order {
         lifetimes.see(served, bytes(served).0);
     }

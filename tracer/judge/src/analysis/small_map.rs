@@ -30,6 +30,14 @@ impl<K, V> Default for SmallMap<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> SmallMap<K, V> {
+    /// An empty one with memory for so many entries: for maps that are many, one after the other.
+    pub(super) fn with_room(entries: usize) -> Self {
+        SmallMap {
+            entries: Vec::with_capacity(entries),
+            ..SmallMap::default()
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

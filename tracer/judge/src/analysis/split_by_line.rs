@@ -4,7 +4,9 @@ use super::line::{Piece, Slice};
 use crate::access::{Access, Cost, LineKey, LineSize, Place};
 
 /// Gives `take` each line that an access touches, with the part on it. Its cost goes to the first, unless `costs` has
-/// that of each line. Of one that lies somewhere in more bytes than its own, these are what is split. A size of 0 (not known to the decoder) counts as the one byte that is certain.
+/// that of each line. Of one that lies somewhere in more bytes than its own, these are what is split. A size of 0 (not known
+/// to the decoder) counts as the one byte that is certain.
+#[inline]
 pub(super) fn split_by_line(
     access: &Access,
     place: Place,

@@ -99,7 +99,7 @@ impl Stints {
         for (taken, weight) in halves.into_iter().zip([2.0, -2.0]) {
             let lifetimes = follow(&self.stints, taken, bytes);
             lives.add_all(lifetimes.lives(), weight);
-            lives.add_all(&lifetimes.held(), weight);
+            lifetimes.add_held(&mut lives, weight);
         }
         lives
     }
@@ -116,7 +116,7 @@ type Taken = fn(u32) -> bool;
 /// Follows the copies through those stints that have a sample of a taken number.
 fn follow(stints: &[Stint], taken: Taken, bytes: fn(&Stint) -> Bytes) -> Lifetimes {
     let mut home = Home::unknown();
-    let mut lifetimes = Lifetimes::default();
+    let mut lifetimes = Lifetimes::short();
     let mut sampled = 0;
     for stint in stints {
         let first = sampled;

@@ -14,6 +14,7 @@ type Code = (SpaceId, u64);
 pub(super) fn by_code(members: Vec<Member>) -> Vec<Vec<Member>> {
     let mut groups = Union::default();
     let mut first: FxHashMap<Code, usize> = FxHashMap::default();
+    first.reserve(members.len());
     for (n, member) in members.iter().enumerate() {
         groups.push();
         for touch in &member.sites {

@@ -61,6 +61,7 @@ const PHYSICAL: u16 = 3;
 const PLACE_SHIFT: u32 = 11;
 
 impl SortRecord {
+    #[inline]
     pub(super) fn new(
         access: &Access,
         key: LineKey,
