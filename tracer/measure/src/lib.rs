@@ -4,4 +4,7 @@
 pub mod contention;
 pub mod count_error;
 pub mod knee;
+#[cfg(target_arch = "x86_64")]
+pub mod pair;
 pub mod pair_classes;
+pub mod spread;

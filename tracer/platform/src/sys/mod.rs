@@ -19,6 +19,7 @@ pub mod clock;
 pub mod cpu_changes;
 mod cpu_crew;
 pub mod cpuid;
+pub mod disturbance;
 /// The memory that the QEMU plugin and we share.
 #[path = "../../../qemu-plugin/src/layout.rs"]
 pub mod emulator_layout;
@@ -29,6 +30,8 @@ pub mod free_memory;
 pub mod heap_cost;
 pub mod launch;
 pub mod limits;
+#[cfg(target_arch = "x86_64")]
+pub mod line_loops;
 #[cfg(test)]
 mod live_tests;
 pub mod map_file;
