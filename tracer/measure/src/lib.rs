@@ -1,8 +1,12 @@
 //! What the machine charges for a line, and whether counts of it are right: the arithmetic of both.
 #![deny(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+pub mod clocks;
 pub mod contention;
 pub mod count_error;
+#[cfg(target_arch = "x86_64")]
+pub mod hand_over;
 pub mod knee;
 #[cfg(target_arch = "x86_64")]
 pub mod pair;

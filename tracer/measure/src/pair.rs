@@ -4,7 +4,7 @@
 use std::{
     hint, io,
     sync::{
-        Mutex,
+        Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     thread,
@@ -184,7 +184,7 @@ pub fn measure(own: Cpu, other: Cpu, rounds: u32) -> io::Result<Pair> {
             .spawn_scoped(scope, || match OnCpu::move_to(other) {
                 Ok(_there) => wire.serve(&block),
                 Err(error) => {
-                    let mut refused = refused.lock().unwrap_or_else(|broken| broken.into_inner());
+                    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
                     *refused = Some(error);
                     wire.over.store(true, Ordering::Relaxed);
                 }
