@@ -27,6 +27,19 @@ pub enum Way {
     StoreLoad,
 }
 
+impl Way {
+    /// Both.
+    pub const ALL: [Way; 2] = [Way::CompareSwap, Way::StoreLoad];
+
+    /// Stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::CompareSwap => "compare-swap",
+            Way::StoreLoad => "store-load",
+        }
+    }
+}
+
 /// A word by itself on two lines, since pairs of lines are fetched together.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -122,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_there_is_not_is_an_error_and_no_hang() {
-        for way in [Way::CompareSwap, Way::StoreLoad] {
+        for way in Way::ALL {
             assert!(one_way(Cpu(0), Cpu(1 << 30), way, 3).is_err());
         }
     }

@@ -4,28 +4,28 @@
 //! growing dependent work between the misses the time stays flat as long as the work fits into that rest, and rises with the
 //! work from there on (Hristea, MIT 1997, chapter 2): the knee is the fill, and back-to-back minus fill is the restart latency.
 
-/// A measured point.
+/// A measured point; all of a curve in one unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worked {
-    /// Dependent work between two misses, nanoseconds.
-    pub work_ns: f64,
-    /// One miss with the work, nanoseconds.
-    pub time_ns: f64,
+    /// Dependent work between two misses.
+    pub work: f64,
+    /// One miss with the work.
+    pub time: f64,
 }
 
-/// A curve's knee.
+/// A curve's knee, in the unit of its points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
-    /// Without work, nanoseconds.
-    pub back_to_back_ns: f64,
-    /// Most work that adds no time, nanoseconds.
-    pub fill_ns: f64,
+    /// Without work.
+    pub back_to_back: f64,
+    /// Most work that adds no time.
+    pub fill: f64,
 }
 
 impl Knee {
-    /// Until the word that was asked for is there, nanoseconds.
-    pub fn restart_ns(self) -> f64 {
-        (self.back_to_back_ns - self.fill_ns).max(0.0)
+    /// Until the word that was asked for is there.
+    pub fn restart(self) -> f64 {
+        (self.back_to_back - self.fill).max(0.0)
     }
 }
 
@@ -39,32 +39,29 @@ pub fn knee(points: &[Worked]) -> Option<Knee> {
         return None;
     }
     let mut points = points.to_vec();
-    points.sort_by(|a, b| a.work_ns.total_cmp(&b.work_ns));
-    let weight = |p: &Worked| p.time_ns.max(f64::MIN_POSITIVE).powi(-2);
+    points.sort_by(|a, b| a.work.total_cmp(&b.work));
+    let weight = |p: &Worked| p.time.max(f64::MIN_POSITIVE).powi(-2);
     let mean = |points: &[Worked], of: &dyn Fn(&Worked) -> f64| {
         let weights: f64 = points.iter().map(weight).sum();
         points.iter().map(|p| weight(p) * of(p)).sum::<f64>() / weights
     };
     let squares = |fill: f64| -> (f64, f64) {
-        let rest = |p: &Worked| p.time_ns - (p.work_ns - fill).max(0.0);
+        let rest = |p: &Worked| p.time - (p.work - fill).max(0.0);
         let base = mean(&points, &rest);
         let error = |p: &Worked| weight(p) * (rest(p) - base).powi(2);
         (points.iter().map(error).sum(), base)
     };
     let mut fills = vec![0.0];
     for (below, pair) in points.windows(2).enumerate() {
-        let (from, to) = (pair[0].work_ns.max(0.0), pair[1].work_ns.max(0.0));
+        let (from, to) = (pair[0].work.max(0.0), pair[1].work.max(0.0));
         // Those to the left are flat at `b`, those to the right at `b - fill` once their work is taken off.
         let (flat, rising) = points.split_at(below + 1);
-        let fill = mean(flat, &|p| p.time_ns) - mean(rising, &|p| p.time_ns - p.work_ns);
+        let fill = mean(flat, &|p| p.time) - mean(rising, &|p| p.time - p.work);
         fills.extend([from, to, fill.clamp(from, to)]);
     }
     let best = fills.into_iter().map(|fill| (fill, squares(fill)));
-    let (fill_ns, (_, back_to_back_ns)) = best.min_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
-    Some(Knee {
-        back_to_back_ns,
-        fill_ns,
-    })
+    let (fill, (_, back_to_back)) = best.min_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+    Some(Knee { back_to_back, fill })
 }
 
 #[cfg(test)]
@@ -77,7 +74,7 @@ mod tests {
     ];
 
     /// A curve with noise of some percent, never the same.
-    fn curve(back_to_back_ns: f64, fill_ns: f64, noise: f64, seed: u64) -> Vec<Worked> {
+    fn curve(back_to_back: f64, fill: f64, noise: f64, seed: u64) -> Vec<Worked> {
         let mut seed = seed;
         let mut random = || {
             seed = seed
@@ -91,9 +88,9 @@ mod tests {
             all.sort_by(f64::total_cmp);
             all[30]
         };
-        let point = |work_ns: f64, off: f64| Worked {
-            work_ns,
-            time_ns: (back_to_back_ns + (work_ns - fill_ns).max(0.0)) * (1.0 + noise * off),
+        let point = |work: f64, off: f64| Worked {
+            work,
+            time: (back_to_back + (work - fill).max(0.0)) * (1.0 + noise * off),
         };
         WORK.iter().map(|work| point(*work, median())).collect()
     }
@@ -104,7 +101,7 @@ mod tests {
             let mut off: Vec<f64> = (0..100)
                 .map(|seed| {
                     let found = knee(&curve(200.0, fill, 0.03, seed)).expect("points");
-                    (found.fill_ns - fill).abs()
+                    (found.fill - fill).abs()
                 })
                 .collect();
             off.sort_by(f64::total_cmp);
@@ -116,8 +113,8 @@ mod tests {
     #[test]
     fn without_noise_it_is_exact_and_restart_is_what_is_left() {
         let found = knee(&curve(472.0, 134.0, 0.0, 1)).expect("points");
-        assert!((found.fill_ns - 134.0).abs() < 1e-9, "{found:?}");
-        assert!((found.restart_ns() - 338.0).abs() < 1e-9, "{found:?}");
+        assert!((found.fill - 134.0).abs() < 1e-9, "{found:?}");
+        assert!((found.restart() - 338.0).abs() < 1e-9, "{found:?}");
         assert_eq!(knee(&curve(472.0, 134.0, 0.0, 1)[..2]), None);
     }
 }

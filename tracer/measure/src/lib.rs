@@ -4,6 +4,8 @@
 #[cfg(target_arch = "x86_64")]
 pub mod clocks;
 pub mod contention;
+#[cfg(target_arch = "x86_64")]
+pub mod costs;
 pub mod count_error;
 #[cfg(target_arch = "x86_64")]
 pub mod hand_over;
@@ -11,4 +13,8 @@ pub mod knee;
 #[cfg(target_arch = "x86_64")]
 pub mod pair;
 pub mod pair_classes;
+#[cfg(target_arch = "x86_64")]
+pub mod restart;
 pub mod spread;
+#[cfg(target_arch = "x86_64")]
+pub mod text;

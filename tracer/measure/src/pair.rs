@@ -18,7 +18,7 @@ use cohtrace_platform::sys::{
     line_loops::{Block, Operation},
 };
 
-use crate::spread::Spread;
+use crate::{restart::Chains, spread::Spread};
 
 /// Lines of a block: with their stride they fit into eight ways of 64 sets.
 const LINES: usize = 64;
@@ -72,6 +72,19 @@ impl State {
             State::SharedByBoth => "shared-by-both",
         }
     }
+
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            State::OwnL1 => "own, L1",
+            State::OwnL2 => "own, L2",
+            State::OwnL3 => "own, beyond L2",
+            State::Memory => "memory",
+            State::OtherModified => "other, modified",
+            State::OtherExclusive => "other, exclusive",
+            State::SharedByBoth => "shared by both",
+        }
+    }
 }
 
 /// What was measured of one state and operation.
@@ -94,6 +107,8 @@ pub struct Pair {
     pub other: Cpu,
     /// By state, then by operation.
     pub cells: Vec<Cell>,
+    /// Chains of loads with work between them, by state.
+    pub chains: Vec<(State, Chains)>,
     /// Blocks that were dropped because a thread was taken off its CPU meanwhile.
     pub disturbed: u64,
 }
@@ -217,28 +232,62 @@ fn timed(own: Cpu, other: Cpu, rounds: u32, block: &Block, wire: &Wire) -> Pair 
             ticks: Spread::default(),
         })
         .collect();
+    let mut chains: Vec<(State, Chains)> = [State::OwnL1, State::OtherModified, State::Memory]
+        .map(|state| (state, Chains::default()))
+        .into();
     let mut disturbed = 0;
     // Interleaved, so that what changes meanwhile changes all alike.
     for _ in 0..rounds {
         for cell in &mut cells {
-            wire.switched.store(false, Ordering::Relaxed);
-            let before = involuntary_switches().unwrap_or(0);
+            let watch = Undisturbed::begin(wire);
             bring(cell.state, block, wire, &mut pushing);
             let ticks = block.time(cell.operation);
-            wire.ask(Order::Nothing);
-            let after = involuntary_switches().unwrap_or(0);
-            if before != after || wire.switched.load(Ordering::Relaxed) {
-                disturbed += 1;
-            } else {
+            if watch.held() {
                 cell.ticks.record(ticks as f64 / block.len() as f64);
+            } else {
+                disturbed += 1;
             }
+        }
+        for (state, chains) in &mut chains {
+            chains.time(block, |time| {
+                let watch = Undisturbed::begin(wire);
+                bring(*state, block, wire, &mut pushing);
+                let ticks = time();
+                let held = watch.held();
+                disturbed += u64::from(!held);
+                ticks.filter(|_| held)
+            });
         }
     }
     Pair {
         own,
         other,
         cells,
+        chains,
         disturbed,
+    }
+}
+
+/// Whether both threads kept their CPUs since it began.
+struct Undisturbed<'w> {
+    wire: &'w Wire,
+    switches: u64,
+}
+
+impl Undisturbed<'_> {
+    fn begin(wire: &Wire) -> Undisturbed<'_> {
+        wire.switched.store(false, Ordering::Relaxed);
+        Undisturbed {
+            wire,
+            switches: involuntary_switches().unwrap_or(0),
+        }
+    }
+
+    fn held(self) -> bool {
+        // The other one says so with its next answer.
+        self.wire.ask(Order::Nothing);
+        let now = involuntary_switches().unwrap_or(0);
+        now == self.switches && !self.wire.switched.load(Ordering::Relaxed)
     }
 }
 

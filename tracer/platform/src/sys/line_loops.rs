@@ -41,6 +41,17 @@ impl Operation {
         Operation::ExchangeAdd,
         Operation::CompareSwap,
     ];
+
+    /// Stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::ChainedLoad => "chained-load",
+            Operation::IndependentLoad => "independent-load",
+            Operation::StoreFence => "store-fence",
+            Operation::ExchangeAdd => "exchange-add",
+            Operation::CompareSwap => "compare-swap",
+        }
+    }
 }
 
 /// Dependent additions between two loads of a chain that [`Block::chained_with_work`] knows.
