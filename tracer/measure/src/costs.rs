@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     clocks::Clocks,
     hand_over::{Way, one_way},
-    pair::{self, State},
+    pair::{Setting, Sitting, State},
     spread::Spread,
+    sweep::Sweep,
 };
-use cohtrace_platform::sys::{affinity::OnCpu, line_loops::Operation};
+use cohtrace_platform::sys::line_loops::Operation;
 
 /// Version of the document.
 pub const SCHEMA: u32 = 1;
@@ -23,17 +24,99 @@ pub struct MachineCosts {
     pub schema: u32,
     /// The kernel's identifier of this start of the machine: costs of another one may be of another place.
     pub boot_id: String,
-    /// By pair, in the order in which they were measured.
+    /// When it was begun, seconds since 1970.
+    pub begun_unix_s: u64,
+    /// Seconds that it took.
+    pub took_s: f64,
+    /// Everything that was asked for was measured.
+    pub complete: bool,
+    /// By pair, a load of a line that the other one has modified, nanoseconds: a short look at each pair.
+    pub map: Vec<Passage>,
+    /// Which of these pairs are alike, nearest first.
+    pub classes: Vec<PairClass>,
+    /// Of some pairs of each class, in the order in which they were measured: all costs.
     pub pairs: Vec<PairCosts>,
+    /// What others' accesses add to one's own.
+    pub contention: Vec<Sweep>,
+    /// What speaks against some of it.
+    pub doubts: Vec<Doubt>,
 }
 
-/// What one CPU pays for lines that another one had.
+/// From one CPU to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Passage {
+    /// The CPU that loads.
+    pub own: u32,
+    /// The CPU that stored before.
+    pub other: u32,
+    /// Median, nanoseconds per line.
+    pub ns: f64,
+}
+
+/// Pairs that are alike by what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairClass {
+    /// Median of its pairs, nanoseconds.
+    pub ns: f64,
+    /// Its pairs.
+    pub pairs: Vec<(u32, u32)>,
+    /// What the kernel says of them: `one-core`, `one-cache`, `one-node`, `one-package`, `two-packages`.
+    pub distances: Vec<String>,
+}
+
+/// What speaks against what was measured, or against what the kernel says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Doubt {
+    /// Sittings of one pair were of several placements: the host moved a CPU meanwhile. All are kept, each by itself.
+    Moved {
+        /// The pair.
+        own: u32,
+        /// The pair.
+        other: u32,
+        /// Medians of a load of a line that the other has modified, nanoseconds.
+        ns: Vec<f64>,
+    },
+    /// Pairs that are equally far by the kernel's words are not by what was measured.
+    Unlike {
+        /// The kernel's word.
+        distance: String,
+        /// Medians of the classes that its pairs are in, nanoseconds.
+        ns: Vec<f64>,
+    },
+    /// Two CPUs are one core by the kernel's words and did not slow each other down, or the other way round.
+    Cores {
+        /// The pair.
+        own: u32,
+        /// The pair.
+        other: u32,
+        /// Whether the kernel says that they are one core.
+        kernel_says_one: bool,
+        /// Time of work that fills a core while the other does the same, as multiples of that alone.
+        ratio: f64,
+    },
+    /// Lines of another CPU cost no more than own ones: an emulator without caches, or one CPU behind both.
+    NoDifference {
+        /// The pair.
+        own: u32,
+        /// The pair.
+        other: u32,
+    },
+}
+
+/// What one CPU pays for lines that another one had, in one placement of the two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairCosts {
     /// The CPU that accesses.
     pub own: u32,
     /// The CPU that had the lines before.
     pub other: u32,
+    /// A further one, in states that more than two have part in.
+    pub third: Option<u32>,
+    /// The CPU that touched the lines first: they are in the memory of its node.
+    pub home: u32,
+    /// Sittings of it.
+    pub sittings: u32,
     /// Nanoseconds of a tick of the time stamp counter.
     pub tick_ns: f64,
     /// Core cycles of a tick.
@@ -44,7 +127,9 @@ pub struct PairCosts {
     pub restart: Vec<Restart>,
     /// One way of a word that is handed over, by way.
     pub hand_over: Vec<HandOver>,
-    /// Blocks that were dropped because a thread was taken off its CPU.
+    /// Time of work that fills a core while the other does the same, as multiples of that alone: 1 of two cores, 2 of one.
+    pub same_core_ratio: Option<f64>,
+    /// Blocks that were dropped because a thread was taken off its CPU, or the host ran something else there.
     pub disturbed_blocks: u64,
 }
 
@@ -108,17 +193,14 @@ impl Quantiles {
 }
 
 impl PairCosts {
-    /// Measures two CPUs: so many blocks of each state and operation.
-    ///
-    /// # Errors
-    /// A CPU is offline or not allowed; or there is no memory.
-    pub fn measure(own: Cpu, other: Cpu, blocks: u32) -> io::Result<PairCosts> {
-        let pair = pair::measure(own, other, blocks)?;
-        let clocks = {
-            let _here = OnCpu::move_to(own)?;
-            Clocks::measure()
-        };
-        let costs = pair.cells.iter().filter_map(|cell| {
+    /// Of the sittings of one placement; nothing is known of hand-overs yet.
+    pub fn of(
+        sitting: &Sitting,
+        sittings: u32,
+        setting: &Setting<'_>,
+        clocks: Clocks,
+    ) -> PairCosts {
+        let costs = sitting.cells.iter().filter_map(|cell| {
             Some(Cost {
                 state: cell.state.name().to_owned(),
                 operation: cell.operation.name().to_owned(),
@@ -126,7 +208,7 @@ impl PairCosts {
             })
         });
         let addition_ticks = 1.0 / clocks.tick_cycles;
-        let restart = pair.chains.iter().filter_map(|(state, chains)| {
+        let restart = sitting.chains.iter().filter_map(|(state, chains)| {
             let knee = chains.knee(addition_ticks)?;
             Some(Restart {
                 state: state.name().to_owned(),
@@ -135,29 +217,46 @@ impl PairCosts {
                 restart_ns: clocks.ns(knee.restart()),
             })
         });
-        let mut hand_over = Vec::new();
-        for way in Way::ALL {
-            let ticks = one_way(own, other, way, blocks)?;
-            hand_over.extend(Quantiles::of(&ticks, clocks).map(|ns| HandOver {
-                way: way.name().to_owned(),
-                ns,
-            }));
-        }
-        Ok(PairCosts {
-            own: own.0,
-            other: other.0,
+        PairCosts {
+            own: setting.own.0,
+            other: setting.other.0,
+            third: setting.third.map(|cpu| cpu.0),
+            home: setting.home.0,
+            sittings,
             tick_ns: clocks.tick_ns,
             tick_cycles: clocks.tick_cycles,
             costs: costs.collect(),
             restart: restart.collect(),
-            hand_over,
-            disturbed_blocks: pair.disturbed,
-        })
+            hand_over: Vec::new(),
+            same_core_ratio: None,
+            disturbed_blocks: sitting.disturbed,
+        }
+    }
+
+    /// Measures how words are handed over, in blocks of a thousand round trips.
+    ///
+    /// # Errors
+    /// A CPU is offline or not allowed.
+    pub fn measure_hand_over(&mut self, blocks: u32, clocks: Clocks) -> io::Result<()> {
+        for way in Way::ALL {
+            let ticks = one_way(Cpu(self.own), Cpu(self.other), way, blocks)?;
+            self.hand_over
+                .extend(Quantiles::of(&ticks, clocks).map(|ns| HandOver {
+                    way: way.name().to_owned(),
+                    ns,
+                }));
+        }
+        Ok(())
     }
 
     /// Of a state and operation; `None` where it was not measured.
     pub fn cost(&self, state: State, operation: Operation) -> Option<&Cost> {
         let mut costs = self.costs.iter();
         costs.find(|cost| cost.state == state.name() && cost.operation == operation.name())
+    }
+
+    /// Median of a state and operation, nanoseconds.
+    pub fn median_ns(&self, state: State, operation: Operation) -> Option<f64> {
+        Some(self.cost(state, operation)?.ns.median)
     }
 }

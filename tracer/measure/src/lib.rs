@@ -15,6 +15,13 @@ pub mod pair;
 pub mod pair_classes;
 #[cfg(target_arch = "x86_64")]
 pub mod restart;
+#[cfg(target_arch = "x86_64")]
+pub mod same_core;
 pub mod spread;
+pub mod stolen;
+#[cfg(target_arch = "x86_64")]
+pub mod survey;
+#[cfg(target_arch = "x86_64")]
+pub mod sweep;
 #[cfg(target_arch = "x86_64")]
 pub mod text;

@@ -1,12 +1,12 @@
 //! The costs between two CPUs: a thread on one of them times blocks of lines, after a thread on the other has brought the
-//! lines into a state.
+//! lines into a state; a third one, where there is a CPU for it, for states that more than two CPUs have part in.
+//!
+//! What is measured at once is a *sitting*: short, since the CPUs of a guest may be moved between two of them, so that each is
+//! of one placement.
 
 use std::{
     hint, io,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -18,12 +18,12 @@ use cohtrace_platform::sys::{
     line_loops::{Block, Operation},
 };
 
-use crate::{restart::Chains, spread::Spread};
+use crate::{restart::Chains, spread::Spread, stolen::Stolen};
 
 /// Lines of a block: with their stride they fit into eight ways of 64 sets.
 const LINES: usize = 64;
-/// Both CPUs are busy for so long before anything is timed: cold ones took twice as long.
-const WARM_UP: Duration = Duration::from_millis(50);
+/// CPUs are busy for so long before anything is timed: cold ones took twice as long.
+pub const WARM_UP: Duration = Duration::from_millis(50);
 /// Bytes that push a block out of a first-level cache, and out of a second.
 const BEYOND_L1: usize = 128 << 10;
 const BEYOND_L2: usize = 4 << 20;
@@ -46,15 +46,21 @@ pub enum State {
     OtherExclusive,
     /// In both caches, read by both.
     SharedByBoth,
+    /// In the caches of two others, not here.
+    OtherShared,
+    /// In three caches, also here.
+    SharedByThree,
 }
 
 impl State {
     /// All of them, nearest first.
-    pub const ALL: [State; 7] = [
+    pub const ALL: [State; 9] = [
         State::OwnL1,
         State::OwnL2,
         State::OwnL3,
         State::SharedByBoth,
+        State::SharedByThree,
+        State::OtherShared,
         State::OtherModified,
         State::OtherExclusive,
         State::Memory,
@@ -70,7 +76,18 @@ impl State {
             State::OtherModified => "other-modified",
             State::OtherExclusive => "other-exclusive",
             State::SharedByBoth => "shared-by-both",
+            State::OtherShared => "other-shared",
+            State::SharedByThree => "shared-by-three",
         }
+    }
+
+    /// The state of a name.
+    pub fn named(name: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    fn takes_a_third(self) -> bool {
+        matches!(self, State::OtherShared | State::SharedByThree)
     }
 
     /// For people.
@@ -83,6 +100,8 @@ impl State {
             State::OtherModified => "other, modified",
             State::OtherExclusive => "other, exclusive",
             State::SharedByBoth => "shared by both",
+            State::OtherShared => "others, shared",
+            State::SharedByThree => "shared by three",
         }
     }
 }
@@ -98,19 +117,61 @@ pub struct Cell {
     pub ticks: Spread,
 }
 
-/// What was measured between two CPUs.
-#[derive(Clone, Debug)]
-pub struct Pair {
-    /// The CPU that timed.
+/// Who takes part, and how much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The CPU that times.
     pub own: Cpu,
-    /// The CPU that had the lines before.
+    /// The CPU that has the lines before.
     pub other: Cpu,
+    /// A further one, for states that take one.
+    pub third: Option<Cpu>,
+    /// The CPU that touches the lines first: they are in the memory of its node.
+    pub home: Cpu,
+    /// States to measure; those that take a third CPU are left out without one.
+    pub states: &'a [State],
+    /// Chains with growing work are measured too.
+    pub chains: bool,
+    /// Blocks of each state and operation.
+    pub rounds: u32,
+    /// How long the CPUs are busy before.
+    pub warm_up: Duration,
+}
+
+/// What was measured in one go.
+#[derive(Clone, Debug, Default)]
+pub struct Sitting {
     /// By state, then by operation.
     pub cells: Vec<Cell>,
     /// Chains of loads with work between them, by state.
     pub chains: Vec<(State, Chains)>,
-    /// Blocks that were dropped because a thread was taken off its CPU meanwhile.
+    /// Blocks that were dropped because a thread was taken off its CPU meanwhile, or the host ran something else there.
     pub disturbed: u64,
+}
+
+impl Sitting {
+    /// The median of a state and operation, ticks per line.
+    pub fn median(&self, state: State, operation: Operation) -> Option<f64> {
+        let mut cells = self.cells.iter();
+        let cell = cells.find(|cell| (cell.state, cell.operation) == (state, operation));
+        cell?.ticks.median()
+    }
+
+    /// Adds what another one of the same setting measured.
+    pub fn add(&mut self, other: &Sitting) {
+        if self.cells.is_empty() && self.chains.is_empty() {
+            self.cells.clone_from(&other.cells);
+            self.chains.clone_from(&other.chains);
+        } else {
+            for (cell, more) in self.cells.iter_mut().zip(&other.cells) {
+                cell.ticks.add(&more.ticks);
+            }
+            for ((_, chains), (_, more)) in self.chains.iter_mut().zip(&other.chains) {
+                chains.add(more);
+            }
+        }
+        self.disturbed += other.disturbed;
+    }
 }
 
 /// What the other thread is asked to do.
@@ -144,6 +205,17 @@ impl Wire {
         }
     }
 
+    /// On this CPU, does what is asked until it is over.
+    fn serve_on(&self, cpu: Cpu, block: &Block) -> io::Result<()> {
+        let there = OnCpu::move_to(cpu);
+        if there.is_err() {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        let _there = there?;
+        self.serve(block);
+        Ok(())
+    }
+
     /// Does what is asked until it is over.
     fn serve(&self, block: &Block) {
         let mut done = 0;
@@ -174,125 +246,198 @@ impl Wire {
     }
 }
 
-/// Ends the other thread's service, whatever happens to ours.
-struct Over<'a>(&'a Wire);
+/// Ends the other threads' service, whatever happens to ours.
+struct Over<'w>(Wires<'w>);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.over.store(true, Ordering::Relaxed);
+        for wire in self.0.all() {
+            wire.over.store(true, Ordering::Relaxed);
+        }
     }
 }
 
-/// Measures `rounds` blocks of each state and operation.
+/// To the other thread, and to the third.
+#[derive(Clone, Copy)]
+struct Wires<'w> {
+    other: &'w Wire,
+    third: Option<&'w Wire>,
+}
+
+impl<'w> Wires<'w> {
+    fn all(self) -> impl Iterator<Item = &'w Wire> {
+        [Some(self.other), self.third].into_iter().flatten()
+    }
+
+    fn is_over(self) -> bool {
+        self.all().any(|wire| wire.over.load(Ordering::Relaxed))
+    }
+}
+
+/// Measures in one go. Fewer rounds than asked for when `stop` says so.
 ///
 /// # Errors
 /// A CPU is offline or not allowed; or there is no memory.
-pub fn measure(own: Cpu, other: Cpu, rounds: u32) -> io::Result<Pair> {
-    let wire = Wire::default();
-    let refused = Mutex::new(None);
-    let _here = OnCpu::move_to(own)?;
-    let block = Block::new(&permutation(LINES))?;
+pub fn sit(setting: &Setting<'_>, stop: &dyn Fn() -> bool) -> io::Result<Sitting> {
+    let (other, third) = (Wire::default(), Wire::default());
+    let wires = Wires {
+        other: &other,
+        third: setting.third.map(|_| &third),
+    };
+    let block = {
+        let _there = OnCpu::move_to(setting.home)?;
+        Block::new(&permutation(LINES))?
+    };
+    let _here = OnCpu::move_to(setting.own)?;
     thread::scope(|scope| {
-        let over = Over(&wire);
-        thread::Builder::new()
-            .name("other".to_owned())
-            .spawn_scoped(scope, || match OnCpu::move_to(other) {
-                Ok(_there) => wire.serve(&block),
-                Err(error) => {
-                    let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-                    *refused = Some(error);
-                    wire.over.store(true, Ordering::Relaxed);
-                }
-            })?;
+        let over = Over(wires);
+        let cpus = [Some(setting.other), setting.third];
+        let mut threads = Vec::new();
+        for (wire, cpu) in wires.all().zip(cpus.into_iter().flatten()) {
+            let block = &block;
+            let thread = thread::Builder::new().name("other".to_owned());
+            threads.push(thread.spawn_scoped(scope, move || wire.serve_on(cpu, block))?);
+        }
         let warm = Instant::now();
-        while warm.elapsed() < WARM_UP {
-            wire.ask(Order::Write);
+        while warm.elapsed() < setting.warm_up && !wires.is_over() {
+            other.ask(Order::Write);
             block.write();
         }
-        let pair = timed(own, other, rounds, &block, &wire);
+        let sitting = timed(setting, &block, wires, stop);
         drop(over);
-        Ok::<Pair, io::Error>(pair)
-    })
-    .and_then(|pair| match refused.into_inner() {
-        Ok(None) => Ok(pair),
-        Ok(Some(error)) => Err(error),
-        Err(_) => Err(io::Error::other("the other thread ended")),
+        for thread in threads {
+            let ended = thread.join();
+            ended.unwrap_or_else(|_| Err(io::Error::other("a thread that took part ended")))?;
+        }
+        Ok(sitting)
     })
 }
 
-fn timed(own: Cpu, other: Cpu, rounds: u32, block: &Block, wire: &Wire) -> Pair {
+fn timed(
+    setting: &Setting<'_>,
+    block: &Block,
+    wires: Wires<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Sitting {
     let mut pushing = Pushing::default();
-    let all = State::ALL
-        .iter()
-        .flat_map(|state| Operation::ALL.map(|operation| (*state, operation)));
-    let mut cells: Vec<Cell> = all
-        .map(|(state, operation)| Cell {
-            state,
-            operation,
-            ticks: Spread::default(),
-        })
+    let states =
+        (setting.states.iter()).filter(|state| wires.third.is_some() || !state.takes_a_third());
+    let all = states.flat_map(|state| Operation::ALL.map(|operation| (*state, operation)));
+    let cells = all.map(|(state, operation)| Cell {
+        state,
+        operation,
+        ticks: Spread::default(),
+    });
+    let chained = [State::OwnL1, State::OtherModified, State::Memory];
+    let chained =
+        (chained.into_iter()).filter(|state| setting.chains && setting.states.contains(state));
+    let mut sitting = Sitting {
+        cells: cells.collect(),
+        chains: chained.map(|state| (state, Chains::default())).collect(),
+        disturbed: 0,
+    };
+    let cpus: Vec<Cpu> = [Some(setting.own), Some(setting.other), setting.third]
+        .into_iter()
+        .flatten()
         .collect();
-    let mut chains: Vec<(State, Chains)> = [State::OwnL1, State::OtherModified, State::Memory]
-        .map(|state| (state, Chains::default()))
-        .into();
-    let mut disturbed = 0;
     // Interleaved, so that what changes meanwhile changes all alike.
-    for _ in 0..rounds {
-        for cell in &mut cells {
-            let watch = Undisturbed::begin(wire);
-            bring(cell.state, block, wire, &mut pushing);
+    for _ in 0..setting.rounds {
+        if stop() || wires.is_over() {
+            break;
+        }
+        let before = Stolen::now(&cpus);
+        let mut round = sitting.clone_empty();
+        round.time(block, wires, &mut pushing);
+        if Stolen::now(&cpus) == before {
+            sitting.add(&round);
+        } else {
+            sitting.disturbed += round.blocks();
+        }
+    }
+    sitting
+}
+
+impl Sitting {
+    fn clone_empty(&self) -> Sitting {
+        let cell = |cell: &Cell| Cell {
+            ticks: Spread::default(),
+            ..*cell
+        };
+        Sitting {
+            cells: self.cells.iter().map(cell).collect(),
+            chains: (self.chains.iter())
+                .map(|(state, _)| (*state, Chains::default()))
+                .collect(),
+            disturbed: 0,
+        }
+    }
+
+    /// Blocks, also the disturbed ones.
+    fn blocks(&self) -> u64 {
+        let cells: u64 = self.cells.iter().map(|cell| cell.ticks.count()).sum();
+        let chains: u64 = self.chains.iter().map(|(_, chains)| chains.count()).sum();
+        cells + chains + self.disturbed
+    }
+
+    /// One block of each state and operation.
+    fn time(&mut self, block: &Block, wires: Wires<'_>, pushing: &mut Pushing) {
+        for cell in &mut self.cells {
+            let watch = Undisturbed::begin(wires);
+            bring(cell.state, block, wires, pushing);
             let ticks = block.time(cell.operation);
             if watch.held() {
                 cell.ticks.record(ticks as f64 / block.len() as f64);
             } else {
-                disturbed += 1;
+                self.disturbed += 1;
             }
         }
-        for (state, chains) in &mut chains {
+        for (state, chains) in &mut self.chains {
             chains.time(block, |time| {
-                let watch = Undisturbed::begin(wire);
-                bring(*state, block, wire, &mut pushing);
+                let watch = Undisturbed::begin(wires);
+                bring(*state, block, wires, pushing);
                 let ticks = time();
                 let held = watch.held();
-                disturbed += u64::from(!held);
+                self.disturbed += u64::from(!held);
                 ticks.filter(|_| held)
             });
         }
     }
-    Pair {
-        own,
-        other,
-        cells,
-        chains,
-        disturbed,
-    }
 }
 
-/// Whether both threads kept their CPUs since it began.
+/// Whether all threads kept their CPUs since it began.
 struct Undisturbed<'w> {
-    wire: &'w Wire,
+    wires: Wires<'w>,
     switches: u64,
 }
 
 impl Undisturbed<'_> {
-    fn begin(wire: &Wire) -> Undisturbed<'_> {
-        wire.switched.store(false, Ordering::Relaxed);
+    fn begin(wires: Wires<'_>) -> Undisturbed<'_> {
+        for wire in wires.all() {
+            wire.switched.store(false, Ordering::Relaxed);
+        }
         Undisturbed {
-            wire,
+            wires,
             switches: involuntary_switches().unwrap_or(0),
         }
     }
 
     fn held(self) -> bool {
-        // The other one says so with its next answer.
-        self.wire.ask(Order::Nothing);
-        let now = involuntary_switches().unwrap_or(0);
-        now == self.switches && !self.wire.switched.load(Ordering::Relaxed)
+        let others = self.wires.all().all(|wire| {
+            // It says so with its next answer.
+            wire.ask(Order::Nothing);
+            !wire.switched.load(Ordering::Relaxed)
+        });
+        others && involuntary_switches().unwrap_or(0) == self.switches
     }
 }
 
 /// Brings all lines of a block into a state.
-fn bring(state: State, block: &Block, wire: &Wire, pushing: &mut Pushing) {
+fn bring(state: State, block: &Block, wires: Wires<'_>, pushing: &mut Pushing) {
+    let all_read = || {
+        for wire in wires.all() {
+            wire.ask(Order::Read);
+        }
+    };
     match state {
         State::OwnL1 => block.write(),
         State::OwnL2 => {
@@ -304,11 +449,20 @@ fn bring(state: State, block: &Block, wire: &Wire, pushing: &mut Pushing) {
             pushing.through(BEYOND_L2);
         }
         State::Memory => block.flush(),
-        State::OtherModified => wire.ask(Order::Write),
-        State::OtherExclusive => wire.ask(Order::FlushAndRead),
+        State::OtherModified => wires.other.ask(Order::Write),
+        State::OtherExclusive => wires.other.ask(Order::FlushAndRead),
+        State::OtherShared => {
+            block.flush();
+            all_read();
+        }
         State::SharedByBoth => {
             block.write();
-            wire.ask(Order::Read);
+            wires.other.ask(Order::Read);
+            block.read();
+        }
+        State::SharedByThree => {
+            block.write();
+            all_read();
             block.read();
         }
     }
@@ -331,7 +485,7 @@ impl Pushing {
 }
 
 /// An order without a rhythm: numbers are multiplied by an odd one that is no power of two away from any stride.
-fn permutation(lines: usize) -> Vec<usize> {
+pub(crate) fn permutation(lines: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lines).collect();
     let mut seed = 0x9e37_79b9_u64;
     for n in (1..lines).rev() {
@@ -339,4 +493,68 @@ fn permutation(lines: usize) -> Vec<usize> {
         order.swap(n, (seed >> 33) as usize % (n + 1));
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(own: u32, other: u32, third: Option<u32>) -> Setting<'static> {
+        Setting {
+            own: Cpu(own),
+            other: Cpu(other),
+            third: third.map(Cpu),
+            home: Cpu(own),
+            states: &State::ALL,
+            chains: false,
+            rounds: 2,
+            warm_up: Duration::ZERO,
+        }
+    }
+
+    fn blocks_by_state(sitting: &Sitting) -> Vec<(State, u64)> {
+        let cells = sitting.cells.chunks(Operation::ALL.len());
+        cells
+            .map(|cells| (cells[0].state, cells.iter().map(|c| c.ticks.count()).sum()))
+            .collect()
+    }
+
+    #[test]
+    fn names_are_those_of_the_states() {
+        for state in State::ALL {
+            assert_eq!(State::named(state.name()), Some(state));
+        }
+        assert_eq!(State::named("own"), None);
+    }
+
+    #[test]
+    fn a_cpu_that_there_is_not_is_an_error_and_no_hang() {
+        let none = 1 << 30;
+        for wrong in [
+            setting(none, 0, None),
+            setting(0, none, None),
+            setting(0, 0, Some(none)),
+        ] {
+            assert!(sit(&wrong, &|| false).is_err());
+        }
+    }
+
+    #[test]
+    fn states_of_three_cpus_are_measured_where_there_is_a_third_one() {
+        // All on one CPU: slow, and each block is disturbed or not, but nothing waits for ever.
+        for (third, expected) in [(None, 7), (Some(0), 9)] {
+            let sitting = sit(&setting(0, 0, third), &|| false).expect("CPU 0 is there");
+            let states = blocks_by_state(&sitting);
+            assert_eq!(states.len(), expected);
+            let blocks: u64 = states.iter().map(|(_, blocks)| blocks).sum();
+            let all = 2 * (expected * Operation::ALL.len()) as u64;
+            assert_eq!(blocks + sitting.disturbed, all);
+        }
+    }
+
+    #[test]
+    fn it_stops_when_it_is_told_to() {
+        let sitting = sit(&setting(0, 0, None), &|| true).expect("CPU 0 is there");
+        assert_eq!((sitting.blocks(), sitting.cells.len()), (0, 35));
+    }
 }

@@ -42,6 +42,18 @@ impl Chains {
         }
     }
 
+    /// Adds what others measured.
+    pub fn add(&mut self, others: &Chains) {
+        for ((_, spread), (_, more)) in self.rows.iter_mut().zip(&others.rows) {
+            spread.add(more);
+        }
+    }
+
+    /// Blocks timed.
+    pub fn count(&self) -> u64 {
+        self.rows.iter().map(|(_, spread)| spread.count()).sum()
+    }
+
     /// The knee in ticks, if an addition takes so many; `None` where too little was measured.
     pub fn knee(&self, addition_ticks: f64) -> Option<Knee> {
         let point = |(work, spread): &(u32, Spread)| {

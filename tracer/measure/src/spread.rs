@@ -24,6 +24,12 @@ impl Spread {
         self.0.saturating_record((value * PARTS).round() as u64);
     }
 
+    /// Adds the values of another one.
+    pub fn add(&mut self, other: &Spread) {
+        // Both have the same bounds.
+        let _ = self.0.add(&other.0);
+    }
+
     /// Values added.
     pub fn count(&self) -> u64 {
         self.0.len()

@@ -32,7 +32,7 @@ pub use self::{
     privileges::{Capabilities, Capability, Engine, Limit, Privileges, Seccomp},
     processor::{Cache, CacheKind, Processor, Virtualization},
     rights::Rights,
-    topology::{CpuPlace, Topology},
+    topology::{CpuPlace, Distance, Topology},
 };
 use crate::{access::Cpu, sys::cpuid};
 

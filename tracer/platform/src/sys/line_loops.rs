@@ -293,6 +293,76 @@ unsafe fn compare_swaps(base: u64, order: &[u64]) {
     }
 }
 
+impl Block {
+    /// Exchange-and-adds to the block's first line, so many times, with so many additions after each that wait for it: what
+    /// threads do that fight over a line. Ticks of the time stamp counter.
+    pub fn take_turns(&self, additions: u64, times: u64) -> u64 {
+        let Some(first) = self.order.first() else {
+            return 0;
+        };
+        timed(|| {
+            // SAFETY: the word is one of the mapping, which only such instructions change; zero is added.
+            unsafe {
+                asm!(
+                    "2:",
+                    "xor {loaded:e}, {loaded:e}",
+                    "lock xadd [{at}], {loaded}",
+                    "lea {think}, [{loaded} + {additions}]",
+                    "test {think}, {think}",
+                    "jz 4f",
+                    "3:",
+                    "dec {think}",
+                    "jnz 3b",
+                    "4:",
+                    "dec {left}",
+                    "jnz 2b",
+                    at = in(reg) self.base() + first + WORD as u64,
+                    loaded = out(reg) _,
+                    think = out(reg) _,
+                    additions = in(reg) additions,
+                    left = inout(reg) times.max(1) => _,
+                    options(nostack),
+                );
+            }
+        })
+    }
+}
+
+/// So many rounds of eight additions that do not wait for each other: as many as a core has units for, so that two threads
+/// of one core slow each other down. Ticks of the time stamp counter.
+pub fn wide_additions(rounds: u64) -> u64 {
+    timed(|| {
+        // SAFETY: registers only.
+        unsafe {
+            asm!(
+                "2:",
+                ".rept 16",
+                "add {a}, 1",
+                "add {b}, 1",
+                "add {c}, 1",
+                "add {d}, 1",
+                "add {e}, 1",
+                "add {f}, 1",
+                "add {g}, 1",
+                "add {h}, 1",
+                ".endr",
+                "dec {left}",
+                "jnz 2b",
+                a = out(reg) _,
+                b = out(reg) _,
+                c = out(reg) _,
+                d = out(reg) _,
+                e = out(reg) _,
+                f = out(reg) _,
+                g = out(reg) _,
+                h = out(reg) _,
+                left = inout(reg) rounds.max(1) => _,
+                options(nostack, nomem),
+            );
+        }
+    })
+}
+
 /// So many additions, each of which waits for the one before it: a core cycle each. Ticks of the time stamp counter.
 pub fn additions(thousands: u64) -> u64 {
     timed(|| {
@@ -376,6 +446,7 @@ mod tests {
         block.write();
         block.read();
         block.flush();
+        assert!(block.take_turns(0, 10) > 0 && block.take_turns(1000, 10) > 0);
         assert_eq!(words(), before);
     }
 

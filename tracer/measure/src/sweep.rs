@@ -1,0 +1,328 @@
+//! What another CPU's accesses add to one's own, measured as it asks more and more often, beside what two models say.
+
+use std::{
+    hint, io,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use cohtrace_model::access::Cpu;
+use cohtrace_platform::sys::{
+    affinity::OnCpu,
+    line_loops::{Block, Operation, additions, ticks},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    clocks::Clocks,
+    contention::{LineCosts, Point, fit_closed_md1},
+};
+
+/// Additions between the other one's accesses, at each step: from never resting to hardly there.
+const RESTS: [u64; 16] = [
+    60_000, 30_000, 16_000, 8_000, 5_000, 3_200, 2_200, 1_600, 1_200, 900, 700, 500, 350, 200, 100,
+    0,
+];
+/// Additions between own accesses.
+const OWN_REST: u64 = 200;
+/// Own accesses that are timed at once.
+const OWN_TIMES: u64 = 4_000;
+/// The sweep is run so often.
+const SWEEPS: usize = 3;
+/// Lines of a block of memory, and what the other one has: more than a second-level cache.
+const MEMORY_LINES: usize = 2_048;
+/// Passes over the own block of memory that are timed.
+const MEMORY_TIMES: u64 = 16;
+/// Between two loads of memory the other one rests for a 64th of a step's additions; these come in thousands.
+const MEMORY_REST: u64 = 64_000;
+/// After each change of pace.
+const SETTLE: Duration = Duration::from_millis(1);
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contended {
+    /// Both do exchange-and-adds to one line.
+    Line,
+    /// Both load lines that are in no cache.
+    Memory,
+}
+
+/// A curve and its models.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// The CPU that is timed.
+    pub own: u32,
+    /// The other one.
+    pub other: u32,
+    /// What both ask for.
+    pub contended: Contended,
+    /// An access while the other one rests, nanoseconds.
+    pub alone_ns: f64,
+    /// By how often the other one asks, least first.
+    pub points: Vec<Loaded>,
+    /// Error of the line model, nanoseconds (root of the mean of squares); none for memory.
+    pub line_model_rms_ns: Option<f64>,
+    /// The queue that fits best; `None` where latency rose by less than a tenth: it was not loaded.
+    pub queue: Option<QueueFit>,
+}
+
+/// The best fit of the closed queue with deterministic service (M/D/1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueFit {
+    /// Service time, nanoseconds.
+    pub service_ns: f64,
+    /// Error, nanoseconds (root of the mean of squares).
+    pub rms_ns: f64,
+}
+
+/// A point: medians of the sweeps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Requests of the other one, per microsecond.
+    pub others_per_us: f64,
+    /// What an access takes longer than alone, nanoseconds.
+    pub added_ns: f64,
+    /// Share of own accesses that find the line gone, by the rates: 0 to 1.
+    pub share_gone: f64,
+    /// What the line model says that it adds, nanoseconds; `None` for memory.
+    pub modelled_ns: Option<f64>,
+}
+
+/// Measures the curve of one line. `costs` are those of an exchange-and-add that finds the line here and there.
+///
+/// # Errors
+/// A CPU is offline or not allowed; or there is no memory.
+pub fn of_line(own: Cpu, other: Cpu, costs: LineCosts, clocks: Clocks) -> io::Result<Sweep> {
+    let block = Block::new(&[0])?;
+    let pace = |rest: u64, count: &AtomicU64| {
+        const AT_ONCE: u64 = 8;
+        block.take_turns(rest, AT_ONCE);
+        count.fetch_add(AT_ONCE, Ordering::Relaxed);
+    };
+    let time = || (block.take_turns(OWN_REST, OWN_TIMES), OWN_TIMES);
+    let raw = sweep(own, other, clocks, time, pace)?;
+    let points: Vec<Loaded> = raw
+        .points
+        .iter()
+        .map(|point| {
+            let share_gone = costs.share_gone(point.others_per_ns, point.ns);
+            Loaded {
+                others_per_us: point.others_per_ns * 1000.0,
+                added_ns: point.ns - raw.alone_ns,
+                share_gone,
+                modelled_ns: Some(costs.added_ns(share_gone)),
+            }
+        })
+        .collect();
+    let error = |point: &Loaded| (point.added_ns - point.modelled_ns.unwrap_or(0.0)).powi(2);
+    let squares: f64 = points.iter().map(error).sum();
+    // What is queued for is the line, without the rest.
+    let queue = raw.queue(costs.own_ns);
+    Ok(Sweep {
+        own: own.0,
+        other: other.0,
+        contended: Contended::Line,
+        alone_ns: raw.alone_ns,
+        line_model_rms_ns: Some((squares / points.len().max(1) as f64).sqrt()),
+        queue,
+        points,
+    })
+}
+
+/// Measures the curve of memory.
+///
+/// # Errors
+/// A CPU is offline or not allowed; or there is no memory.
+pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Sweep> {
+    let order = crate::pair::permutation(MEMORY_LINES);
+    let (ours, theirs) = (Block::new(&order)?, Block::new(&order)?);
+    let pace = |rest: u64, count: &AtomicU64| {
+        theirs.flush();
+        theirs.time(Operation::IndependentLoad);
+        count.fetch_add(MEMORY_LINES as u64, Ordering::Relaxed);
+        additions(rest * MEMORY_LINES as u64 / MEMORY_REST);
+    };
+    let time = || {
+        let pass = || {
+            ours.flush();
+            ours.time(Operation::ChainedLoad)
+        };
+        let took = (0..MEMORY_TIMES).map(|_| pass()).sum();
+        (took, MEMORY_TIMES * MEMORY_LINES as u64)
+    };
+    let raw = sweep(own, other, clocks, time, pace)?;
+    let point = |point: &Raw| Loaded {
+        others_per_us: point.others_per_ns * 1000.0,
+        added_ns: point.ns - raw.alone_ns,
+        share_gone: 0.0,
+        modelled_ns: None,
+    };
+    Ok(Sweep {
+        own: own.0,
+        other: other.0,
+        contended: Contended::Memory,
+        alone_ns: raw.alone_ns,
+        points: raw.points.iter().map(point).collect(),
+        line_model_rms_ns: None,
+        queue: raw.queue(raw.alone_ns),
+    })
+}
+
+/// As measured.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    others_per_ns: f64,
+    ns: f64,
+}
+
+struct Curve {
+    alone_ns: f64,
+    points: Vec<Raw>,
+}
+
+impl Curve {
+    /// The queue for what takes `unloaded_ns` where nobody else asks.
+    fn queue(&self, unloaded_ns: f64) -> Option<QueueFit> {
+        let point = |raw: &Raw| Point {
+            rate: raw.others_per_ns,
+            latency_ns: unloaded_ns + raw.ns - self.alone_ns,
+        };
+        let points: Vec<Point> = self.points.iter().map(point).collect();
+        let fit = fit_closed_md1(unloaded_ns, &points)?;
+        Some(QueueFit {
+            service_ns: fit.service_ns,
+            rms_ns: fit.rms_ns,
+        })
+    }
+}
+
+/// The other one's pace.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Pace {
+    rest: AtomicU64,
+    over: AtomicBool,
+}
+
+/// What the other one has done, on a line of its own: looking at it seldom disturbs it little.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Done(AtomicU64);
+
+/// The other one does nothing.
+const STILL: u64 = u64::MAX;
+
+/// Times own accesses (ticks, and how many these were) while the other one asks, at each pace.
+fn sweep(
+    own: Cpu,
+    other: Cpu,
+    clocks: Clocks,
+    time: impl Fn() -> (u64, u64),
+    pace: impl Fn(u64, &AtomicU64) + Sync,
+) -> io::Result<Curve> {
+    let (wanted, done) = (Pace::default(), Done::default());
+    wanted.rest.store(STILL, Ordering::Relaxed);
+    let _here = OnCpu::move_to(own)?;
+    thread::scope(|scope| {
+        let asking = thread::Builder::new()
+            .name("other".to_owned())
+            .spawn_scoped(scope, || {
+                let there = OnCpu::move_to(other);
+                wanted.over.fetch_or(there.is_err(), Ordering::Relaxed);
+                let _there = there?;
+                while !wanted.over.load(Ordering::Relaxed) {
+                    match wanted.rest.load(Ordering::Relaxed) {
+                        STILL => hint::spin_loop(),
+                        rest => pace(rest, &done.0),
+                    }
+                }
+                Ok::<(), io::Error>(())
+            })?;
+        let measure = |rest: u64| {
+            wanted.rest.store(rest, Ordering::Relaxed);
+            let settled = ticks();
+            while clocks.ns((ticks() - settled) as f64) < SETTLE.as_nanos() as f64 {
+                hint::spin_loop();
+            }
+            let (before, start) = (done.0.load(Ordering::Relaxed), ticks());
+            let (took, accesses) = time();
+            let (all, asked) = (ticks() - start, done.0.load(Ordering::Relaxed) - before);
+            Raw {
+                others_per_ns: asked as f64 / clocks.ns(all.max(1) as f64),
+                ns: clocks.ns(took as f64) / accesses.max(1) as f64,
+            }
+        };
+        measure(0);
+        let mut alone = Vec::new();
+        let mut by_rest: Vec<Vec<Raw>> = vec![Vec::new(); RESTS.len()];
+        for _ in 0..SWEEPS {
+            for (rest, raws) in RESTS.iter().zip(&mut by_rest) {
+                alone.push(measure(STILL));
+                raws.push(measure(*rest));
+            }
+        }
+        wanted.over.store(true, Ordering::Relaxed);
+        let ended = asking.join();
+        ended.unwrap_or_else(|_| Err(io::Error::other("the other thread ended")))?;
+        Ok(Curve {
+            alone_ns: middle(&alone).ns,
+            points: by_rest.iter().map(|raws| middle(raws)).collect(),
+        })
+    })
+}
+
+/// The medians.
+fn middle(raws: &[Raw]) -> Raw {
+    let median = |of: fn(&Raw) -> f64| {
+        let mut all: Vec<f64> = raws.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    Raw {
+        others_per_ns: median(|raw| raw.others_per_ns),
+        ns: median(|raw| raw.ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCKS: Clocks = Clocks {
+        tick_ns: 0.5,
+        tick_cycles: 1.0,
+    };
+
+    #[test]
+    fn a_cpu_that_there_is_not_is_an_error_and_no_hang() {
+        let costs = LineCosts {
+            own_ns: 1.0,
+            taken_ns: 2.0,
+        };
+        assert!(of_line(Cpu(0), Cpu(1 << 30), costs, CLOCKS).is_err());
+        assert!(of_memory(Cpu(0), Cpu(1 << 30), CLOCKS).is_err());
+    }
+
+    #[test]
+    fn a_curve_that_does_not_rise_has_no_queue_and_one_that_does_has_its_service_time() {
+        let rates = [0.0, 0.001, 0.002, 0.003];
+        let curve = |latency: &dyn Fn(f64) -> f64| Curve {
+            alone_ns: 300.0,
+            points: rates
+                .map(|rate| Raw {
+                    others_per_ns: rate,
+                    ns: latency(rate),
+                })
+                .to_vec(),
+        };
+        assert_eq!(curve(&|_| 310.0).queue(300.0), None);
+        let md1 = |rate| crate::contention::closed_md1(200.0, 300.0, rate).expect("in balance");
+        let fit = curve(&md1).queue(300.0).expect("loaded");
+        assert!(
+            (fit.service_ns - 200.0).abs() < 0.1 && fit.rms_ns < 0.01,
+            "{fit:?}"
+        );
+    }
+}
