@@ -32,6 +32,7 @@ mod live;
 mod llvm_plugin;
 mod local_storage;
 mod log;
+mod measure;
 mod names;
 mod overrun;
 mod perf_tables;

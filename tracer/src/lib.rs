@@ -8,6 +8,7 @@
 pub use cohtrace_code::{decode, module, names};
 pub use cohtrace_hint::hint;
 pub use cohtrace_judge::{analysis, finding, pipeline, spill, watch};
+pub use cohtrace_measure as measure;
 pub use cohtrace_model::{
     access, coherence, data_source, event, evidence, heap, perf_format, space,
 };

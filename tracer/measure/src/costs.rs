@@ -95,6 +95,13 @@ pub enum Doubt {
         /// Time of work that fills a core while the other does the same, as multiples of that alone.
         ratio: f64,
     },
+    /// A curve is missing: threads were taken off these CPUs all the time.
+    Busy {
+        /// The pair.
+        own: u32,
+        /// The pair.
+        other: u32,
+    },
     /// Lines of another CPU cost no more than own ones: an emulator without caches, or one CPU behind both.
     NoDifference {
         /// The pair.

@@ -16,11 +16,12 @@ use cohtrace_platform::sys::{
     affinity::OnCpu,
     disturbance::involuntary_switches,
     line_loops::{Block, Operation},
+    priority::RealTime,
 };
 
 use crate::{restart::Chains, spread::Spread, stolen::Stolen};
 
-/// Lines of a block: with their stride they fit into eight ways of 64 sets.
+/// Lines of a block: as many as a first-level cache has sets, and its translations of pages.
 const LINES: usize = 64;
 /// CPUs are busy for so long before anything is timed: cold ones took twice as long.
 pub const WARM_UP: Duration = Duration::from_millis(50);
@@ -136,6 +137,8 @@ pub struct Setting<'a> {
     pub rounds: u32,
     /// How long the CPUs are busy before.
     pub warm_up: Duration,
+    /// All threads run before ordinary ones of their CPUs.
+    pub real_time: bool,
 }
 
 /// What was measured in one go.
@@ -206,8 +209,9 @@ impl Wire {
     }
 
     /// On this CPU, does what is asked until it is over.
-    fn serve_on(&self, cpu: Cpu, block: &Block) -> io::Result<()> {
-        let there = OnCpu::move_to(cpu);
+    fn serve_on(&self, cpu: Cpu, real_time: bool, block: &Block) -> io::Result<()> {
+        let there = OnCpu::move_to(cpu)
+            .and_then(|there| Ok((there, real_time.then(RealTime::raise).transpose()?)));
         if there.is_err() {
             self.over.store(true, Ordering::Relaxed);
         }
@@ -296,8 +300,14 @@ pub fn sit(setting: &Setting<'_>, stop: &dyn Fn() -> bool) -> io::Result<Sitting
         for (wire, cpu) in wires.all().zip(cpus.into_iter().flatten()) {
             let block = &block;
             let thread = thread::Builder::new().name("other".to_owned());
-            threads.push(thread.spawn_scoped(scope, move || wire.serve_on(cpu, block))?);
+            let real_time = setting.real_time;
+            threads.push(thread.spawn_scoped(scope, move || wire.serve_on(cpu, real_time, block))?);
         }
+        // The others are on their CPUs before this one is kept from all others.
+        for wire in wires.all() {
+            wire.ask(Order::Nothing);
+        }
+        let _first = setting.real_time.then(RealTime::raise).transpose()?;
         let warm = Instant::now();
         while warm.elapsed() < setting.warm_up && !wires.is_over() {
             other.ask(Order::Write);
@@ -413,6 +423,8 @@ struct Undisturbed<'w> {
 impl Undisturbed<'_> {
     fn begin(wires: Wires<'_>) -> Undisturbed<'_> {
         for wire in wires.all() {
+            // What was before does not count: it says so with this answer.
+            wire.ask(Order::Nothing);
             wire.switched.store(false, Ordering::Relaxed);
         }
         Undisturbed {
@@ -509,6 +521,7 @@ mod tests {
             chains: false,
             rounds: 2,
             warm_up: Duration::ZERO,
+            real_time: false,
         }
     }
 

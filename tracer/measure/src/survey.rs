@@ -60,6 +60,8 @@ pub struct Survey {
     pub contention: bool,
     /// Time for all of it; none: as long as it takes.
     pub time: Option<Duration>,
+    /// Threads that measure run before all ordinary ones.
+    pub real_time: bool,
 }
 
 /// How far it is.
@@ -100,11 +102,10 @@ impl Survey {
     ) -> io::Result<MachineCosts> {
         let begun = Instant::now();
         let known = known.filter(|known| known.boot_id == boot_id && known.schema == SCHEMA);
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut costs = MachineCosts {
             schema: SCHEMA,
             boot_id: boot_id.to_owned(),
-            begun_unix_s: unix.unwrap_or_default().as_secs(),
+            begun_unix_s: unix_s(),
             took_s: 0.0,
             complete: true,
             map: known.map(|known| known.map.clone()).unwrap_or_default(),
@@ -223,6 +224,7 @@ impl Survey {
                 chains: false,
                 rounds: LOOK_ROUNDS,
                 warm_up: LOOK_WARM_UP,
+                real_time: self.real_time,
             };
             // A pair that is disturbed all the time is not known; it is tried again by the next run.
             let sitting = sit(&setting, stop)?;
@@ -273,6 +275,7 @@ impl Survey {
                 chains: true,
                 rounds: ROUNDS,
                 warm_up: WARM_UP,
+                real_time: self.real_time,
             };
             let mut sittings = Vec::new();
             for _ in 0..SITTINGS {
@@ -307,7 +310,17 @@ impl Survey {
     }
 }
 
+fn unix_s() -> u64 {
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    unix.unwrap_or_default().as_secs()
+}
+
 impl MachineCosts {
+    /// Seconds since it was begun.
+    pub fn age_s(&self) -> u64 {
+        unix_s().saturating_sub(self.begun_unix_s)
+    }
+
     /// What was measured of a pair, the placement first that was there longest.
     pub fn of(&self, own: Cpu, other: Cpu) -> impl Iterator<Item = &PairCosts> {
         let pair = (own.0, other.0);
@@ -410,13 +423,19 @@ fn load(costs: &mut MachineCosts, own: Cpu, other: Cpu) -> io::Result<()> {
     };
     let median = |state| pair.median_ns(state, Operation::ExchangeAdd);
     let line = median(State::OwnL1).zip(median(State::OtherModified));
+    let mut sweeps = Vec::new();
     if let Some((own_ns, taken_ns)) = line {
         let line = LineCosts { own_ns, taken_ns };
-        costs
-            .contention
-            .push(sweep::of_line(own, other, line, clocks)?);
+        sweeps.push(sweep::of_line(own, other, line, clocks)?);
     }
-    costs.contention.push(sweep::of_memory(own, other, clocks)?);
+    sweeps.push(sweep::of_memory(own, other, clocks)?);
+    if sweeps.iter().any(Option::is_none) {
+        costs.doubts.push(Doubt::Busy {
+            own: own.0,
+            other: other.0,
+        });
+    }
+    costs.contention.extend(sweeps.into_iter().flatten());
     Ok(())
 }
 
@@ -482,6 +501,7 @@ mod tests {
             states: State::ALL.to_vec(),
             contention: false,
             time: None,
+            real_time: false,
         }
     }
 

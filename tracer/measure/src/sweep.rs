@@ -2,14 +2,15 @@
 
 use std::{
     hint, io,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     thread,
     time::Duration,
 };
 
-use cohtrace_model::access::Cpu;
+use cohtrace_model::access::{Cpu, Tid};
 use cohtrace_platform::sys::{
     affinity::OnCpu,
+    disturbance::{kept_from_running, this_thread},
     line_loops::{Block, Operation, additions, ticks},
 };
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     clocks::Clocks,
     contention::{LineCosts, Point, fit_closed_md1},
+    stolen::Stolen,
 };
 
 /// Additions between the other one's accesses, at each step: from never resting to hardly there.
@@ -24,6 +26,8 @@ const RESTS: [u64; 16] = [
     60_000, 30_000, 16_000, 8_000, 5_000, 3_200, 2_200, 1_600, 1_200, 900, 700, 500, 350, 200, 100,
     0,
 ];
+/// Additions beside which counting takes time.
+const SHORT_REST: u64 = 1_000;
 /// Additions between own accesses.
 const OWN_REST: u64 = 200;
 /// Own accesses that are timed at once.
@@ -36,6 +40,8 @@ const MEMORY_LINES: usize = 2_048;
 const MEMORY_TIMES: u64 = 16;
 /// Between two loads of memory the other one rests for a 64th of a step's additions; these come in thousands.
 const MEMORY_REST: u64 = 64_000;
+/// A point that was disturbed is measured again, so many times; then it is left out of the sweep.
+const TRIES: usize = 8;
 /// After each change of pace.
 const SETTLE: Duration = Duration::from_millis(1);
 
@@ -58,7 +64,7 @@ pub struct Sweep {
     pub other: u32,
     /// What both ask for.
     pub contended: Contended,
-    /// An access while the other one rests, nanoseconds.
+    /// An access, with the rest after it, while the other one does nothing, nanoseconds.
     pub alone_ns: f64,
     /// By how often the other one asks, least first.
     pub points: Vec<Loaded>,
@@ -90,19 +96,27 @@ pub struct Loaded {
     pub modelled_ns: Option<f64>,
 }
 
-/// Measures the curve of one line. `costs` are those of an exchange-and-add that finds the line here and there.
+/// Measures the curve of one line; `None` where all was disturbed. `costs` are those of an exchange-and-add that finds the line here and there.
 ///
 /// # Errors
 /// A CPU is offline or not allowed; or there is no memory.
-pub fn of_line(own: Cpu, other: Cpu, costs: LineCosts, clocks: Clocks) -> io::Result<Sweep> {
+pub fn of_line(
+    own: Cpu,
+    other: Cpu,
+    costs: LineCosts,
+    clocks: Clocks,
+) -> io::Result<Option<Sweep>> {
     let block = Block::new(&[0])?;
     let pace = |rest: u64, count: &AtomicU64| {
-        const AT_ONCE: u64 = 8;
-        block.take_turns(rest, AT_ONCE);
-        count.fetch_add(AT_ONCE, Ordering::Relaxed);
+        // Counting takes a little itself; where that is much, it is done less often.
+        let at_once = if rest < SHORT_REST { 8 } else { 1 };
+        block.take_turns(rest, at_once);
+        count.fetch_add(at_once, Ordering::Relaxed);
     };
     let time = || (block.take_turns(OWN_REST, OWN_TIMES), OWN_TIMES);
-    let raw = sweep(own, other, clocks, time, pace)?;
+    let Some(raw) = sweep(own, other, clocks, time, pace)? else {
+        return Ok(None);
+    };
     let points: Vec<Loaded> = raw
         .points
         .iter()
@@ -120,7 +134,7 @@ pub fn of_line(own: Cpu, other: Cpu, costs: LineCosts, clocks: Clocks) -> io::Re
     let squares: f64 = points.iter().map(error).sum();
     // What is queued for is the line, without the rest.
     let queue = raw.queue(costs.own_ns);
-    Ok(Sweep {
+    Ok(Some(Sweep {
         own: own.0,
         other: other.0,
         contended: Contended::Line,
@@ -128,14 +142,14 @@ pub fn of_line(own: Cpu, other: Cpu, costs: LineCosts, clocks: Clocks) -> io::Re
         line_model_rms_ns: Some((squares / points.len().max(1) as f64).sqrt()),
         queue,
         points,
-    })
+    }))
 }
 
-/// Measures the curve of memory.
+/// Measures the curve of memory; `None` where all was disturbed.
 ///
 /// # Errors
 /// A CPU is offline or not allowed; or there is no memory.
-pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Sweep> {
+pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Option<Sweep>> {
     let order = crate::pair::permutation(MEMORY_LINES);
     let (ours, theirs) = (Block::new(&order)?, Block::new(&order)?);
     let pace = |rest: u64, count: &AtomicU64| {
@@ -152,14 +166,16 @@ pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Sweep> {
         let took = (0..MEMORY_TIMES).map(|_| pass()).sum();
         (took, MEMORY_TIMES * MEMORY_LINES as u64)
     };
-    let raw = sweep(own, other, clocks, time, pace)?;
+    let Some(raw) = sweep(own, other, clocks, time, pace)? else {
+        return Ok(None);
+    };
     let point = |point: &Raw| Loaded {
         others_per_us: point.others_per_ns * 1000.0,
         added_ns: point.ns - raw.alone_ns,
         share_gone: 0.0,
         modelled_ns: None,
     };
-    Ok(Sweep {
+    Ok(Some(Sweep {
         own: own.0,
         other: other.0,
         contended: Contended::Memory,
@@ -167,7 +183,7 @@ pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Sweep> {
         points: raw.points.iter().map(point).collect(),
         line_model_rms_ns: None,
         queue: raw.queue(raw.alone_ns),
-    })
+    }))
 }
 
 /// As measured.
@@ -204,6 +220,8 @@ impl Curve {
 struct Pace {
     rest: AtomicU64,
     over: AtomicBool,
+    /// Which thread goes at it, once it is on its CPU.
+    tid: AtomicU32,
 }
 
 /// What the other one has done, on a line of its own: looking at it seldom disturbs it little.
@@ -214,14 +232,14 @@ struct Done(AtomicU64);
 /// The other one does nothing.
 const STILL: u64 = u64::MAX;
 
-/// Times own accesses (ticks, and how many these were) while the other one asks, at each pace.
+/// Times own accesses (ticks, and how many these were) while the other one asks, at each pace; `None` where all was disturbed.
 fn sweep(
     own: Cpu,
     other: Cpu,
     clocks: Clocks,
     time: impl Fn() -> (u64, u64),
     pace: impl Fn(u64, &AtomicU64) + Sync,
-) -> io::Result<Curve> {
+) -> io::Result<Option<Curve>> {
     let (wanted, done) = (Pace::default(), Done::default());
     wanted.rest.store(STILL, Ordering::Relaxed);
     let _here = OnCpu::move_to(own)?;
@@ -231,6 +249,7 @@ fn sweep(
             .spawn_scoped(scope, || {
                 let there = OnCpu::move_to(other);
                 wanted.over.fetch_or(there.is_err(), Ordering::Relaxed);
+                wanted.tid.store(this_thread().0, Ordering::Release);
                 let _there = there?;
                 while !wanted.over.load(Ordering::Relaxed) {
                     match wanted.rest.load(Ordering::Relaxed) {
@@ -240,50 +259,69 @@ fn sweep(
                 }
                 Ok::<(), io::Error>(())
             })?;
+        while wanted.tid.load(Ordering::Acquire) == 0 {
+            hint::spin_loop();
+        }
+        let own_tid = this_thread();
+        let kept = || {
+            let other_tid = Tid(wanted.tid.load(Ordering::Relaxed));
+            let both = [own_tid, other_tid].map(kept_from_running);
+            (both, Stolen::now(&[own, other]))
+        };
         let measure = |rest: u64| {
             wanted.rest.store(rest, Ordering::Relaxed);
             let settled = ticks();
             while clocks.ns((ticks() - settled) as f64) < SETTLE.as_nanos() as f64 {
                 hint::spin_loop();
             }
+            let undisturbed = kept();
             let (before, start) = (done.0.load(Ordering::Relaxed), ticks());
             let (took, accesses) = time();
             let (all, asked) = (ticks() - start, done.0.load(Ordering::Relaxed) - before);
-            Raw {
+            let raw = Raw {
                 others_per_ns: asked as f64 / clocks.ns(all.max(1) as f64),
                 ns: clocks.ns(took as f64) / accesses.max(1) as f64,
-            }
+            };
+            let was_there = rest == STILL || asked > 0;
+            (was_there && kept() == undisturbed).then_some(raw)
+        };
+        let measure = |rest: u64| {
+            let mut tries = (0..TRIES).filter(|_| !wanted.over.load(Ordering::Relaxed));
+            tries.find_map(|_| measure(rest))
         };
         measure(0);
         let mut alone = Vec::new();
         let mut by_rest: Vec<Vec<Raw>> = vec![Vec::new(); RESTS.len()];
         for _ in 0..SWEEPS {
             for (rest, raws) in RESTS.iter().zip(&mut by_rest) {
-                alone.push(measure(STILL));
-                raws.push(measure(*rest));
+                alone.extend(measure(STILL));
+                raws.extend(measure(*rest));
             }
         }
         wanted.over.store(true, Ordering::Relaxed);
         let ended = asking.join();
         ended.unwrap_or_else(|_| Err(io::Error::other("the other thread ended")))?;
-        Ok(Curve {
-            alone_ns: middle(&alone).ns,
-            points: by_rest.iter().map(|raws| middle(raws)).collect(),
-        })
+        Ok(middle(&alone).map(|alone| Curve {
+            alone_ns: alone.ns,
+            points: by_rest.iter().filter_map(|raws| middle(raws)).collect(),
+        }))
     })
 }
 
-/// The medians.
-fn middle(raws: &[Raw]) -> Raw {
+/// The medians; `None` of none.
+fn middle(raws: &[Raw]) -> Option<Raw> {
+    if raws.is_empty() {
+        return None;
+    }
     let median = |of: fn(&Raw) -> f64| {
         let mut all: Vec<f64> = raws.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    Raw {
+    Some(Raw {
         others_per_ns: median(|raw| raw.others_per_ns),
         ns: median(|raw| raw.ns),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ fn curve(sweep: &Sweep) -> String {
     };
     let _ = writeln!(
         out,
-        "CPU {}, {what}, while CPU {} does the same. Alone {:.1} ns.\n",
+        "CPU {}, {what}, while CPU {} does the same. Alone one takes {:.1} ns with the rest after it.\n",
         sweep.own, sweep.other, sweep.alone_ns
     );
     let _ = writeln!(
@@ -185,6 +185,9 @@ fn words(doubt: &Doubt) -> String {
             } else {
                 "two cores"
             }
+        ),
+        Doubt::Busy { own, other } => format!(
+            "CPUs {own} and {other} have too much to do: threads were taken off them all the time, and a curve is missing."
         ),
         Doubt::NoDifference { own, other } => format!(
             "lines of CPU {other} cost CPU {own} no more than its own: an emulator without caches, or one CPU behind both. \

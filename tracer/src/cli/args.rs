@@ -10,6 +10,7 @@ mod assembling;
 mod comparing;
 mod diagnosing;
 mod hinting;
+mod measuring;
 mod observing;
 mod simulating;
 mod values;
@@ -20,6 +21,7 @@ pub(super) use diagnosing::{BpfLogArgs, DoctorArgs};
 pub(super) use hinting::{
     AfterArgs, HintFilter, HintFormat, HintPolicy, HintsArgs, LimitArgs, ProtocolArgs, YourCodeArgs,
 };
+pub(super) use measuring::MeasureArgs;
 pub(super) use observing::{AttachArgs, ObservingArgs, RecordArgs, TargetArgs, WatchArgs};
 pub(super) use simulating::SimulateArgs;
 pub(super) use values::heap_overhead;
@@ -184,6 +186,20 @@ pub(super) enum Command {
     As(AsArgs),
     /// Build and run a small falsely shared program, watch it, and show what a report looks like.
     Demo(DemoArgs),
+    /// What this machine charges for a cache line: by its state, by the distance of two CPUs, by the operation.
+    ///
+    /// Two threads, each on a CPU of its own, bring lines into a state and time what the next access takes, in blocks of 64
+    /// lines: chained loads (latency), loads that do not wait for each other (bandwidth), stores with a fence, locked
+    /// operations, and words that are handed over. Pairs of CPUs are put into classes by what was measured; where that
+    /// contradicts what the kernel says, or the host moved a CPU meanwhile, it is said. Blocks during which a thread was
+    /// taken off its CPU are left out and counted. Needs no PMU and no rights. What it found is kept until the machine is
+    /// started anew; `doctor` tells it.
+    #[command(after_help = "Examples:\n  \
+        cohtrace measure                                  some seconds: pairs of each distance\n  \
+        cohtrace measure --pairs all -o machine.json      a map of all pairs\n  \
+        cohtrace measure --pairs all --resume -o machine.json    go on where that was ended\n  \
+        cohtrace measure --pairs 0-1 --contention         what another CPU's accesses add, and two models of it")]
+    Measure(MeasureArgs),
     /// What this machine offers, which sources can run, and how to enable the others.
     ///
     /// With --bpf-log, why an observation leaves out what one would expect in it: observes like `attach` for some seconds,

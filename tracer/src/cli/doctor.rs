@@ -6,11 +6,11 @@ use anyhow::Result;
 
 use super::{
     args::{Color, DoctorArgs},
-    bpf_log, output,
+    bpf_log, machine_costs, output,
 };
 use crate::{
     machine::{LiveProbe, Machine},
-    report::doctor::{Diagnosis, Paint, render_json, render_text},
+    report::doctor::{Diagnosis, MeasuredCosts, Paint, render_json, render_text},
     source::emulate,
     sys::probe,
 };
@@ -26,7 +26,14 @@ pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode> {
         emulator: Some(emulate::is_installed()),
         ..probe::probe(&machine)
     };
-    let diagnosis = Diagnosis::new(machine, live);
+    let diagnosis = Diagnosis {
+        costs: machine_costs::of_this_boot().map(|costs| MeasuredCosts {
+            age_s: costs.age_s(),
+            class_ns: costs.classes.iter().map(|class| class.ns).collect(),
+            doubts: costs.doubts.len(),
+        }),
+        ..Diagnosis::new(machine, live)
+    };
     let text = if args.json {
         render_json(&diagnosis)
     } else {

@@ -5,10 +5,8 @@ use std::{fs, io::BufWriter, path::Path, process::ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use super::{
-    args::ExportArgs,
-    destination, output,
-    progress::Progress,
-    report::{boot_id, modules_of},
+    args::ExportArgs, destination, machine_costs::boot_id, output, progress::Progress,
+    report::modules_of,
 };
 use crate::{
     event::{Batch, ContextKind},

@@ -21,6 +21,8 @@ mod import;
 mod layout;
 mod load_hints;
 mod log;
+mod machine_costs;
+mod measure;
 mod names_ahead;
 mod observe;
 mod output;
@@ -68,6 +70,8 @@ fn prepare(command: &Command) -> Result<()> {
     match command {
         // These need what they have, until all is open.
         Command::Attach(_) | Command::Record(_) | Command::Demo(_) | Command::Doctor(_) => {}
+        // It takes real-time priority later.
+        Command::Measure(args) if args.realtime => {}
         Command::As(_) => rights::read_only(true)?,
         Command::Report(_)
         | Command::Import(_)
@@ -77,6 +81,7 @@ fn prepare(command: &Command) -> Result<()> {
         | Command::Log(_)
         | Command::Simulate(_)
         | Command::Layout(_)
+        | Command::Measure(_)
         | Command::Export(_) => rights::read_only(false)?,
     }
     // The assembler in our place has what its compiler gave it.
@@ -100,6 +105,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Layout(args) => layout::run(&args),
         Command::Export(args) => export::run(&args),
         Command::As(args) => assemble::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
     }

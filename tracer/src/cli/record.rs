@@ -10,9 +10,10 @@ use anyhow::{Context as _, Result};
 
 use super::{
     args::{ObservingArgs, RecordArgs},
-    heap_options, output,
+    heap_options,
+    machine_costs::boot_id,
+    output,
     progress::Progress,
-    report::boot_id,
     watch_options,
     writing::Writer,
 };

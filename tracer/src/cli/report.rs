@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result};
 
 use super::{
     args::{AnalysisArgs, ReadingArgs, ReportArgs, ReportFormat},
-    c2c, heap_options, output,
+    c2c, heap_options,
+    machine_costs::boot_id,
+    output,
     reading::Reading,
     source_files::SourceFiles,
     watch_options,
@@ -129,12 +131,6 @@ pub(super) fn of_session(
 ) -> Result<model::Report> {
     let replayed = replay(path, analysis, pairs, reading)?;
     Ok(make(&replayed.pipeline, &replayed.modules, &replayed.facts))
-}
-
-/// Identifies the running boot.
-pub(super) fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
 }
 
 fn describe(meta: &Meta, pipeline: &Pipeline) -> RunFacts {

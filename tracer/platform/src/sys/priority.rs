@@ -33,15 +33,42 @@ impl Drop for Urgent {
     }
 }
 
+/// The calling thread runs before all ordinary threads of its CPU for as long as this lives.
+#[derive(Debug)]
+pub struct RealTime(());
+
+impl RealTime {
+    /// Of the lowest priority that is real-time (SCHED_FIFO, 1).
+    ///
+    /// # Errors
+    /// Without CAP_SYS_NICE (or RLIMIT_RTPRIO).
+    pub fn raise() -> io::Result<RealTime> {
+        schedule(libc::SCHED_FIFO, 1)?;
+        Ok(RealTime(()))
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        // To be an ordinary thread again is always allowed.
+        let _ = schedule(libc::SCHED_OTHER, 0);
+    }
+}
+
+fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> io::Result<()> {
+    let priority = libc::sched_param { sched_priority };
+    // SAFETY: the parameter is live; 0 is the calling thread.
+    if unsafe { libc::sched_setscheduler(0, policy, &raw const priority) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Puts the calling thread, which does little at a time, ahead of all ordinary threads, and away from signals, which are the main
 /// thread's. Without the right it stays among them.
 pub(super) fn ahead_of_ordinary_threads() {
     const FIRST_REAL_TIME_PRIORITY: libc::c_int = 1;
-    let priority = libc::sched_param {
-        sched_priority: FIRST_REAL_TIME_PRIORITY,
-    };
-    // SAFETY: the parameter is live; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+    let _ = schedule(libc::SCHED_FIFO, FIRST_REAL_TIME_PRIORITY);
     // SAFETY: all zero is a valid set; the call below fills it.
     let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is live.

@@ -27,6 +27,19 @@ pub struct Diagnosis {
     pub sources: Vec<SourceStatus>,
     /// What the hardware offers beyond.
     pub hardware: Hardware,
+    /// What `measure` found since the machine was started; `None` where that was not run.
+    pub costs: Option<MeasuredCosts>,
+}
+
+/// What lines cost here, as far as it was measured.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct MeasuredCosts {
+    /// Seconds since it was begun.
+    pub age_s: u64,
+    /// By class of pairs, nearest first: a load of a line that another CPU has modified, nanoseconds.
+    pub class_ns: Vec<f64>,
+    /// What speaks against some of it: so many reasons.
+    pub doubts: usize,
 }
 
 impl Diagnosis {
@@ -35,6 +48,7 @@ impl Diagnosis {
         Diagnosis {
             sources: availability(&machine, &live),
             hardware: Hardware::of(&machine, &live),
+            costs: None,
             machine,
             live,
         }
@@ -61,6 +75,7 @@ pub fn render_text(diagnosis: &Diagnosis, paint: Paint) -> String {
     attempts(&mut page, &diagnosis.live);
     page.section("Hardware");
     hardware(&mut page, &diagnosis.hardware);
+    page.row(1, "line costs", &costs(diagnosis.costs.as_ref()));
     page.section("Machine");
     processor(&mut page, machine);
     page.section("Kernel");
@@ -68,6 +83,27 @@ pub fn render_text(diagnosis: &Diagnosis, paint: Paint) -> String {
     page.section("This process");
     process(&mut page, machine);
     page.finish()
+}
+
+fn costs(costs: Option<&MeasuredCosts>) -> String {
+    let Some(costs) = costs else {
+        return "not measured since the machine was started: cohtrace measure".to_owned();
+    };
+    let ns: Vec<String> = costs
+        .class_ns
+        .iter()
+        .map(|ns| format!("{ns:.0} ns"))
+        .collect();
+    let doubts = match costs.doubts {
+        0 => String::new(),
+        _ => ", with doubts: cohtrace measure says which".to_owned(),
+    };
+    format!(
+        "a line that another CPU has modified: {} ({} of pairs, measured {} min ago{doubts})",
+        ns.join(", "),
+        count(ns.len(), "kind"),
+        costs.age_s / 60
+    )
 }
 
 fn title(machine: &Machine) -> String {

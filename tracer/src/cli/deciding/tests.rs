@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::PathBuf, process::Command, s
 use symbolizer::{Module, NoDebugFiles};
 use tempfile::TempDir;
 
-use super::{super::report::boot_id, *};
+use super::{super::machine_costs::boot_id, *};
 use crate::{
     access::{Access, Basis, Cpu, Op, Pid, Tid},
     decode::{FunctionCode, LONGEST_INSTRUCTION, single_access},

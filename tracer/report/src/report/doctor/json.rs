@@ -1,11 +1,11 @@
-//! The diagnosis for programs: `{schema, machine, sources, attempts, hardware}`, unknown is `null`.
+//! The diagnosis for programs: `{schema, machine, sources, attempts, hardware, measured_costs}`, unknown is `null`.
 //!
 //! The types in `machine` say themselves under which names they are written, and in which order; what is reckoned from
 //! them is added here. The documents in `recorded/` hold both to what readers know.
 
 use serde::Serialize;
 
-use super::Diagnosis;
+use super::{Diagnosis, MeasuredCosts};
 use crate::{
     access::Cpu,
     machine::{
@@ -26,6 +26,8 @@ struct Document<'a> {
     /// `null` for what was not tried.
     attempts: &'a LiveProbe,
     hardware: &'a Hardware,
+    /// `null` when they were not measured since the machine was started.
+    measured_costs: Option<&'a MeasuredCosts>,
 }
 
 #[derive(Serialize)]
@@ -62,6 +64,7 @@ pub fn render_json(diagnosis: &Diagnosis) -> String {
         sources: &diagnosis.sources,
         attempts: &diagnosis.live,
         hardware: &diagnosis.hardware,
+        measured_costs: diagnosis.costs.as_ref(),
     };
     let text = serde_json::to_string_pretty(&document);
     printable::json(&text.expect("maps have string keys and writing is to memory"))

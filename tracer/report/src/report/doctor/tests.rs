@@ -40,7 +40,7 @@ fn root_on_a_guest() -> LiveProbe {
 fn a_guest_reads_from_the_verdict_down_to_the_facts() {
     let diagnosis = diagnosis(&fixture::kvm_amd(), root_on_a_guest());
     assert!(diagnosis.can_run());
-    expect![[r"
+    expect![[r#"
         cohtrace doctor: Linux 6.18.44, x86_64, KVM guest, 2 CPUs
 
         Sources
@@ -65,6 +65,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
         Hardware
           memory-sampling PMU   none: the hypervisor passes none on to this guest
           data breakpoints      4 free of 4 on CPU 0
+          line costs            not measured since the machine was started: cohtrace measure
 
         Machine
           processor             AMD EPYC (AuthenticAMD, family 26, model 2)
@@ -100,7 +101,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           user namespace        initial
           container             no sign of one
           locked memory         8 MiB
-    "]]
+    "#]]
     .assert_eq(&render_text(&diagnosis, Paint::Plain));
 }
 
@@ -168,7 +169,7 @@ fn memory_units_are_shown_with_what_opening_them_gave() {
     };
     let text = render_text(&diagnosis(&fixture::intel_hybrid(), live), Paint::Plain);
     let hardware = &text[text.find("Hardware").unwrap()..];
-    expect![[r"
+    expect![[r#"
         Hardware
           memory-sampling PMU   Intel PEBS (cpu_atom); CPUs 2-3; mem-loads mem-stores; load latency
                                 threshold (ldlat)
@@ -177,7 +178,8 @@ fn memory_units_are_shown_with_what_opening_them_gave() {
                                 (ldlat)
             mem-loads           does not open: perf_event_open: Permission denied (os error 13)
           data breakpoints      4; how many are free was not tried
-    "]].assert_eq(hardware.split("\nMachine").next().unwrap());
+          line costs            not measured since the machine was started: cohtrace measure
+    "#]].assert_eq(hardware.split("\nMachine").next().unwrap());
 }
 
 #[test]
@@ -258,6 +260,26 @@ fn the_json_is_to_the_letter_what_it_was() {
     expect_file!["recorded/hybrid.json"].assert_eq(&render_json(&told_of_everything()));
     let arm = diagnosis(&fixture::arm_spe(), LiveProbe::default());
     expect_file!["recorded/arm.json"].assert_eq(&render_json(&arm));
+}
+
+#[test]
+fn what_lines_cost_is_said_with_its_age_or_how_to_find_out() {
+    let mut diagnosis = Diagnosis::new(Machine::default(), LiveProbe::default());
+    let text = render_text(&diagnosis, Paint::Plain);
+    assert!(text.contains("cohtrace measure"), "{text}");
+    diagnosis.costs = Some(MeasuredCosts {
+        age_s: 150,
+        class_ns: vec![12.4, 73.0],
+        doubts: 0,
+    });
+    let text = render_text(&diagnosis, Paint::Plain);
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    assert!(
+        text.contains("12 ns, 73 ns (2 kinds of pairs, measured 2 min ago)"),
+        "{text}"
+    );
+    assert_eq!(parsed(&diagnosis)["measured_costs"]["class_ns"][1], 73.0);
 }
 
 #[test]
