@@ -12,6 +12,7 @@ mod fuzz;
 mod hit_rate;
 mod library;
 mod machine;
+mod measure;
 mod memory;
 mod overhead;
 mod peer;
@@ -90,6 +91,7 @@ static BENCHES: &[&Bench] = &[
     &typed::BENCH,
     &prefetchw::BENCH,
     &emulate::BENCH,
+    &measure::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
     &field::BENCH,

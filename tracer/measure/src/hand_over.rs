@@ -1,5 +1,6 @@
 //! How long a word takes from one CPU to another and back, as the programs do it that are known for these numbers: by
-//! compare-and-swap (core-to-core-latency) and by stores that the other waits for with loads (c2clat).
+//! compare-and-swap of one word (core-to-core-latency), and by stores that the other waits for with loads, a word for each
+//! direction (c2clat).
 
 use std::{
     hint, io,
@@ -23,7 +24,7 @@ const WARM_UP: Duration = Duration::from_millis(50);
 pub enum Way {
     /// Each waits by compare-and-swap, which hands it on when it succeeds.
     CompareSwap,
-    /// Each waits by loads, and stores then.
+    /// Each stores to a word of its own, and waits for the other's by loads.
     StoreLoad,
 }
 
@@ -45,36 +46,63 @@ impl Way {
 #[repr(align(128))]
 struct Word(AtomicU64);
 
-impl Word {
-    /// Waits for a number, and puts the next one. `false` when it is over.
-    fn pass(&self, way: Way, number: u64, over: &AtomicBool) -> bool {
-        let mut looks = 0_u32;
-        loop {
-            let passed = match way {
-                Way::CompareSwap => {
-                    let swap = |from, to| {
-                        self.0
-                            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
-                    };
-                    swap(number, number + 1).is_ok()
-                }
-                Way::StoreLoad => {
-                    let is_there = self.0.load(Ordering::Acquire) == number;
-                    if is_there {
-                        self.0.store(number + 1, Ordering::Release);
-                    }
-                    is_there
-                }
-            };
-            if passed {
-                return true;
+/// What goes there, and what comes back where that is another word.
+#[derive(Debug, Default)]
+struct Words {
+    there: Word,
+    back: Word,
+    over: AtomicBool,
+}
+
+impl Words {
+    /// There and back once, by the thread that times. `false` when it is over.
+    fn send(&self, way: Way, trip: u64) -> bool {
+        match way {
+            Way::CompareSwap => self.swap(2 * trip),
+            Way::StoreLoad => {
+                self.there.0.store(trip + 1, Ordering::Release);
+                self.wait(&self.back, trip + 1)
             }
+        }
+    }
+
+    /// The other thread's part in that.
+    fn answer(&self, way: Way, trip: u64) -> bool {
+        match way {
+            Way::CompareSwap => self.swap(2 * trip + 1),
+            Way::StoreLoad => {
+                let came = self.wait(&self.there, trip + 1);
+                self.back.0.store(trip + 1, Ordering::Release);
+                came
+            }
+        }
+    }
+
+    /// Waits for a number by compare-and-swap, which puts the next one.
+    fn swap(&self, number: u64) -> bool {
+        let next = number + 1;
+        let word = &self.there.0;
+        self.until(|| {
+            word.compare_exchange(number, next, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        })
+    }
+
+    /// Waits for a number by loads.
+    fn wait(&self, word: &Word, number: u64) -> bool {
+        self.until(|| word.0.load(Ordering::Acquire) == number)
+    }
+
+    fn until(&self, passed: impl Fn() -> bool) -> bool {
+        let mut looks = 0_u32;
+        while !passed() {
             // Looked at seldom, so that it costs nothing.
             looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(1 << 12) && over.load(Ordering::Relaxed) {
+            if looks.is_multiple_of(1 << 12) && self.over.load(Ordering::Relaxed) {
                 return false;
             }
         }
+        true
     }
 }
 
@@ -83,46 +111,39 @@ impl Word {
 /// # Errors
 /// A CPU is offline or not allowed.
 pub fn one_way(own: Cpu, other: Cpu, way: Way, blocks: u32) -> io::Result<Spread> {
-    let (word, over, ready) = (
-        Word::default(),
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-    );
+    let (words, ready) = (Words::default(), AtomicBool::new(false));
     let _here = OnCpu::move_to(own)?;
     thread::scope(|scope| {
         let answering = thread::Builder::new()
             .name("other".to_owned())
             .spawn_scoped(scope, || {
                 let there = OnCpu::move_to(other);
-                over.store(there.is_err(), Ordering::Relaxed);
+                words.over.store(there.is_err(), Ordering::Relaxed);
                 ready.store(true, Ordering::Release);
                 let _there = there?;
-                let mut number = 1;
-                while word.pass(way, number, &over) {
-                    number += 2;
-                }
+                let mut trips = 0..;
+                while trips.next().is_some_and(|trip| words.answer(way, trip)) {}
                 Ok::<(), io::Error>(())
             })?;
         while !ready.load(Ordering::Acquire) {
             hint::spin_loop();
         }
         let mut spread = Spread::default();
-        let mut number = 0;
+        let mut trips = 0..;
         let warm = Instant::now();
-        while spread.count() < u64::from(blocks) && !over.load(Ordering::Relaxed) {
+        while spread.count() < u64::from(blocks) && !words.over.load(Ordering::Relaxed) {
             let start = ticks();
-            for _ in 0..ROUND_TRIPS {
-                if !word.pass(way, number, &over) {
+            for trip in trips.by_ref().take(ROUND_TRIPS as usize) {
+                if !words.send(way, trip) {
                     break;
                 }
-                number += 2;
             }
             let took = ticks().saturating_sub(start);
             if warm.elapsed() >= WARM_UP {
                 spread.record(took as f64 / (2 * ROUND_TRIPS) as f64);
             }
         }
-        over.store(true, Ordering::Relaxed);
+        words.over.store(true, Ordering::Relaxed);
         let ended = answering.join();
         ended.unwrap_or_else(|_| Err(io::Error::other("the other thread ended")))?;
         Ok(spread)
