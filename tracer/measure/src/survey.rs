@@ -2,7 +2,7 @@
 //! pairs of each class.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     io,
     time::{Duration, Instant, SystemTime},
 };
@@ -178,10 +178,11 @@ impl Survey {
         let mut more = Vec::new();
         for (own, other) in all {
             let distance = topology.distance(own, other);
-            if first.contains_key(&distance) {
-                more.push((own, other));
-            } else {
-                first.insert(distance, (own, other));
+            match first.entry(distance) {
+                Entry::Occupied(_) => more.push((own, other)),
+                Entry::Vacant(place) => {
+                    place.insert((own, other));
+                }
             }
         }
         more.truncate(MORE_PAIRS);
@@ -282,7 +283,7 @@ impl Survey {
                 sittings.push(sit(&setting, stop)?);
                 setting.warm_up = LOOK_WARM_UP;
             }
-            let placements = placements(sittings);
+            let placements = placements(&sittings);
             if placements.len() > 1 {
                 costs.doubts.push(Doubt::Moved {
                     own: own.0,
@@ -331,7 +332,7 @@ impl MachineCosts {
 }
 
 /// Sittings by placement, with their number, most of them first: the cost of a line that the other has modified tells it.
-fn placements(sittings: Vec<Sitting>) -> Vec<(Sitting, u32)> {
+fn placements(sittings: &[Sitting]) -> Vec<(Sitting, u32)> {
     let medians: Vec<f64> = (sittings.iter())
         .map(|sitting| {
             sitting
@@ -379,7 +380,8 @@ fn third(topology: &Topology, own: Cpu, other: Cpu) -> Option<Cpu> {
 fn spread_out<T: Copy>(all: &[T]) -> Vec<T> {
     // The golden section leaves no rhythm; a step without a common divisor comes everywhere.
     let golden = (all.len() as f64 * 0.618) as usize;
-    let step = (golden.max(1)..).find(|step| common_divisor(*step, all.len()) <= 1);
+    let mut steps = golden.max(1)..=all.len();
+    let step = steps.find(|step| common_divisor(*step, all.len()) <= 1);
     let step = step.unwrap_or(1);
     (0..all.len()).map(|n| all[n * step % all.len()]).collect()
 }
@@ -613,8 +615,8 @@ mod tests {
                 ..Sitting::default()
             }
         };
-        let moved = [190.0, 35.0, 33.0, 37.0].map(sitting).to_vec();
-        let apart = placements(moved);
+        let moved = [190.0, 35.0, 33.0, 37.0].map(sitting);
+        let apart = placements(&moved);
         let counts: Vec<u32> = apart.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [3, 1]);
         let median = |n: usize| {
@@ -624,10 +626,7 @@ mod tests {
                 .expect("measured")
         };
         assert!((median(0) - 35.0).abs() < 0.1 && (median(1) - 190.0).abs() < 0.2);
-        assert_eq!(
-            placements([35.0, 33.0, 40.0].map(sitting).to_vec()).len(),
-            1
-        );
+        assert_eq!(placements(&[35.0, 33.0, 40.0].map(sitting)).len(), 1);
     }
 
     #[test]

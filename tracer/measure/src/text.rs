@@ -153,7 +153,7 @@ fn curve(sweep: &Sweep) -> String {
             );
         }
         None => {
-            out.push_str("closed queue (M/D/1): not loaded, latency rose by less than a tenth\n")
+            out.push_str("closed queue (M/D/1): not loaded, latency rose by less than a tenth\n");
         }
     }
     out

@@ -30,8 +30,8 @@ const LOCK: &str = "cohtrace-measure.lock";
 /// Measures, prints, and keeps it for other commands until the machine is started anew.
 pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode> {
     output::check(None)?;
-    if args.output.is_some() {
-        output::check(args.output.as_deref())?;
+    if args.kept.output.is_some() {
+        output::check(args.kept.output.as_deref())?;
     }
     let _alone = lock()?;
     let boot_id = machine_costs::boot_id().context("reading the identifier of this boot")?;
@@ -50,14 +50,14 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode> {
     if machine.topology.cpus.len() < 2 {
         bail!("there is only one CPU online: between which should lines move?");
     }
-    let known = if args.resume {
+    let known = if args.kept.resume {
         known(args, &boot_id)?
     } else {
         None
     };
-    let costs = measure(&survey, &machine, &boot_id, known.as_ref(), args.quiet)?;
+    let costs = measure(&survey, &machine, &boot_id, known.as_ref(), args.kept.quiet)?;
     let json = serde_json::to_string_pretty(&costs).context("writing JSON")? + "\n";
-    if let Some(path) = &args.output {
+    if let Some(path) = &args.kept.output {
         output::write_text(&json, Some(path))?;
     }
     if let Err(error) = machine_costs::keep(&json) {
@@ -66,7 +66,11 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode> {
             failure::causes(&error)
         ));
     }
-    let text = if args.json { json } else { text::all(&costs) };
+    let text = if args.kept.json {
+        json
+    } else {
+        text::all(&costs)
+    };
     output::write_stdout(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -110,7 +114,7 @@ fn measure(
 
 /// What is known already; `None` where that is of an earlier start of the machine, or there is nothing.
 fn known(args: &MeasureArgs, boot_id: &str) -> Result<Option<MachineCosts>> {
-    let known = match &args.output {
+    let known = match &args.kept.output {
         Some(path) if path.exists() => Some(machine_costs::read(path)?),
         Some(_) => None,
         None => machine_costs::of_this_boot(),

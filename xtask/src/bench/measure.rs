@@ -73,9 +73,10 @@ fn run(plan: &Plan) -> Result<()> {
     let mut table = Table::new(&["one way, ns", "cohtrace measure", "peer", "cohtrace : peer"]);
     for ((way, ours), theirs) in WAYS.iter().zip(&ours).zip(&theirs) {
         let ratio = Spread::of(ours).zip(Spread::of(theirs));
-        let peer = match theirs.is_empty() {
-            true => format!("{} is not installed: {}", way.peer, way.install),
-            false => format!("{} {}", way.peer, spread(theirs, 1)),
+        let peer = if theirs.is_empty() {
+            format!("{} is not installed: {}", way.peer, way.install)
+        } else {
+            format!("{} {}", way.peer, spread(theirs, 1))
         };
         table.row([
             way.name.to_owned(),
@@ -86,7 +87,7 @@ fn run(plan: &Plan) -> Result<()> {
             }),
         ]);
     }
-    println!("{table}");
+    print!("{table}");
     Ok(())
 }
 

@@ -201,7 +201,7 @@ mod tests {
             let own = if cpu % 4 < 2 { "0-1,4-5" } else { "2-3,6-7" };
             let cache = format!("sys/devices/system/cpu/cpu{cpu}/cache/index3");
             machine.write(&format!("{cache}/level"), "3\n");
-            machine.write(&format!("{cache}/shared_cpu_list"), &format!("{own}\n"));
+            machine.write(&format!("{cache}/shared_cpu_list"), format!("{own}\n"));
         }
         assert_eq!(distance(0, 5), Some(Distance::Cache));
         assert_eq!(distance(0, 3), Some(Distance::Packages));

@@ -28,22 +28,29 @@ pub(crate) struct MeasureArgs {
     /// Seconds to spend at most. What there was no time for is said, and --resume measures it. [default: as long as it takes]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// Write what was measured (JSON) to a file too.
-    #[arg(short, long, value_name = "machine.json")]
-    pub output: Option<PathBuf>,
-    /// Measure only what the file of -o (else the last run since the machine was started) does not have yet.
-    #[arg(long)]
-    pub resume: bool,
+    #[command(flatten)]
+    pub kept: KeptArgs,
     /// Run before all ordinary threads of the CPUs that are measured (SCHED_FIFO). Needs CAP_SYS_NICE; what else runs there
     /// waits.
     #[arg(long)]
     pub realtime: bool,
+}
+
+/// Where what was found goes.
+#[derive(Debug, Args)]
+pub(crate) struct KeptArgs {
     /// Print JSON (schema 1).
     #[arg(long)]
     pub json: bool,
     /// No progress on the terminal.
     #[arg(short, long)]
     pub quiet: bool,
+    /// Write what was measured (JSON) to a file too.
+    #[arg(short, long, value_name = "machine.json")]
+    pub output: Option<PathBuf>,
+    /// Measure only what the file of -o (else the last run since the machine was started) does not have yet.
+    #[arg(long)]
+    pub resume: bool,
 }
 
 fn state(text: &str) -> Result<State, String> {

@@ -40,7 +40,7 @@ fn root_on_a_guest() -> LiveProbe {
 fn a_guest_reads_from_the_verdict_down_to_the_facts() {
     let diagnosis = diagnosis(&fixture::kvm_amd(), root_on_a_guest());
     assert!(diagnosis.can_run());
-    expect![[r#"
+    expect![[r"
         cohtrace doctor: Linux 6.18.44, x86_64, KVM guest, 2 CPUs
 
         Sources
@@ -101,7 +101,7 @@ fn a_guest_reads_from_the_verdict_down_to_the_facts() {
           user namespace        initial
           container             no sign of one
           locked memory         8 MiB
-    "#]]
+    "]]
     .assert_eq(&render_text(&diagnosis, Paint::Plain));
 }
 
@@ -169,7 +169,7 @@ fn memory_units_are_shown_with_what_opening_them_gave() {
     };
     let text = render_text(&diagnosis(&fixture::intel_hybrid(), live), Paint::Plain);
     let hardware = &text[text.find("Hardware").unwrap()..];
-    expect![[r#"
+    expect![[r"
         Hardware
           memory-sampling PMU   Intel PEBS (cpu_atom); CPUs 2-3; mem-loads mem-stores; load latency
                                 threshold (ldlat)
@@ -179,7 +179,7 @@ fn memory_units_are_shown_with_what_opening_them_gave() {
             mem-loads           does not open: perf_event_open: Permission denied (os error 13)
           data breakpoints      4; how many are free was not tried
           line costs            not measured since the machine was started: cohtrace measure
-    "#]].assert_eq(hardware.split("\nMachine").next().unwrap());
+    "]].assert_eq(hardware.split("\nMachine").next().unwrap());
 }
 
 #[test]
