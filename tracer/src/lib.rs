@@ -17,5 +17,6 @@ pub use cohtrace_platform::{machine, sys};
 pub use cohtrace_report::report;
 pub use cohtrace_store::{export, perf_data, session};
 pub use cohtrace_text::{number, printable};
+pub use cohtrace_validate as validate;
 
 pub mod cli;

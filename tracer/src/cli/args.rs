@@ -13,6 +13,7 @@ mod hinting;
 mod measuring;
 mod observing;
 mod simulating;
+mod validating;
 mod values;
 
 pub(super) use assembling::AsArgs;
@@ -24,6 +25,7 @@ pub(super) use hinting::{
 pub(super) use measuring::MeasureArgs;
 pub(super) use observing::{AttachArgs, ObservingArgs, RecordArgs, TargetArgs, WatchArgs};
 pub(super) use simulating::SimulateArgs;
+pub(super) use validating::ValidateArgs;
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
 
@@ -211,6 +213,23 @@ pub(super) enum Command {
         cohtrace doctor --bpf-log --heap -- ./server      allocations too, from the start of a program\n  \
         cohtrace doctor --bpf-log --json -a --duration 9   of the whole machine, as JSON")]
     Doctor(DoctorArgs),
+    /// Whether the counts of this tool are right: programs are asked to do so many events, and its sources count them.
+    ///
+    /// For each event of each source that runs here, a program is started anew for each run, whose count follows from what
+    /// it was asked for. Printed are the predicted count, mean and standard deviation of the counts, their difference, and
+    /// how they err: none (within 1, or 1 %), bias (a constant, which no longer matters at the largest size), multiplicative (a
+    /// factor), random (more than one run in ten is more than 5 % off the median), or unknown. A source that cannot run here
+    /// is told, not left out. Ctrl-C prints what was counted until then. Data breakpoints, probes and the timer take root, as
+    /// for `attach`; the emulated source takes no rights.
+    #[command(after_help = "Examples:
+  \
+        cohtrace validate                                   all that runs here: some minutes\n  \
+        cohtrace validate --source emulate --runs 3         only what the emulated source counts\n  \
+        cohtrace validate --event accesses --sizes 1,1000   only one event, in two sizes\n  \
+        cohtrace validate --check --json                    in CI: exit code 1 for a count that is wrong\n  \
+        cohtrace validate --runs 100 --sizes 1,10,100,1000,10000,100000,1000000    as published: an hour or so\n\
+        Exit codes: 0 ran; with --check: 1 a count errs by more than a constant, 3 something was not counted.")]
+    Validate(ValidateArgs),
 }
 
 /// How to judge.

@@ -37,6 +37,7 @@ mod simulate;
 mod source_files;
 mod source_options;
 mod usage;
+mod validate;
 mod watch_options;
 mod writing;
 
@@ -69,7 +70,11 @@ pub fn main() -> ExitCode {
 fn prepare(command: &Command) -> Result<()> {
     match command {
         // These need what they have, until all is open.
-        Command::Attach(_) | Command::Record(_) | Command::Demo(_) | Command::Doctor(_) => {}
+        Command::Attach(_)
+        | Command::Record(_)
+        | Command::Demo(_)
+        | Command::Doctor(_)
+        | Command::Validate(_) => {}
         // It takes real-time priority later.
         Command::Measure(args) if args.realtime => {}
         Command::As(_) => rights::read_only(true)?,
@@ -108,5 +113,6 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Measure(args) => measure::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Validate(args) => validate::run(&args),
     }
 }

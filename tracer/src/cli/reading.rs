@@ -93,7 +93,7 @@ fn line(what: &str, accesses: u64, share: f64, took: Duration) -> String {
 }
 
 /// `12 s`, `3 min`, `2 h 5 min`.
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     match seconds {
         ..100 => format!("{seconds} s"),

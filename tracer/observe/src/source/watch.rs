@@ -267,6 +267,21 @@ impl Watcher {
         });
     }
 
+    /// Waits until the window that was asked for last is open. An error where it could not be opened.
+    pub fn wait_until_open(&mut self) -> Result<(), SourceError> {
+        // The thread that opens windows answers when it has.
+        self.keeper.offer()?;
+        match self.keeper.refusal() {
+            None => Ok(()),
+            Some(error) => {
+                if let Some(open) = self.open.take() {
+                    self.accounts.remove(&(open.number as u32));
+                }
+                Err(error.into())
+            }
+        }
+    }
+
     /// Takes the open window if its hits or its time are over.
     pub fn settle(&mut self) -> Result<Option<Window>, SourceError> {
         if let Some(error) = self.keeper.refusal() {

@@ -73,6 +73,7 @@ const PERF_TYPE_BREAKPOINT: u32 = 5;
 /// include/uapi/linux/hw_breakpoint.h; x86-64 has no breakpoint on reads alone.
 const HW_BREAKPOINT_RW: u32 = 3;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_COUNT_SW_BPF_OUTPUT: u64 = 10;
 
@@ -92,6 +93,16 @@ pub fn cpu_clock(period_ns: u64) -> Attributes {
         sample_period: period_ns,
         sample_type: sample::IP,
         flags: flag::DISABLED | flag::EXCLUDE_IDLE,
+        ..Attributes::default()
+    }
+}
+
+/// Page faults of a thread, counted and not sampled; off at first.
+pub fn page_faults() -> Attributes {
+    Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_PAGE_FAULTS,
+        flags: flag::DISABLED,
         ..Attributes::default()
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     capabilities,
-    perf_event::{self, Attributes, OpenError, PerfEvent, Scope},
+    perf_event::{self, Attributes, OpenError, PerfEvent, Scope, flag},
 };
 use crate::machine::Rights;
 
@@ -69,6 +69,29 @@ impl UprobePmu {
         scope: Scope,
         program: BorrowedFd<'_>,
     ) -> Result<PerfEvent, OpenError> {
+        let event = self.probe(file, offset, moment, scope, 0)?;
+        event
+            .set_bpf(program)
+            .map_err(|source| OpenError::Refused {
+                cpu: "any".to_owned(),
+                source,
+            })?;
+        Ok(event)
+    }
+
+    /// Puts a probe at an offset of a file, for a thread's process, that only counts; off at first.
+    pub fn count(self, file: &File, offset: u64, scope: Scope) -> Result<PerfEvent, OpenError> {
+        self.probe(file, offset, Moment::Entry, scope, flag::DISABLED)
+    }
+
+    fn probe(
+        self,
+        file: &File,
+        offset: u64,
+        moment: Moment,
+        scope: Scope,
+        flags: u64,
+    ) -> Result<PerfEvent, OpenError> {
         // Whatever the file is called now, in whichever mount namespace.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let path = CString::new(path).unwrap_or_default();
@@ -78,6 +101,7 @@ impl UprobePmu {
             config: u64::from(moment == Moment::Return),
             config1: path.as_ptr() as u64,
             config2: offset,
+            flags,
             ..Attributes::default()
         };
         // The kernel reads the path before the call returns.
@@ -89,12 +113,6 @@ impl UprobePmu {
             other => other,
         })?;
         drop(path);
-        event
-            .set_bpf(program)
-            .map_err(|source| OpenError::Refused {
-                cpu: "any".to_owned(),
-                source,
-            })?;
         Ok(event)
     }
 }

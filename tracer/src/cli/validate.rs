@@ -1,0 +1,250 @@
+//! `validate`: programs that do so many events, counted by the tool's own sources → how the counts err.
+
+use std::{
+    fmt::Write as _,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{args::ValidateArgs, output, progress::Progress, reading::time};
+use crate::{
+    number::grouped,
+    sys::stop_signal::StopSignal,
+    validate::{
+        events::{EVENTS, Event, NOT_COUNTED},
+        report::Document,
+        run::{self, Machinery, Plan, Row, SizeRuns, Step},
+    },
+};
+
+/// Under `--check`: a class that is neither none nor bias.
+const EXIT_WRONG: u8 = 1;
+/// Under `--check`: something was not counted.
+const EXIT_DOUBT: u8 = 3;
+/// Before so much is done nobody can tell how long it takes.
+const LEAST_DONE: f64 = 0.01;
+
+/// Counts, and prints the table.
+pub(super) fn run(args: &ValidateArgs) -> Result<ExitCode> {
+    output::check(None)?;
+    let plan = Plan {
+        events: events(args)?,
+        sizes: args.sizes.clone(),
+        runs: args.runs,
+        asked_for: |n| n,
+    };
+    let stop = StopSignal::install().context("installing signal handlers")?;
+    let mut machinery = Machinery::new(args.qemu.clone())?;
+    let mut progress = Progress::new(args.quiet);
+    let started = Instant::now();
+    let mut tell = |step: Step| progress.update(|| line(step, args.runs, started.elapsed()));
+    let rows = run::run(&plan, &mut machinery, &|| stop.arrived(), &mut tell);
+    progress.clear();
+    let text = if args.json {
+        let document = Document::new(args.runs, &rows);
+        serde_json::to_string_pretty(&document).context("writing JSON")? + "\n"
+    } else {
+        table(&rows)
+    };
+    output::write_stdout(&text)?;
+    Ok(exit_code(args.check, &rows))
+}
+
+/// Those that were asked for, in the order of the table.
+fn events(args: &ValidateArgs) -> Result<Vec<&'static Event>> {
+    let of = |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
+    let events: Vec<&Event> = (EVENTS.iter())
+        .filter(|event| of(&args.event, event.name) && of(&args.source, event.counter.name()))
+        .collect();
+    if events.is_empty() {
+        bail!(
+            "no event of {} is counted by {}: `cohtrace validate --help` names both",
+            args.event.join(", "),
+            args.source.join(", ")
+        );
+    }
+    Ok(events)
+}
+
+fn exit_code(check: bool, rows: &[Row]) -> ExitCode {
+    let counted = |row: &&Row| row.missing.is_none();
+    if !check {
+        ExitCode::SUCCESS
+    } else if rows.iter().filter(counted).any(|row| !row.is_right()) {
+        ExitCode::from(EXIT_WRONG)
+    } else if rows.iter().any(|row| row.missing.is_some()) {
+        ExitCode::from(EXIT_DOUBT)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn line(step: Step, runs: u32, took: Duration) -> String {
+    let (event, n) = (step.event, grouped(step.n));
+    let now = format!(
+        "{} by {}: {n}, run {} of {runs}",
+        event.name,
+        event.counter.name(),
+        step.run
+    );
+    if step.done < LEAST_DONE {
+        return now;
+    }
+    let left = took.as_secs_f64() * (1.0 - step.done) / step.done;
+    format!("{:.0} %, {} left: {now}", step.done * 100.0, time(left))
+}
+
+/// The rows for people: a line for each size, and the class at the first one.
+fn table(rows: &[Row]) -> String {
+    let mut out = String::new();
+    put(
+        &mut out,
+        ["event", "source", "n", "predicted", "mean", "deviation"],
+        "difference",
+        "class",
+    );
+    for row in rows {
+        let mut class = row.class.map_or_else(String::new, |class| class.to_string());
+        if row.lost > 0 {
+            let _ = write!(class, ", {} lost", grouped(row.lost));
+        }
+        if let Some(missing) = &row.missing {
+            class = format!("not counted: {missing}");
+        }
+        let (mut name, mut source) = (row.event.name, row.event.counter.name());
+        if row.sizes.is_empty() {
+            put(&mut out, [name, source, "", "", "", ""], "", &class);
+        }
+        for runs in &row.sizes {
+            let said = said(runs, std::mem::take(&mut class));
+            put(
+                &mut out,
+                [
+                    std::mem::take(&mut name),
+                    std::mem::take(&mut source),
+                    &grouped(runs.n),
+                    &number(runs.size.predicted),
+                    &number(runs.size.mean()),
+                    &number(runs.size.deviation()),
+                ],
+                &format!("{:+.2} %", runs.size.difference() * 100.0),
+                &said,
+            );
+        }
+    }
+    out.push_str("\nNot counted by any source:\n");
+    for (event, why) in NOT_COUNTED {
+        let _ = writeln!(out, "  {event}: {why}");
+    }
+    out
+}
+
+/// The class, and of samples how many runs were as chance has it.
+fn said(runs: &SizeRuns, class: String) -> String {
+    let Some(likely) = runs.likely else {
+        return class;
+    };
+    let all = runs.size.counted.len();
+    let part = format!("{likely} of {all} runs within the 99 % bound");
+    if class.is_empty() {
+        part
+    } else {
+        format!("{class}; {part}")
+    }
+}
+
+/// A line of the table: words to the left, numbers to the right.
+fn put(out: &mut String, cells: [&str; 6], difference: &str, class: &str) {
+    let [event, source, n, predicted, mean, deviation] = cells;
+    let line = format!(
+        "{event:14} {source:9}{n:>10}{predicted:>12}{mean:>14}{deviation:>12}{difference:>12}  {class}"
+    );
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+/// Whole numbers without a fraction, others with a digit of one.
+fn number(value: f64) -> String {
+    let whole = value.trunc();
+    let tenths = ((value - whole) * 10.0).round();
+    if tenths.abs() < 1.0 {
+        grouped(whole.max(0.0) as u64)
+    } else if tenths >= 10.0 {
+        grouped(whole as u64 + 1)
+    } else {
+        format!("{}.{tenths:.0}", grouped(whole.max(0.0) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validate::events::named;
+
+    fn row(event: &str, counted: &[(u64, f64)]) -> Row {
+        let plan = Plan {
+            events: vec![named(event).unwrap()],
+            sizes: counted.iter().map(|(n, _)| *n).collect(),
+            runs: 2,
+            asked_for: |n| n,
+        };
+        struct Fixed<'a>(&'a [(u64, f64)]);
+        impl run::Counts for Fixed<'_> {
+            fn count(
+                &mut self,
+                _: &Event,
+                n: u64,
+                _: &dyn Fn() -> bool,
+            ) -> Result<run::Run, crate::validate::NotCounted> {
+                let found = self.0.iter().find(|(size, _)| *size == n);
+                let (_, count) = found.ok_or(crate::validate::NotCounted::NoWindow)?;
+                Ok(run::Run {
+                    counted: run::Counted {
+                        count: *count,
+                        lost: 0,
+                    },
+                    is_likely: None,
+                })
+            }
+        }
+        run::run(&plan, &mut Fixed(counted), &|| false, &mut |_| ()).remove(0)
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_size_and_the_class_once() {
+        let rows = [row("loads", &[(1, 6.0), (1000, 1005.5)])];
+        let text = table(&rows);
+        let lines: Vec<&str> = text.lines().take(3).collect();
+        assert_eq!(
+            lines,
+            [
+                "event          source            n   predicted          mean   deviation  difference  class",
+                "loads          emulate           1           1             6           0   +500.00 %  bias (+5.0)",
+                "                             1,000       1,000       1,005.5           0     +0.55 %",
+            ]
+        );
+        assert!(text.contains("instructions, branches: "));
+    }
+
+    #[test]
+    fn only_a_wrong_class_fails_a_check_and_what_was_not_counted_is_no_success() {
+        let code = |check, rows: &[Row]| format!("{:?}", exit_code(check, rows));
+        let of = |code| format!("{:?}", ExitCode::from(code));
+        let right = row("loads", &[(1, 1.0), (1000, 1000.0)]);
+        let wrong = row("stores", &[(1, 2.0), (1000, 2000.0)]);
+        let mut missing = right.clone();
+        missing.missing = Some("no emulator".to_owned());
+        assert_eq!(code(true, &[right.clone()]), of(0));
+        assert_eq!(code(true, &[right.clone(), wrong.clone()]), of(1));
+        assert_eq!(code(true, &[missing.clone(), wrong.clone()]), of(1));
+        assert_eq!(code(true, &[right, missing]), of(3));
+        assert_eq!(code(false, &[wrong]), of(0));
+    }
+
+    #[test]
+    fn numbers_have_a_digit_of_fraction_where_they_have_one() {
+        let all = [0.0, 0.04, 0.5, 1_234.96, 1_234.9, 99.0].map(number);
+        assert_eq!(all, ["0", "0", "0.5", "1,235", "1,234.9", "99"]);
+    }
+}

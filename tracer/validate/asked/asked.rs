@@ -1,0 +1,11 @@
+//! The program that is asked to do events: all of it is in `asked.s`, and this makes a file of it that needs no C library.
+#![no_std]
+#![no_main]
+
+core::arch::global_asm!(include_str!("asked.s"));
+
+/// Nothing here panics.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}

@@ -1,0 +1,459 @@
+# A program asked to do n events: asked LETTER N [m]
+#
+# Nothing but its loops runs in it: no C library, no start-up code. Each loop lies between the labels event_x and
+# event_x_end, for the letter x, so that what runs there is known by its address. With a third argument the program says
+# on standard output that it is ready and waits for a byte on standard input, before its loop and after it: a counter can
+# be opened and read there.
+#
+# Registers: r12 n, r13 whether it waits, r14 the other thread's part, r15 the loop.
+
+.set LINE, 64
+.set PAGE, 4096
+.set PAGES, 1024
+.set LOOPS, 14
+
+.bss
+.balign 4096
+.globl word
+word:       .skip 64                    # what loops on one word access
+.globl real
+real:       .skip 64                    # the same as a floating-point number
+turn:       .skip 64                    # whose turn it is
+.globl ping
+ping:       .skip 64                    # written by the first thread, read by the other
+pong:       .skip 64                    # how far the other thread is
+byte:       .skip 64                    # read from standard input
+times:      .skip 64                    # ticks of a loop, and of an empty one
+            .skip 65536
+stack:      .skip 64                    # end of the other thread's stack
+.balign 4096
+.globl lines
+lines:      .skip 64 * 1000000
+lines_end:
+
+.section .rodata
+.balign 8
+loops:
+    .quad event_a, event_b, event_c, event_d, event_e, event_f, event_g, event_h, event_i, event_j, event_k, event_l
+    .quad event_m, event_n
+
+
+.text
+.globl _start
+_start:
+    mov rcx, [rsp]                      # argc
+    cmp rcx, 3
+    jb wrong
+    xor r13d, r13d
+    cmp rcx, 3
+    setne r13b
+    mov rax, [rsp + 16]
+    movzx eax, byte ptr [rax]
+    sub eax, 'a'
+    cmp eax, LOOPS
+    jae wrong
+    mov r15, [loops + rax * 8]
+    mov rsi, [rsp + 24]                 # n, in decimal
+    xor r12d, r12d
+digit:
+    movzx eax, byte ptr [rsi]
+    test eax, eax
+    jz number
+    sub eax, '0'
+    imul r12, r12, 10
+    add r12, rax
+    inc rsi
+    jmp digit
+number:
+    jmp r15
+wrong:
+    mov edi, 2
+    jmp leave_with
+leave:
+    call mark
+    xor edi, edi
+leave_with:
+    mov eax, 231                        # exit_group
+    syscall
+
+# Ready, and waits for a byte; of a closed input, not at all.
+mark:
+    test r13, r13
+    jz marked
+    # What the read would do to a page that was never written, a fault, is done here.
+    mov byte ptr [byte], 1
+    mov eax, 1                          # write
+    mov edi, 1
+    lea rsi, [byte]
+    mov edx, 1
+    syscall
+    xor eax, eax                        # read
+    xor edi, edi
+    lea rsi, [byte]
+    mov edx, 1
+    syscall
+marked:
+    ret
+
+# Starts the other thread at r14, with its own stack and all else shared.
+start_other:
+    mov eax, 56                         # clone
+    mov edi, 0x50f00                    # VM, FS, FILES, SIGHAND, THREAD, SYSVSEM
+    lea rsi, [stack]
+    xor edx, edx
+    xor r10d, r10d
+    xor r8d, r8d
+    syscall
+    test rax, rax
+    jz other
+    js wrong
+    ret
+other:
+    call r14
+    mov eax, 60                         # exit
+    xor edi, edi
+    syscall
+
+# Waits until it is turn eax; lets others run now and then, since there may be one CPU.
+wait_turn:
+    mov r8d, eax
+wait_some:
+    mov r9d, 200
+wait_once:
+    cmp dword ptr [turn], r8d
+    je waited
+    pause
+    dec r9d
+    jnz wait_once
+    mov eax, 24                         # sched_yield
+    syscall
+    jmp wait_some
+waited:
+    ret
+
+# Loops over n lines, from the first one: rsi is the line, rcx how many are left.
+.macro each_line
+    lea rsi, [lines]
+    mov rcx, r12
+.endm
+.macro next_line to
+    add rsi, LINE
+    dec rcx
+    jnz \to
+.endm
+
+# a: loads of a word.
+.globl event_a, event_a_end
+event_a:
+    call mark
+    mov rcx, r12
+1:  mov rax, [word]
+    dec rcx
+    jnz 1b
+event_a_end:
+    jmp leave
+
+# b: stores to a word.
+.globl event_b, event_b_end
+event_b:
+    call mark
+    mov rcx, r12
+1:  mov [word], rcx
+    dec rcx
+    jnz 1b
+event_b_end:
+    jmp leave
+
+# c: locked additions to a word, among plain ones.
+.globl event_c, event_c_end
+event_c:
+    call mark
+    mov rcx, r12
+1:  lock add qword ptr [word], 1
+    add qword ptr [real], 1
+    dec rcx
+    jnz 1b
+event_c_end:
+    jmp leave
+
+# d: loads of floating-point numbers, among others.
+.globl event_d, event_d_end
+event_d:
+    call mark
+    mov rcx, r12
+1:  movsd xmm0, [real]
+    mov rax, [word]
+    dec rcx
+    jnz 1b
+event_d_end:
+    jmp leave
+
+# e: loads of lines, each once.
+.globl event_e, event_e_end
+event_e:
+    call mark
+    each_line
+1:  mov rax, [rsi]
+    next_line 1b
+event_e_end:
+    jmp leave
+
+# f: loads of lines that the other thread has written.
+.globl event_f, event_f_end
+event_f:
+    call mark
+    lea r14, [other_f]
+    call start_other
+    mov eax, 1
+    call wait_turn
+    each_line
+1:  mov rax, [rsi]
+    next_line 1b
+event_f_end:
+    jmp leave
+other_f:
+    each_line
+1:  mov [rsi], rcx
+    next_line 1b
+    mov dword ptr [turn], 1
+    ret
+
+# g: stores to a line that the other thread has read since the last one. Both take turns by words on other lines, so that
+# each has made its access, and a tool has seen it, before the other makes the next one.
+.macro await place
+90: mov r9d, 200
+91: cmp [\place], rbx
+    je 92f
+    pause
+    dec r9d
+    jnz 91b
+    mov eax, 24                         # sched_yield
+    syscall
+    jmp 90b
+92:
+.endm
+.globl event_g, event_g_end
+event_g:
+    call mark
+    lea r14, [other_g]
+    call start_other
+    xor ebx, ebx
+1:  inc rbx
+    await pong
+    mov [ping], rbx
+    mov [turn], rbx
+    cmp rbx, r12
+    jb 1b
+    inc rbx
+    await pong
+event_g_end:
+    jmp leave
+other_g:
+    mov rax, [ping]
+    mov ebx, 1
+    mov [pong], rbx
+1:  await turn
+    mov rax, [ping]
+    inc rbx
+    mov [pong], rbx
+    cmp rbx, r12
+    jbe 1b
+    ret
+
+# h: stores to lines of which this thread and the other have a copy.
+.globl event_h, event_h_end
+event_h:
+    call mark
+    each_line
+1:  mov rax, [rsi]
+    next_line 1b
+    lea r14, [other_h]
+    call start_other
+    mov eax, 1
+    call wait_turn
+    each_line
+1:  mov [rsi], rcx
+    next_line 1b
+event_h_end:
+    jmp leave
+other_h:
+    each_line
+1:  mov rax, [rsi]
+    next_line 1b
+    mov dword ptr [turn], 1
+    ret
+
+# i: stores to lines that only this thread has read.
+.globl event_i, event_i_end
+event_i:
+    call mark
+    each_line
+1:  mov rax, [rsi]
+    next_line 1b
+    each_line
+1:  mov [rsi], rcx
+    next_line 1b
+event_i_end:
+    jmp leave
+
+# j: stores to pages that are not there: some at a time, which are then given back. No huge pages.
+.globl event_j, event_j_end
+event_j:
+    mov eax, 9                          # mmap
+    xor edi, edi
+    mov esi, PAGE * PAGES
+    mov edx, 3                          # to read and write
+    mov r10d, 0x22                      # private, anonymous
+    mov r8, -1
+    xor r9d, r9d
+    syscall
+    cmp rax, -4096
+    ja wrong
+    mov rbx, rax
+    mov edx, 15                         # MADV_NOHUGEPAGE, which not every kernel knows
+    call advise
+    call mark
+    mov rcx, r12
+2:  mov rsi, rbx
+    mov r8d, PAGES
+3:  mov [rsi], rcx
+    dec rcx
+    jz event_j_end
+    add rsi, PAGE
+    dec r8d
+    jnz 3b
+    mov r14, rcx
+    mov edx, 4                          # MADV_DONTNEED
+    call advise
+    mov rcx, r14
+    jmp 2b
+event_j_end:
+    jmp leave
+advise:
+    mov eax, 28                         # madvise
+    mov rdi, rbx
+    mov esi, PAGE * PAGES
+    syscall
+    ret
+
+# k: accesses of a word, each a load and a store in one instruction.
+.globl event_k, event_k_end
+event_k:
+    call mark
+    mov rcx, r12
+1:  add qword ptr [word], 1
+    dec rcx
+    jnz 1b
+event_k_end:
+    jmp leave
+
+# l: executions of an instruction, a no-op of five bytes.
+.globl event_l, event_l_end, point
+event_l:
+    call mark
+    mov rcx, r12
+point:
+    .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+    dec rcx
+    jnz point
+event_l_end:
+    jmp leave
+
+# m: additions, each of which waits for the one before it; the ticks that they took, and that no additions take, go to
+# standard output, the fewest of some turns. The turns before make the core as fast as it gets.
+.globl event_m, event_m_end
+event_m:
+    call mark
+    mov qword ptr [times], -1
+    mov qword ptr [times + 8], -1
+    mov edi, 1
+    mov r14d, 2000                      # some milliseconds of warming
+1:  mov rcx, 10000
+2:  add rax, rdi
+    dec rcx
+    jnz 2b
+    dec r14d
+    jnz 1b
+    mov r14d, 15
+3:  xor ebx, ebx
+    call additions
+    cmp rax, [times + 8]
+    cmova rax, [times + 8]
+    mov [times + 8], rax
+    mov rbx, r12
+    call additions
+    cmp rax, [times]
+    cmova rax, [times]
+    mov [times], rax
+    dec r14d
+    jnz 3b
+    mov eax, 1
+    mov edi, 1
+    lea rsi, [times]
+    mov edx, 16
+    syscall
+event_m_end:
+    jmp leave
+# Ticks of rbx additions: hundreds without a branch, then the rest.
+additions:
+    mov edi, 1
+    mov r9d, 100
+    mov rax, rbx
+    xor edx, edx
+    div r9
+    mov r8, rax
+    mov rcx, rdx
+    lfence
+    rdtsc
+    lfence
+    shl rdx, 32
+    or rax, rdx
+    mov r11, rax
+    xor eax, eax
+    test r8, r8
+    jz 2f
+1:
+.rept 100
+    add rax, rdi
+.endr
+    dec r8
+    jnz 1b
+2:  test rcx, rcx
+    jz 4f
+3:  add rax, rdi
+    dec rcx
+    jnz 3b
+4:  lfence
+    rdtsc
+    lfence
+    shl rdx, 32
+    or rax, rdx
+    sub rax, r11
+    ret
+
+# n: for n rounds, 3 parts of time in one function and 7 in another. Both do the same: they load what they stored.
+.globl event_n, event_n_end, less, less_end, more, more_end
+event_n:
+    call mark
+1:  mov ecx, 300
+    call less
+    mov ecx, 700
+    call more
+    dec r12
+    jnz 1b
+event_n_end:
+    jmp leave
+.balign 64
+less:
+1:  add qword ptr [word], 1
+    dec ecx
+    jnz 1b
+    ret
+less_end:
+.balign 64
+more:
+1:  add qword ptr [word], 1
+    dec ecx
+    jnz 1b
+    ret
+more_end:
