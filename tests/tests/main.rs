@@ -47,6 +47,7 @@ mod sql;
 mod text_report;
 mod tidy;
 mod trapped;
+mod validate;
 mod watch;
 mod words;
 mod workloads;

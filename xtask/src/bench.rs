@@ -23,6 +23,7 @@ mod slowdown;
 mod soak;
 mod symbolize;
 mod typed;
+mod validate;
 mod watcher;
 
 use std::{path::PathBuf, time::Duration};
@@ -34,7 +35,7 @@ use crate::root;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Which benchmarks (--list explains them); all but hit-rate, fuzz, field and soak unless named. After hit-rate or confirmed:
+    /// Which benchmarks (--list explains them); all but hit-rate, fuzz, field, soak and validate unless named. After hit-rate or confirmed:
     /// workloads.
     names: Vec<String>,
     /// How often each measurement is repeated, where the benchmark's own number will not do.
@@ -44,7 +45,8 @@ pub(crate) struct Options {
     /// shorter, 600 unless given.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
-    /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000; of each program in `field`, 1.
+    /// Runs of each workload in `hit-rate`, 20 unless given; of each target in `fuzz`, 200,000; of each program in `field`, 1; of
+    /// each size in `validate`, 100.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Minutes of `fuzz`, divided evenly among its targets, instead of --runs.
@@ -76,7 +78,7 @@ struct Bench {
     run: fn(&Plan) -> Result<()>,
 }
 
-/// In the order in which they run. The last four take longest, and run when named.
+/// In the order in which they run. The last five take longest, and run when named.
 static BENCHES: &[&Bench] = &[
     &slowdown::BENCH,
     &overhead::BENCH,
@@ -96,10 +98,11 @@ static BENCHES: &[&Bench] = &[
     &hit_rate::BENCH,
     &field::BENCH,
     &soak::BENCH,
+    &validate::BENCH,
 ];
 
 /// Those that run when named.
-const LONGEST: [&str; 4] = ["hit-rate", "fuzz", "field", "soak"];
+const LONGEST: [&str; 5] = ["hit-rate", "fuzz", "field", "soak", "validate"];
 
 /// What a benchmark is to do.
 struct Plan {
@@ -110,6 +113,8 @@ struct Plan {
     fuzzing: fuzz::Fuzzing,
     /// Runs of each program of `field`.
     field_runs: u32,
+    /// Of each size of `validate`.
+    validate_runs: u32,
     /// Programs of `field`.
     only: Vec<String>,
     workloads: Vec<String>,
@@ -151,6 +156,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         runs: options.runs.unwrap_or(20),
         fuzzing: fuzz::Fuzzing::planned(options.minutes, options.runs.unwrap_or(200_000)),
         field_runs: options.runs.unwrap_or(1),
+        validate_runs: options.runs.unwrap_or(100),
         only: options.only.clone(),
         workloads,
         millions: options.millions.clone(),
@@ -197,7 +203,7 @@ fn list() {
         println!("{:<14} {}", bench.name, bench.about);
     }
     println!(
-        "\nWithout names: all but hit-rate, fuzz, field and soak. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
+        "\nWithout names: all but hit-rate, fuzz, field, soak and validate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
          as does confirmed; `cargo xtask bench field --only NAME,..` some programs."
     );
 }

@@ -106,7 +106,9 @@ fn table(rows: &[Row]) -> String {
         "class",
     );
     for row in rows {
-        let mut class = row.class.map_or_else(String::new, |class| class.to_string());
+        let mut class = row
+            .class
+            .map_or_else(String::new, |class| class.to_string());
         if row.lost > 0 {
             let _ = write!(class, ", {} lost", grouped(row.lost));
         }

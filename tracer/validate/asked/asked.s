@@ -431,13 +431,33 @@ additions:
     sub rax, r11
     ret
 
-# n: for n rounds, 3 parts of time in one function and 7 in another. Both do the same: they load what they stored.
+# n: for n rounds, 3 parts of time in one function and 7 in another. Both do the same, in turns of a known length:
+# multiplications that wait for each other, behind which a store hides. (Loads of what was just stored take more or less time
+# by where the loop is, so that such loops share the time otherwise than their turns.) Rounds differ in length by a generator
+# of Knuth's, so that no clock is in step with them.
 .globl event_n, event_n_end, less, less_end, more, more_end
+.macro turns
+1:  mov [word], rcx
+.rept 8
+    imul rax, rax
+.endr
+    dec ecx
+    jnz 1b
+    ret
+.endm
 event_n:
     call mark
-1:  mov ecx, 300
+    mov eax, 3
+    mov r14, 6364136223846793005
+    mov r15, 1442695040888963407
+1:  imul rbx, r14
+    add rbx, r15
+    mov r8, rbx
+    shr r8, 60
+    inc r8                              # 1 to 16
+    imul ecx, r8d, 48
     call less
-    mov ecx, 700
+    imul ecx, r8d, 112
     call more
     dec r12
     jnz 1b
@@ -445,15 +465,9 @@ event_n_end:
     jmp leave
 .balign 64
 less:
-1:  add qword ptr [word], 1
-    dec ecx
-    jnz 1b
-    ret
+    turns
 less_end:
 .balign 64
 more:
-1:  add qword ptr [word], 1
-    dec ecx
-    jnz 1b
-    ret
+    turns
 more_end:

@@ -73,9 +73,15 @@ impl Emulation {
         stopped: &dyn Fn() -> bool,
     ) -> Result<Counted, NotCounted> {
         let mut tally = Tally::new(asked, event, ordered)?;
-        let lost = self.run(asked, event.letter, n, stopped, &mut |access, space, place| {
-            tally.take(access, space, place);
-        })?;
+        let lost = self.run(
+            asked,
+            event.letter,
+            n,
+            stopped,
+            &mut |access, space, place| {
+                tally.take(access, space, place);
+            },
+        )?;
         Ok(Counted {
             count: tally.count() as f64,
             lost,
@@ -105,8 +111,7 @@ impl Emulation {
             ..options()
         };
         let modules = self.modules.clone();
-        let mut source =
-            emulate::KIND.open(&targets.target, &options, &self.machine, modules)?;
+        let mut source = emulate::KIND.open(&targets.target, &options, &self.machine, modules)?;
         targets.release()?;
         let (started, mut batch) = (Instant::now(), Batch::default());
         let (mut spaces, mut lost) = (AddressSpaces::default(), 0);
@@ -246,7 +251,9 @@ impl Tally {
     fn is_real(&mut self, ip: u64) -> bool {
         let (bytes, start) = (self.bytes, self.code.start);
         *self.real.entry(ip).or_insert_with(|| {
-            let code = ip.checked_sub(start).and_then(|at| bytes.get(at as usize..));
+            let code = ip
+                .checked_sub(start)
+                .and_then(|at| bytes.get(at as usize..));
             code.and_then(loaded_into) == Some(LoadedInto::FloatingPoint)
         })
     }

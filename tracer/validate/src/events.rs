@@ -106,7 +106,7 @@ const MOST_WATCHED: u64 = 100_000;
 const LEAST_TIMED: u64 = 100_000;
 /// Time stamp counters step by up to some 40 cycles, which must be below a percent.
 const LEAST_CYCLES: u64 = 10_000;
-/// Percent of the time that the program of `time-share` is in its first function: 300 of 1,000 turns of one loop.
+/// Percent of the time that the program of `time-share` is in its first function: 3 of 10 turns of one loop.
 pub const SHARE_PERCENT: f64 = 30.0;
 
 const WORD: (&str, u64) = ("word", 8);
@@ -156,30 +156,154 @@ const fn of(
 
 /// All events that a source here can count.
 pub static EVENTS: &[Event] = &[
-    of_order("loads", 'a', Ordered::Loads, WORD, "loads of a word", "one load in each turn of a loop"),
-    of_order("stores", 'b', Ordered::Stores, WORD, "stores to a word", "one store in each turn"),
-    of_order("locked", 'c', Ordered::Locked, WORD, "locked additions, among plain ones", "one of each in a turn"),
-    of_order("fp-loads", 'd', Ordered::RealLoads, REAL, "loads of floating-point numbers, among others", "one of each in a turn"),
-    of_order("l1d-miss", 'e', Ordered::Misses(Level::First), LINE, "misses of a first level of 32 KiB", "lines that are loaded, each once"),
-    of_order("l2d-miss", 'e', Ordered::Misses(Level::Second), LINE, "misses of a second level of 256 KiB", "lines that are loaded, each once"),
-    of_order("intervention", 'f', Ordered::Interventions, LINE, "loads that find a line modified by another thread", "lines that it wrote before"),
-    of_order("invalidation", 'g', Ordered::Invalidations, PING, "stores that take a line from another thread's cache", "turns of a ping-pong of two threads"),
-    of_order("upgrade", 'h', Ordered::Upgrades, LINE, "stores to lines that this thread and another have read", "lines that both read before"),
-    of_order("upgrade-alone", 'i', Ordered::Upgrades, LINE, "stores to lines that this thread alone has read; the paper's protocol has no clean owner", "lines that it read before"),
-    of_order("clean-write", 'i', Ordered::CleanWrites, LINE, "the same, where the first reader owns the line: nothing is asked for", "lines that it read before"),
-    of("accesses", 'k', Counter::Watch, (1, MOST_WATCHED), "accesses of a word in a watch window, none lost", "one in each turn of a loop"),
-    of("page-touch", 'j', Counter::Software, (1, MOST), "pages touched for the first time, page-faults of the kernel", "one page in each turn, no huge ones"),
-    of("checkpoint", 'l', Counter::Uprobes, (1, MOST), "executions of an instruction", "one in each turn of a loop"),
-    of("time-share", 'n', Counter::Timer, (LEAST_TIMED, MOST), "percent of the time in one of two functions", "300 of 1,000 turns of one loop are in it"),
-    of("cycles", 'm', Counter::Clock, (LEAST_CYCLES, MOST), "core cycles, by the time stamp counter and the measured clock", "additions that wait for each other, a cycle each"),
+    of_order(
+        "loads",
+        'a',
+        Ordered::Loads,
+        WORD,
+        "loads of a word",
+        "one load in each turn of a loop",
+    ),
+    of_order(
+        "stores",
+        'b',
+        Ordered::Stores,
+        WORD,
+        "stores to a word",
+        "one store in each turn",
+    ),
+    of_order(
+        "locked",
+        'c',
+        Ordered::Locked,
+        WORD,
+        "locked additions, among plain ones",
+        "one of each in a turn",
+    ),
+    of_order(
+        "fp-loads",
+        'd',
+        Ordered::RealLoads,
+        REAL,
+        "loads of floating-point numbers, among others",
+        "one of each in a turn",
+    ),
+    of_order(
+        "l1d-miss",
+        'e',
+        Ordered::Misses(Level::First),
+        LINE,
+        "misses of a first level of 32 KiB",
+        "lines that are loaded, each once",
+    ),
+    of_order(
+        "l2d-miss",
+        'e',
+        Ordered::Misses(Level::Second),
+        LINE,
+        "misses of a second level of 256 KiB",
+        "lines that are loaded, each once",
+    ),
+    of_order(
+        "intervention",
+        'f',
+        Ordered::Interventions,
+        LINE,
+        "loads that find a line modified by another thread",
+        "lines that it wrote before",
+    ),
+    of_order(
+        "invalidation",
+        'g',
+        Ordered::Invalidations,
+        PING,
+        "stores that take a line from another thread's cache",
+        "turns of a ping-pong of two threads",
+    ),
+    of_order(
+        "upgrade",
+        'h',
+        Ordered::Upgrades,
+        LINE,
+        "stores to lines that this thread and another have read",
+        "lines that both read before",
+    ),
+    of_order(
+        "upgrade-alone",
+        'i',
+        Ordered::Upgrades,
+        LINE,
+        "stores to lines that this thread alone has read; the paper's protocol has no clean owner",
+        "lines that it read before",
+    ),
+    of_order(
+        "clean-write",
+        'i',
+        Ordered::CleanWrites,
+        LINE,
+        "the same, where the first reader owns the line: nothing is asked for",
+        "lines that it read before",
+    ),
+    of(
+        "accesses",
+        'k',
+        Counter::Watch,
+        (1, MOST_WATCHED),
+        "accesses of a word in a watch window, none lost",
+        "one in each turn of a loop",
+    ),
+    of(
+        "page-touch",
+        'j',
+        Counter::Software,
+        (1, MOST),
+        "pages touched for the first time, page-faults of the kernel",
+        "one page in each turn, no huge ones",
+    ),
+    of(
+        "checkpoint",
+        'l',
+        Counter::Uprobes,
+        (1, MOST),
+        "executions of an instruction",
+        "one in each turn of a loop",
+    ),
+    of(
+        "time-share",
+        'n',
+        Counter::Timer,
+        (LEAST_TIMED, MOST),
+        "percent of the time in one of two functions",
+        "3 of 10 equal turns are in it",
+    ),
+    of(
+        "cycles",
+        'm',
+        Counter::Clock,
+        (LEAST_CYCLES, MOST),
+        "core cycles, by the time stamp counter and the measured clock",
+        "additions that wait for each other, a cycle each",
+    ),
 ];
 
 /// What no source of this tool counts, and why. They are told, so that nobody takes them for counted.
 pub static NOT_COUNTED: &[(&str, &str)] = &[
-    ("instructions, branches", "the emulated source sees accesses of memory only"),
-    ("fp add, mul, div, sqrt", "the same; their costs are not measured"),
-    ("branch miss, icache miss, issue width", "a PMU would count them; their costs are not measured"),
-    ("cycles, cache misses, HITM, dTLB misses of a PMU", "the tool samples by PMUs and does not count by them"),
+    (
+        "instructions, branches",
+        "the emulated source sees accesses of memory only",
+    ),
+    (
+        "fp add, mul, div, sqrt",
+        "the same; their costs are not measured",
+    ),
+    (
+        "branch miss, icache miss, issue width",
+        "a PMU would count them; their costs are not measured",
+    ),
+    (
+        "cycles, cache misses, HITM, dTLB misses of a PMU",
+        "the tool samples by PMUs and does not count by them",
+    ),
 ];
 
 /// The event of a name.

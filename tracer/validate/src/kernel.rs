@@ -45,9 +45,7 @@ fn count(mut program: Waiting, event: &PerfEvent) -> Result<Counted, NotCounted>
         .map_err(NotCounted::of("starting a counter"))?;
     program.go()?;
     program.hear(1)?;
-    let count = event
-        .count()
-        .map_err(NotCounted::of("reading a counter"))?;
+    let count = event.count().map_err(NotCounted::of("reading a counter"))?;
     program.end()?;
     Ok(Counted {
         count: count as f64,

@@ -202,7 +202,10 @@ fn predicted(event: &Event, n: u64) -> f64 {
 /// The class of the counts. Of samples it is none where no more runs than by chance are outside of the bound.
 fn class(sizes: &[SizeRuns]) -> Option<ErrorClass> {
     if sizes.iter().any(|runs| runs.likely.is_some()) {
-        let runs: u64 = sizes.iter().map(|runs| runs.size.counted.len() as u64).sum();
+        let runs: u64 = sizes
+            .iter()
+            .map(|runs| runs.size.counted.len() as u64)
+            .sum();
         let likely: u64 = sizes.iter().filter_map(|runs| runs.likely).sum();
         let is_chance = runs - likely <= most_outside(runs);
         return Some(if is_chance {

@@ -62,7 +62,7 @@ impl Timed {
         let _urgent = Urgent::raise().ok();
         program.go()?;
         let (started, mut batch) = (Instant::now(), Batch::default());
-        let (mut samples, mut is_over) = (Samples::default(), false);
+        let (mut samples, mut last, mut is_over) = (Samples::default(), None, false);
         loop {
             if !is_over && program.speaks_within(LOOK)? {
                 program.hear(1)?;
@@ -70,11 +70,15 @@ impl Timed {
                 is_over = true;
             }
             let progress = source.take(&mut batch)?;
-            // A sample's time is on the access that it waited for, one in each function.
-            for access in batch.accesses.iter().filter(|access| access.cost.0 > 0) {
+            // The accesses of a sample have its time. Each is by code around where it found the program: of one function.
+            for access in &batch.accesses {
                 let inside = less.contains(&access.ip);
-                samples.inside += u64::from(inside);
-                samples.all += u64::from(inside || more.contains(&access.ip));
+                let is_new = last != Some(access.time_ns);
+                if is_new && (inside || more.contains(&access.ip)) {
+                    last = Some(access.time_ns);
+                    samples.inside += u64::from(inside);
+                    samples.all += 1;
+                }
             }
             batch.clear();
             if progress == Progress::End {

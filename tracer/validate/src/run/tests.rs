@@ -57,7 +57,12 @@ fn every_run_of_every_size_is_there_and_sizes_that_an_event_has_not_are_none() {
     assert_eq!(counts.1, 18);
     assert_eq!(steps.len(), 18);
     assert!(steps.windows(2).all(|two| two[0].done < two[1].done));
-    assert!(rows[0].sizes.iter().all(|runs| runs.size.counted.len() == 3));
+    assert!(
+        rows[0]
+            .sizes
+            .iter()
+            .all(|runs| runs.size.counted.len() == 3)
+    );
     all.sizes = vec![10_000_000];
     let row = row(&all, &mut counts);
     assert_eq!((row.class, row.sizes.len()), (None, 0));
