@@ -46,7 +46,7 @@ pub(super) fn run(args: &ValidateArgs) -> Result<ExitCode> {
         let document = Document::new(args.runs, &rows);
         serde_json::to_string_pretty(&document).context("writing JSON")? + "\n"
     } else {
-        table(&rows)
+        table(&rows, args.runs)
     };
     output::write_stdout(&text)?;
     Ok(exit_code(args.check, &rows))
@@ -97,7 +97,7 @@ fn line(step: Step, runs: u32, took: Duration) -> String {
 }
 
 /// The rows for people: a line for each size, and the class at the first one.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], planned: u32) -> String {
     let mut out = String::new();
     put(
         &mut out,
@@ -113,14 +113,19 @@ fn table(rows: &[Row]) -> String {
             let _ = write!(class, ", {} lost", grouped(row.lost));
         }
         if let Some(missing) = &row.missing {
-            class = format!("not counted: {missing}");
+            let how = if row.sizes.is_empty() {
+                "not counted"
+            } else {
+                "not counted to the end"
+            };
+            class = format!("{how}: {missing}");
         }
         let (mut name, mut source) = (row.event.name, row.event.counter.name());
         if row.sizes.is_empty() {
             put(&mut out, [name, source, "", "", "", ""], "", &class);
         }
         for runs in &row.sizes {
-            let said = said(runs, std::mem::take(&mut class));
+            let said = said(runs, planned, std::mem::take(&mut class));
             put(
                 &mut out,
                 [
@@ -143,25 +148,22 @@ fn table(rows: &[Row]) -> String {
     out
 }
 
-/// The class, and of samples how many runs were as chance has it.
-fn said(runs: &SizeRuns, class: String) -> String {
-    let Some(likely) = runs.likely else {
-        return class;
-    };
+/// The class; how many runs there were, where some lack; and of samples, how many runs were as chance has it.
+fn said(runs: &SizeRuns, planned: u32, class: String) -> String {
     let all = runs.size.counted.len();
-    let part = format!("{likely} of {all} runs within the 99 % bound");
-    if class.is_empty() {
-        part
-    } else {
-        format!("{class}; {part}")
-    }
+    let few = (all < planned as usize).then(|| format!("{all} of {planned} runs"));
+    let likely = runs.likely;
+    let likely = likely.map(|likely| format!("{likely} of {all} runs within the 99 % bound"));
+    let parts = [Some(class).filter(|class| !class.is_empty()), few, likely];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join("; ")
 }
 
 /// A line of the table: words to the left, numbers to the right.
 fn put(out: &mut String, cells: [&str; 6], difference: &str, class: &str) {
     let [event, source, n, predicted, mean, deviation] = cells;
     let line = format!(
-        "{event:14} {source:9}{n:>10}{predicted:>12}{mean:>14}{deviation:>12}{difference:>12}  {class}"
+        "{event:20} {source:9}{n:>10}{predicted:>12}{mean:>14}{deviation:>12}{difference:>12}  {class}"
     );
     let _ = writeln!(out, "{}", line.trim_end());
 }
@@ -216,14 +218,14 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_size_and_the_class_once() {
         let rows = [row("loads", &[(1, 6.0), (1000, 1005.5)])];
-        let text = table(&rows);
+        let text = table(&rows, 2);
         let lines: Vec<&str> = text.lines().take(3).collect();
         assert_eq!(
             lines,
             [
-                "event          source            n   predicted          mean   deviation  difference  class",
-                "loads          emulate           1           1             6           0   +500.00 %  bias (+5.0)",
-                "                             1,000       1,000       1,005.5           0     +0.55 %",
+                "event                source            n   predicted          mean   deviation  difference  class",
+                "loads                emulate           1           1             6           0   +500.00 %  bias (+5.0)",
+                "                                   1,000       1,000       1,005.5           0     +0.55 %",
             ]
         );
         assert!(text.contains("instructions, branches: "));

@@ -10,7 +10,7 @@
 .set LINE, 64
 .set PAGE, 4096
 .set PAGES, 1024
-.set LOOPS, 14
+.set LOOPS, 15
 
 .bss
 .balign 4096
@@ -35,7 +35,7 @@ lines_end:
 .balign 8
 loops:
     .quad event_a, event_b, event_c, event_d, event_e, event_f, event_g, event_h, event_i, event_j, event_k, event_l
-    .quad event_m, event_n
+    .quad event_m, event_n, event_o
 
 
 .text
@@ -258,6 +258,56 @@ other_g:
     mov [pong], rbx
     cmp rbx, r12
     jbe 1b
+    ret
+
+# o: the same with each thread on a CPU of its own, the first two that it may use.
+.globl event_o, event_o_end
+event_o:
+    mov eax, 204                        # sched_getaffinity
+    xor edi, edi
+    mov esi, 64
+    lea rdx, [times]
+    syscall
+    test rax, rax
+    js wrong
+    mov rax, [times]                    # of the first 64 CPUs
+    mov rbx, rax
+    neg rbx
+    and rbx, rax                        # its lowest bit
+    xor rax, rbx
+    mov r15, rax
+    neg r15
+    and r15, rax                        # the next one
+    jz wrong
+    call stay
+    call mark
+    lea r14, [other_o]
+    call start_other
+    xor ebx, ebx
+1:  inc rbx
+    await pong
+    mov [ping], rbx
+    mov [turn], rbx
+    cmp rbx, r12
+    jb 1b
+    inc rbx
+    await pong
+event_o_end:
+    jmp leave
+other_o:
+    mov rbx, r15
+    call stay
+    jmp other_g
+# The thread stays on the CPUs of rbx.
+stay:
+    mov [times], rbx
+    mov eax, 203                        # sched_setaffinity
+    xor edi, edi
+    mov esi, 8
+    lea rdx, [times]
+    syscall
+    test rax, rax
+    jnz wrong
     ret
 
 # h: stores to lines of which this thread and the other have a copy.

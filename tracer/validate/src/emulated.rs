@@ -10,14 +10,13 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     NotCounted,
-    access::{Access, LineKey, LineSize, Op, Place, SpaceId},
+    access::{Access, LineSize, Op, Place, SpaceId},
     asked::Asked,
-    coherence::{
-        CacheGeometry, Directory, Found, Intent, Outcome, Protocol, Request, State, SystemModel,
-    },
+    coherence::{CacheGeometry, SystemModel},
     decode::{LoadedInto, loaded_into},
     event::Batch,
     events::{Event, Level, Ordered},
+    homes::Homes,
     machine::Machine,
     module::ModuleStore,
     observation::{Starting, Targets, What},
@@ -171,8 +170,7 @@ struct Tally {
     real: FxHashMap<u64, bool>,
     /// From the first byte of the loop on.
     bytes: &'static [u8],
-    lines: FxHashMap<LineKey, Directory>,
-    protocol: Protocol,
+    homes: Homes,
     caches: Option<Simulation>,
     count: u64,
 }
@@ -192,11 +190,7 @@ impl Tally {
             memory: memory..memory + len,
             ordered,
             real: FxHashMap::default(),
-            lines: FxHashMap::default(),
-            protocol: Protocol {
-                exclusive_on_first_read: ordered == Ordered::CleanWrites,
-                ..Protocol::default()
-            },
+            homes: Homes::of(ordered),
             caches,
             count: 0,
         })
@@ -228,24 +222,12 @@ impl Tally {
             | Ordered::Invalidations
             | Ordered::Upgrades
             | Ordered::CleanWrites => {
-                let counts = self.serve(access, place);
+                let counts = self.homes.serve(access, place);
                 u64::from(of_loop && counts)
             }
             _ => 0,
         };
         self.count += counts;
-    }
-
-    /// Whether the directory says that the access is the event.
-    fn serve(&mut self, access: &Access, place: Place) -> bool {
-        let Some(intent) = Intent::of(access.op) else {
-            return false;
-        };
-        let protocol = self.protocol;
-        let home = self.lines.entry(place.line(LineSize::B64));
-        let home = home.or_insert_with(|| Directory::under(protocol));
-        let outcome = home.access(access.cpu, intent);
-        is_event(self.ordered, intent, &outcome)
     }
 
     fn is_real(&mut self, ip: u64) -> bool {
@@ -268,23 +250,5 @@ impl Tally {
             Ordered::Misses(Level::First) => totals.l2_misses,
             _ => totals.l3_misses,
         })
-    }
-}
-
-fn is_event(ordered: Ordered, intent: Intent, outcome: &Outcome) -> bool {
-    match (ordered, intent) {
-        (Ordered::Interventions, Intent::Load) => matches!(outcome.found, Found::Dirty(_)),
-        (Ordered::Invalidations, Intent::Store) => match outcome.found {
-            Found::Shared { others } => others > 0,
-            Found::Clean(_) | Found::Dirty(_) => true,
-            Found::Own | Found::Idle => false,
-        },
-        (Ordered::Upgrades, Intent::Store) => {
-            outcome.state == State::Shared && outcome.request == Some(Request::ReadPriv)
-        }
-        (Ordered::CleanWrites, Intent::Store) => {
-            outcome.state == State::Exclusive && outcome.request.is_none()
-        }
-        _ => false,
     }
 }

@@ -86,7 +86,7 @@ pub struct Event {
     pub predicted_from: &'static str,
     /// Who counts it.
     pub counter: Counter,
-    /// What of an order, where the counter has one.
+    /// What of an order of accesses; `None`: of a window, all.
     pub ordered: Option<Ordered>,
     /// Which loop of the program does it.
     pub letter: char,
@@ -102,6 +102,8 @@ const LINES: u64 = 1_000_000;
 pub const MOST: u64 = 1_000_000;
 /// Data breakpoints cost some 10 us each.
 const MOST_WATCHED: u64 = 100_000;
+/// Turns of a ping-pong take two such accesses, and two threads that run at the same time.
+const MOST_TURNS: u64 = 1_000;
 /// Fewer rounds are over before there are samples of them.
 const LEAST_TIMED: u64 = 100_000;
 /// Time stamp counters step by up to some 40 cycles, which must be below a percent.
@@ -131,6 +133,24 @@ const fn of_order(
         letter,
         memory,
         sizes: (1, MOST),
+    }
+}
+
+const fn of_window(
+    name: &'static str,
+    ordered: Ordered,
+    about: &'static str,
+    predicted_from: &'static str,
+) -> Event {
+    Event {
+        name,
+        about,
+        predicted_from,
+        counter: Counter::Watch,
+        ordered: Some(ordered),
+        letter: 'o',
+        memory: PING,
+        sizes: (1, MOST_TURNS),
     }
 }
 
@@ -252,6 +272,18 @@ pub static EVENTS: &[Event] = &[
         "accesses of a word in a watch window, none lost",
         "one in each turn of a loop",
     ),
+    of_window(
+        "watched-intervention",
+        Ordered::Interventions,
+        "loads in a window that find the line modified by another CPU",
+        "turns of a ping-pong of two threads",
+    ),
+    of_window(
+        "watched-invalidation",
+        Ordered::Invalidations,
+        "stores in a window that take the line from another CPU's cache",
+        "turns of a ping-pong of two threads",
+    ),
     of(
         "page-touch",
         'j',
@@ -320,12 +352,10 @@ mod tests {
         for event in EVENTS {
             let of_name = EVENTS.iter().filter(|other| other.name == event.name);
             assert_eq!(of_name.count(), 1, "{}", event.name);
-            assert_eq!(
-                event.ordered.is_some(),
-                event.counter == Counter::Emulate,
-                "{}",
-                event.name
-            );
+            let has_order = matches!(event.counter, Counter::Emulate | Counter::Watch);
+            assert!(has_order || event.ordered.is_none(), "{}", event.name);
+            let is_emulated = event.counter == Counter::Emulate;
+            assert!(!is_emulated || event.ordered.is_some(), "{}", event.name);
             assert!(event.sizes.0 <= event.sizes.1 && event.sizes.1 <= MOST);
         }
         assert_eq!(named("loads").map(|event| event.letter), Some('a'));

@@ -19,6 +19,7 @@ mod cycles;
 mod emulated;
 mod error;
 pub mod events;
+mod homes;
 mod kernel;
 pub mod report;
 pub mod run;

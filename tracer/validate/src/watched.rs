@@ -7,11 +7,12 @@ use std::{
 
 use crate::{
     NotCounted,
-    access::Basis,
+    access::{Basis, Place, SpaceId},
     asked::Asked,
     emulated::options,
     event::{Batch, WatchedWord, WindowEnd},
     events::Event,
+    homes::Homes,
     machine::Machine,
     module::ModuleStore,
     run::Counted,
@@ -82,7 +83,8 @@ impl Windows {
         let _urgent = Urgent::raise().ok();
         program.go()?;
         let (started, mut batch) = (Instant::now(), Batch::default());
-        let (mut accesses, mut lost) = (0, 0);
+        let mut homes = event.ordered.map(Homes::of);
+        let (mut count, mut lost) = (0_u64, 0);
         let mut is_over = false;
         loop {
             if !is_over && program.speaks_within(LOOK)? {
@@ -92,10 +94,19 @@ impl Windows {
                 is_over = true;
             }
             let progress = source.take(&mut batch)?;
-            let trapped = batch.accesses.iter();
-            accesses += trapped
-                .filter(|access| access.basis == Basis::Trapped)
-                .count() as u64;
+            for access in &batch.accesses {
+                if access.basis != Basis::Trapped {
+                    continue;
+                }
+                count += u64::from(match &mut homes {
+                    None => true,
+                    Some(homes) => {
+                        let addr = access.addr;
+                        let space = SpaceId(0);
+                        homes.serve(access, Place::Private { space, addr })
+                    }
+                });
+            }
             for window in &batch.windows {
                 if window.end != WindowEnd::Asked {
                     return Err(NotCounted::WindowEnded(window.end));
@@ -116,7 +127,7 @@ impl Windows {
         }
         program.end()?;
         Ok(Counted {
-            count: accesses as f64,
+            count: count as f64,
             lost,
         })
     }
