@@ -186,6 +186,27 @@ mod tests {
     use super::*;
     use crate::validate::events::named;
 
+    /// Counts these, and no other size.
+    struct Fixed<'a>(&'a [(u64, f64)]);
+    impl run::Counts for Fixed<'_> {
+        fn count(
+            &mut self,
+            _: &Event,
+            n: u64,
+            _: &dyn Fn() -> bool,
+        ) -> Result<run::Run, crate::validate::NotCounted> {
+            let found = self.0.iter().find(|(size, _)| *size == n);
+            let (_, count) = found.ok_or(crate::validate::NotCounted::NoWindow)?;
+            Ok(run::Run {
+                counted: run::Counted {
+                    count: *count,
+                    lost: 0,
+                },
+                is_likely: None,
+            })
+        }
+    }
+
     fn row(event: &str, counted: &[(u64, f64)]) -> Row {
         let plan = Plan {
             events: vec![named(event).unwrap()],
@@ -193,25 +214,6 @@ mod tests {
             runs: 2,
             asked_for: |n| n,
         };
-        struct Fixed<'a>(&'a [(u64, f64)]);
-        impl run::Counts for Fixed<'_> {
-            fn count(
-                &mut self,
-                _: &Event,
-                n: u64,
-                _: &dyn Fn() -> bool,
-            ) -> Result<run::Run, crate::validate::NotCounted> {
-                let found = self.0.iter().find(|(size, _)| *size == n);
-                let (_, count) = found.ok_or(crate::validate::NotCounted::NoWindow)?;
-                Ok(run::Run {
-                    counted: run::Counted {
-                        count: *count,
-                        lost: 0,
-                    },
-                    is_likely: None,
-                })
-            }
-        }
         run::run(&plan, &mut Fixed(counted), &|| false, &mut |_| ()).remove(0)
     }
 
@@ -239,7 +241,7 @@ mod tests {
         let wrong = row("stores", &[(1, 2.0), (1000, 2000.0)]);
         let mut missing = right.clone();
         missing.missing = Some("no emulator".to_owned());
-        assert_eq!(code(true, &[right.clone()]), of(0));
+        assert_eq!(code(true, std::slice::from_ref(&right)), of(0));
         assert_eq!(code(true, &[right.clone(), wrong.clone()]), of(1));
         assert_eq!(code(true, &[missing.clone(), wrong.clone()]), of(1));
         assert_eq!(code(true, &[right, missing]), of(3));

@@ -2,6 +2,7 @@
 
 use std::{
     path::PathBuf,
+    process::{Child, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     NotCounted,
-    access::{Access, LineSize, Op, Place, SpaceId},
+    access::{Access, LineSize, Op, Pid, Place, SpaceId},
     asked::Asked,
     coherence::{CacheGeometry, SystemModel},
     decode::{LoadedInto, loaded_into},
@@ -19,18 +20,18 @@ use crate::{
     homes::Homes,
     machine::Machine,
     module::ModuleStore,
-    observation::{Starting, Targets, What},
     run::Counted,
     source::{
-        MemoryOptions, Progress, SourceKind as _, SourceOptions, Watching,
+        MemoryOptions, Progress, SourceKind as _, SourceOptions, Target, Watching,
         emulate::{self, Emulator},
     },
     space::AddressSpaces,
+    sys::launch::Held,
 };
 use cohtrace_judge::analysis::{Hinted, Simulation};
 
 /// A run that takes longer hangs.
-const MOST: Duration = Duration::from_secs(600);
+const MOST: Duration = Duration::from_mins(10);
 
 /// The caches of `Misses`, which are nobody's in particular.
 fn caches() -> SystemModel {
@@ -99,26 +100,31 @@ impl Emulation {
         let words = asked.words(letter, n);
         let prepared = Emulator::prepare(&words, self.qemu.clone());
         let emulator = Arc::new(prepared.map_err(crate::source::SourceError::from)?);
-        let mut targets = Targets::open(What::Command(Box::new(Starting {
-            words: words.into(),
-            wrapped: Some(emulator.command()),
-            output_to_stderr: true,
-            leave_running: false,
-        })))?;
+        let mut command = emulator.command();
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let starting = "starting the emulator";
+        let held = Held::new(command).map_err(NotCounted::of(starting))?;
+        let target = Target::Trees(vec![Pid(held.pid())]);
         let options = SourceOptions {
             emulator: Some(emulator),
             ..options()
         };
         let modules = self.modules.clone();
-        let mut source = emulate::KIND.open(&targets.target, &options, &self.machine, modules)?;
-        targets.release()?;
+        let mut source = emulate::KIND.open(&target, &options, &self.machine, modules)?;
+        let child = held.release().map_err(NotCounted::of(starting))?;
+        let mut child = Ending(child);
         let (started, mut batch) = (Instant::now(), Batch::default());
         let (mut spaces, mut lost) = (AddressSpaces::default(), 0);
-        let mut is_over = false;
+        let mut status = None;
         loop {
-            if !is_over && targets.ended() {
-                source.stop();
-                is_over = true;
+            if status.is_none() {
+                status = child
+                    .0
+                    .try_wait()
+                    .map_err(NotCounted::of("waiting for the emulator"))?;
+                if status.is_some() {
+                    source.stop();
+                }
             }
             let progress = source.take(&mut batch)?;
             for due in batch.in_order() {
@@ -140,10 +146,24 @@ impl Emulation {
             }
             source.idle()?;
         }
-        match targets.finish().into_iter().next() {
-            Some(how) => Err(NotCounted::Ended { n, how }),
-            None => Ok(lost),
+        match status {
+            Some(status) if !status.success() => Err(NotCounted::Ended {
+                n,
+                how: status.to_string(),
+            }),
+            _ => Ok(lost),
         }
+    }
+}
+
+/// Ends with the run, whatever becomes of that.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // Where it has ended, there is nothing to do.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

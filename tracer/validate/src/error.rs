@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{observation::ObserveError, source::SourceError};
+use crate::source::SourceError;
 
 /// Why an event could not be counted, or a run of it not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +39,6 @@ pub enum NotCounted {
     /// A source cannot run here.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The program could not be observed.
-    #[error(transparent)]
-    Observe(#[from] ObserveError),
     /// An event of the kernel cannot be counted here.
     #[error(transparent)]
     Event(#[from] crate::sys::perf_event::OpenError),

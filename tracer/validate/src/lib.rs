@@ -4,6 +4,7 @@
 //!   events   what, how many are predicted, who counts it      (data)
 //!   asked    the program that does n of them, carried in the tool
 //!   emulated, watched, kernel, shares, cycles                 (one file for each way to count)
+//!   homes    which accesses of an order are an event
 //!   run      sizes and runs, one process each, and the class of the error
 //! ```
 //!
@@ -30,5 +31,5 @@ pub use error::NotCounted;
 
 use cohtrace_code::{decode, module};
 use cohtrace_model::{access, coherence, event, space};
-use cohtrace_observe::{observation, source};
+use cohtrace_observe::source;
 use cohtrace_platform::{machine, sys};

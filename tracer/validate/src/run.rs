@@ -170,6 +170,8 @@ pub fn run(
                         }
                     }
                     Err(why) => {
+                        // Ctrl-C ends the program, too, and that is no fault of it.
+                        let why = if stopped() { NotCounted::Stopped } else { why };
                         row.missing = Some(why.to_string());
                         row.sizes.extend((number > 1).then_some(runs));
                         break 'sizes;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A run that takes longer hangs.
-const MOST: Duration = Duration::from_secs(120);
+const MOST: Duration = Duration::from_mins(2);
 /// Between two looks at the rings.
 const LOOK: Duration = Duration::from_millis(20);
 
