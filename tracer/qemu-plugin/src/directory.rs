@@ -1,21 +1,26 @@
 //! Which threads have a copy of which line, if caches were infinite: a table that all threads share and that decides
 //! whether an access is *silent*, that is, would ask for nothing under the directory protocol, neither with lines of
-//! 64 bytes nor with lines of 128, in any variant of the protocol.
+//! 64 bytes nor with lines of 128, in any variant of the protocol. Lines of 64 bytes may begin anywhere, lines of 128 at
+//! any multiple of 64, so that a recording tells also what its objects would cost at other addresses.
 //!
 //! The table is direct-mapped and may forget: a line that was forgotten asks again, so that there are more records
-//! than needed and never fewer. An entry is one word for each 64 bytes, changed by compare-exchange; those of the two
-//! halves of 128 bytes are side by side:
+//! than needed and never fewer. An entry is one word for each 64 bytes, changed by compare-exchange. Whatever such a line
+//! is, it has bytes of an entry's 64 and of one of its two neighbours' at most:
 //!
 //! ```text
 //!   63      43 42       27  26     25      24..0
 //!  │   tag    │  version  │stored│others│ thread n │
 //! ```
 //!
-//! A thread's bit says that it has touched this half, and that no other thread has taken *either* half from it since: it
-//! has a copy of both lines, of 64 bytes and of 128. *Stored* says that the one thread with a bit is the only one with a
-//! copy of either half, and has stored here: it owns both lines. Whoever changes a half therefore tells the other half:
-//! stores take the bits of other threads away there, too, and loads leave *others* there, which is no thread's own bit.
-//! An access changes its own half first: of two threads that change both halves at once, one sees what the other did.
+//! A thread's bit says that it has touched these 64 bytes, and that no other thread has taken them or either neighbour from
+//! it since: it has a copy of all lines that its accesses here have had. *Stored* says that the one thread with a bit is the
+//! only one with a copy of any of the three, and has stored here: it owns them. Whoever changes an entry therefore tells
+//! both neighbours: stores take the bits of other threads away there, too, and loads leave *others* there, which is no
+//! thread's own bit. An access changes its own entry first: of two threads that change neighbours at once, one sees what the
+//! other did.
+//!
+//! That a bit is for lines which the thread has had, of all that have some of the 64 bytes, is enough: its first access to
+//! other bytes is a record, silent or not, and only what it does to bytes of a record is a repeat.
 //!
 //! The version counts how often another thread got a copy of the line or took it away, of either size: two accesses of
 //! one thread with the same version have no request of another between them. A request that takes nothing away counts
@@ -26,7 +31,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
-/// Threads that have a bit of their own; all others share one with what loads of the other half leave, and are never
+/// Threads that have a bit of their own; all others share one with what loads of a neighbour leave, and are never
 /// silent.
 pub(crate) const OWN_BITS: u32 = 25;
 /// Lines the table knows at a time.
@@ -39,7 +44,7 @@ const VERSION_SHIFT: u32 = OWN_BITS + 2;
 const VERSION: u64 = 0xffff << VERSION_SHIFT;
 const TAG_SHIFT: u32 = VERSION_SHIFT + 16;
 const TAG: u64 = !0 << TAG_SHIFT;
-/// Bytes of the smaller line; the larger one is a pair of them.
+/// Bytes of an entry, and of the smaller line; the larger one is a pair of them.
 pub(crate) const LINE: u64 = 64;
 /// Addresses of programs end here; what is beyond has no place in a tag.
 const USER_END: u64 = 1 << 47;
@@ -141,18 +146,31 @@ impl Directory {
             };
         }
         let (at, tag) = place(address);
-        let [half, other] = [at, at ^ 1].map(|at| &self.0[at as usize % SLOTS]);
-        let known = other.load(Relaxed);
-        let near = known & TAG == tag && known & SHARERS & !member.bit != 0;
-        let entry = change(half, |entry| next(entry, tag, member.bit, intent, near));
-        if near || other.load(Relaxed) & TAG == tag {
-            change(other, |entry| beside(entry, tag, member.bit, intent));
+        let neighbours = [address.wrapping_sub(LINE), address + LINE].map(|address| {
+            let (at, tag) = place(address);
+            (self.entry(at), tag)
+        });
+        let near = neighbours.iter().any(|(other, tag)| {
+            let known = other.load(Relaxed);
+            known & TAG == *tag && known & SHARERS & !member.bit != 0
+        });
+        let own = self.entry(at);
+        let entry = change(own, |entry| next(entry, tag, member.bit, intent, near));
+        for (other, tag) in neighbours {
+            if near || other.load(Relaxed) & TAG == tag {
+                change(other, |entry| beside(entry, tag, member.bit, intent));
+            }
         }
         Answer {
             silent: false,
             entry: Entry(entry),
             slot: (member.silent != 0).then_some(at),
         }
+    }
+
+    #[inline(always)]
+    fn entry(&self, at: u32) -> &AtomicU64 {
+        &self.0[at as usize % SLOTS]
     }
 
     /// Where the line's entry is and what it says, if an access would be silent: then it changes nothing.
@@ -201,7 +219,7 @@ impl Directory {
     }
 }
 
-/// Slot and tag of an address's line. The slot beside it is that of the other half, with the same tag.
+/// Slot and tag of an address's line.
 #[inline(always)]
 fn place(address: u64) -> (u32, u64) {
     let line = address / LINE;
@@ -220,7 +238,7 @@ fn change(slot: &AtomicU64, after: impl Fn(u64) -> u64) -> u64 {
         if after == entry {
             return after;
         }
-        // In one order for all: each thread changes its own half, then looks at the other.
+        // In one order for all: each thread changes its own entry, then looks at the neighbours.
         match slot.compare_exchange_weak(entry, after, SeqCst, Relaxed) {
             Ok(_) => return after,
             Err(now) => entry = now,
@@ -232,8 +250,8 @@ fn newer(entry: u64) -> u64 {
     (entry & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION
 }
 
-/// The entry of a half after an access to it that was not silent when it was looked at (it may be by now). `near`:
-/// another thread is known to the other half.
+/// An entry after an access to it that was not silent when it was looked at (it may be by now). `near`: another thread
+/// is known to a neighbour.
 fn next(entry: u64, tag: u64, bit: u64, intent: Intent, near: bool) -> u64 {
     let known = entry & TAG == tag && entry & SHARERS != 0;
     let alone = known && entry & SHARERS == bit;
@@ -250,18 +268,18 @@ fn next(entry: u64, tag: u64, bit: u64, intent: Intent, near: bool) -> u64 {
     tag | version | rest | bit
 }
 
-/// The entry of the other half after that access.
+/// The entry of a neighbour after that access.
 fn beside(entry: u64, tag: u64, bit: u64, intent: Intent) -> u64 {
     let sharers = entry & SHARERS;
     if entry & TAG != tag || sharers & !bit == 0 {
         entry
     } else if intent != Intent::Load {
-        // Without the thread's own bit: its copy of this half alone may have moved to who was here.
+        // Without the thread's own bit: its copy of these bytes alone may have moved to who was here.
         tag | newer(entry)
     } else if sharers & bit == 0 || bit == OTHERS {
         tag | newer(entry) | sharers | OTHERS
     } else {
-        // The thread had a copy of both halves.
+        // The thread had a copy of both.
         entry
     }
 }

@@ -129,15 +129,15 @@ impl Access {
 
 /// Each size of lines with each variant of the protocol.
 fn all_ways() -> impl Iterator<Item = (u64, Protocol)> {
-    [LINE, 2 * LINE].into_iter().flat_map(|bytes| {
-        (0..8).map(move |variants| {
-            let protocol = Protocol {
-                exclusive_on_first_read: variants & 1 != 0,
-                migratory: variants & 2 != 0,
-                relinquish: variants & 4 != 0,
-            };
-            (bytes, protocol)
-        })
+    let sizes = [LINE, 2 * LINE].into_iter();
+    sizes.flat_map(|bytes| all_protocols().map(move |protocol| (bytes, protocol)))
+}
+
+fn all_protocols() -> impl Iterator<Item = Protocol> {
+    (0..8).map(|variants| Protocol {
+        exclusive_on_first_read: variants & 1 != 0,
+        migratory: variants & 2 != 0,
+        relinquish: variants & 4 != 0,
     })
 }
 
@@ -253,10 +253,11 @@ fn bytes<'a>(accesses: impl Iterator<Item = &'a Access>) -> BTreeSet<(u32, u32, 
 }
 
 fn any_access() -> impl Strategy<Value = (Access, bool)> {
-    // Three lines side by side, the first two in one of 128 bytes, and one far away that meets the first in the table:
+    // Four lines side by side, the middle two in one of 128 bytes, and one far away that meets the second in the table:
     // its line has tag 1.
     let lines = prop_oneof![
-        3 => Just(0x400_u64),
+        1 => Just(0x3ff_u64),
+        3 => Just(0x400),
         3 => Just(0x401),
         1 => Just(0x402),
         1 => Just((1 << 20) | (0x400 ^ 0x9e3d))
@@ -301,6 +302,26 @@ fn asks_the_same(run: &[(Access, bool)]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What accesses ask for, line by line, if lines begin `from` bytes behind where they do.
+fn requests_of_lines<'a>(
+    accesses: impl Iterator<Item = &'a Access>,
+    from: u64,
+    (bytes, protocol): (u64, Protocol),
+) -> BTreeMap<u64, Vec<(u32, Request, u64)>> {
+    let moved: Vec<Access> = accesses
+        .map(|access| Access {
+            address: access.address - from,
+            ..*access
+        })
+        .collect();
+    let mut lines: BTreeMap<u64, Vec<_>> = BTreeMap::new();
+    for (processor, line, request, messages) in requests(moved.iter(), (bytes, protocol)) {
+        let asked = lines.entry(line).or_default();
+        asked.push((processor, request, messages));
+    }
+    lines
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -316,6 +337,26 @@ proptest! {
             counts(all.clone().map(|access| (access, 1)))
         );
         prop_assert_eq!(bytes(rows.iter().map(|(_, access, _)| access)), bytes(all));
+    }
+
+    #[test]
+    fn of_lines_that_begin_elsewhere_the_rows_ask_for_what_all_accesses_ask_for(
+        run in prop::collection::vec(any_access(), 0..600),
+    ) {
+        let rows = recorded(&run);
+        let from = (1..LINE).map(|from| (LINE, from)).chain([(2 * LINE, LINE)]);
+        for (bytes, from) in from.filter(|(_, from)| from % 8 == 0 || *from == 5) {
+            for protocol in all_protocols() {
+                let way = (bytes, protocol);
+                prop_assert_eq!(
+                    requests_of_lines(rows.iter().map(|(_, access, _)| access), from, way),
+                    requests_of_lines(run.iter().map(|(access, _)| access), from, way),
+                    "{} {:?}",
+                    from,
+                    way
+                );
+            }
+        }
     }
 }
 
@@ -408,16 +449,19 @@ fn a_new_reader_begins_a_row_and_readers_that_have_a_copy_do_not() {
 }
 
 #[test]
-fn the_other_half_of_128_bytes_counts_as_the_line_does_and_what_is_beyond_does_not() {
+fn both_neighbours_of_64_bytes_count_as_the_line_does_and_what_is_beyond_does_not() {
     let mine = store(0, 0x1000);
     let theirs = |address| [store(1, address), load(1, address)];
-    for theirs in [0x1040, 0x107f - 7].map(theirs).as_flattened() {
+    for theirs in [0x1040, 0x107f - 7, 0xfc0, 0xff8]
+        .map(theirs)
+        .as_flattened()
+    {
         let theirs = *theirs;
         let interrupted = [mine, mine, theirs, theirs, mine, mine];
         let rows = [(mine, 1), (theirs, 1), (mine, 1)];
         assert_eq!(short(&interrupted), rows, "{theirs:?}");
     }
-    for theirs in [0xfc0, 0x1080].map(theirs).as_flattened() {
+    for theirs in [0xf80, 0xfb8, 0x1080].map(theirs).as_flattened() {
         let theirs = *theirs;
         let apart = [mine, mine, theirs, theirs, mine, mine];
         assert_eq!(short(&apart), [(mine, 3), (theirs, 1)], "{theirs:?}");
@@ -425,7 +469,7 @@ fn the_other_half_of_128_bytes_counts_as_the_line_does_and_what_is_beyond_does_n
 }
 
 #[test]
-fn a_first_touch_of_the_other_half_is_a_row() {
+fn a_first_touch_of_a_neighbour_is_a_row() {
     let (first, second) = (load(0, 0x1000), load(0, 0x1040));
     assert_eq!(
         short(&[first, second, second, first]),

@@ -67,6 +67,10 @@ pub struct Meta {
     /// with each. Recordings that do not say so are of 64 bytes.
     #[serde(default = "smallest_line")]
     pub exact_line_bytes: Vec<u64>,
+    /// Whether that holds of lines of 64 bytes wherever they begin, and of lines of 128 bytes at each multiple of 64, so that
+    /// the rows tell what the memory would cost elsewhere. Recordings that do not say so do not.
+    #[serde(default)]
+    pub exact_elsewhere: bool,
     /// Counts of all segments on disk; set by the writer.
     pub tally: TallyRecord,
     /// What a reader of the data must know, as sentences.
@@ -145,6 +149,7 @@ impl Meta {
             frequency_hz: None,
             cost_unit: sampled_time(),
             exact_line_bytes: LineSize::ALL.map(LineSize::bytes).to_vec(),
+            exact_elsewhere: true,
             tally: TallyRecord::default(),
             caveats: Vec::new(),
             remarks: Vec::new(),

@@ -115,7 +115,7 @@ access_columns! {
     {
         /// executions | further executions of the same instruction on bytes among these by the same thread that this row
         /// stands for, before another CPU asked for the line (of 64 bytes, or of 128, as `exact_line_bytes` in `meta.json`
-        /// says); null for none
+        /// says; with `exact_elsewhere`, for either neighbour too); null for none
         repeats: U32 Dictionary null = measured.repeats,
     }
     {
