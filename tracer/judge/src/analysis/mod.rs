@@ -12,6 +12,7 @@ mod cpu_set;
 mod groups;
 mod hand_off_intervals;
 mod instruction_numbers;
+mod latent;
 mod lifetimes;
 mod line;
 mod lives;
@@ -56,6 +57,9 @@ pub(crate) mod watched_fixture;
 
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
+pub use latent::{
+    Elsewhere, NeighbourBounds, Neighbours, Run, RunElsewhere, Runs, There, UsedLine, Way,
+};
 pub use line::Line;
 pub use lives::{HandOffs, Kinds, Lives};
 pub use loads::{

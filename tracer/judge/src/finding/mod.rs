@@ -9,6 +9,7 @@ mod complete;
 mod confirmation;
 mod facts;
 mod judged_pairs;
+mod latent;
 mod load_hints;
 mod meeting;
 mod member;
@@ -32,6 +33,7 @@ mod tests;
 pub use confirmation::Confidence;
 pub use facts::Fact;
 pub use judged_pairs::{JudgedPair, judge_pairs};
+pub use latent::{Latent, LatentWay, latent};
 pub use load_hints::{
     Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, Policy, choose,
     judge_load, keeping,

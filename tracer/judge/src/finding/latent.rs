@@ -1,0 +1,154 @@
+//! Sharing that is not there yet: which of the ways in which some memory may lie make threads fight for it.
+//!
+//! The rule is that of a line whose complete order is known ([`complete`](super::complete)), applied to what a way adds to
+//! today's: so many hand-offs more that it is no hand-over from one phase to the next, at least half of those of a known kind
+//! because of neighbours, and messages that are more than the least share of the run's. Hand-offs of values that threads want from each
+//! other are there wherever the memory lies; a way that only moves them from one line to another adds none. Where threads
+//! fight already as the memory lies today, that is a finding, and only what is worse is told here.
+
+use super::Thresholds;
+use crate::{
+    access::Cost,
+    analysis::{HandOffs, There, Way},
+};
+
+/// Some memory for which threads would fight if it lay otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latent {
+    /// What it costs as it is.
+    pub today: There,
+    /// Each other way that was replayed, in the order of [`Way::all`].
+    pub ways: Vec<LatentWay>,
+}
+
+/// One way in which memory may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentWay {
+    /// Which.
+    pub way: Way,
+    /// What it would cost.
+    pub there: There,
+    /// Whether threads would fight that do not today.
+    pub fights: bool,
+}
+
+impl Latent {
+    /// Messages that the worst way adds to today's.
+    pub fn most_added(&self) -> u64 {
+        let fights = self.ways.iter().filter(|way| way.fights);
+        let added = fights.map(|way| way.there.messages.saturating_sub(self.today.messages));
+        added.max().unwrap_or(0)
+    }
+}
+
+/// Judges the ways; `None` where no way makes threads fight that do not today. `whole` is what the run counted, messages.
+pub fn latent(ways: &[(Way, There)], whole: Cost, thresholds: &Thresholds) -> Option<Latent> {
+    let (_, today) = *ways.iter().find(|(way, _)| *way == Way::TODAY)?;
+    let others = ways.iter().filter(|(way, _)| *way != Way::TODAY);
+    let ways: Vec<LatentWay> = others
+        .map(|(way, there)| LatentWay {
+            way: *way,
+            there: *there,
+            fights: fights(&today, there, whole, thresholds),
+        })
+        .collect();
+    let any = ways.iter().any(|way| way.fights);
+    any.then_some(Latent { today, ways })
+}
+
+fn fights(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) -> bool {
+    let more = |of: fn(&HandOffs) -> u64| {
+        let [today, there] = [today, there].map(|there| of(&there.hand_offs));
+        there.saturating_sub(today)
+    };
+    let added = more(HandOffs::total);
+    let neighbours = more(|hand_offs| hand_offs.falsely + hand_offs.dragged);
+    let messages = there.messages.saturating_sub(today.messages);
+    // Of the run as it would be then.
+    let all = Cost(whole.0.saturating_add(messages)).estimate();
+    // Those of which the kind is not known say nothing for either.
+    let wanted = more(|hand_offs| hand_offs.truly);
+    added as f64 >= thresholds.hand_offs
+        && neighbours > 0
+        && neighbours >= wanted
+        && messages as f64 >= all.0 * thresholds.cost_share
+        && messages > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there(truly: u64, falsely: u64, messages: u64) -> There {
+        There {
+            hand_offs: HandOffs {
+                truly,
+                falsely,
+                ..HandOffs::default()
+            },
+            messages,
+        }
+    }
+
+    fn moved(moved: u8) -> Way {
+        Way {
+            moved,
+            line_bytes: 64,
+        }
+    }
+
+    fn fighting(ways: &[(Way, There)], whole: u64) -> Vec<u8> {
+        let judged = latent(ways, Cost(whole), &Thresholds::default());
+        let ways = judged.into_iter().flat_map(|latent| latent.ways);
+        let fights = ways.filter(|way| way.fights);
+        fights.map(|way| way.way.moved).collect()
+    }
+
+    #[test]
+    fn a_way_fights_that_adds_hand_offs_for_neighbours_at_a_cost_that_matters() {
+        let ways = [
+            (Way::TODAY, there(0, 0, 0)),
+            (moved(8), there(0, 100, 300)),
+            (moved(16), there(0, 4, 300)),
+            (moved(24), there(100, 0, 300)),
+            (moved(32), there(0, 100, 5)),
+        ];
+        assert_eq!(fighting(&ways, 1000), [8]);
+        // Of so many messages these are nothing.
+        assert!(fighting(&ways, 100_000).is_empty());
+    }
+
+    #[test]
+    fn hand_offs_of_no_known_kind_are_on_nobody_s_side() {
+        let undecided = HandOffs {
+            falsely: 20,
+            undecided: 80,
+            ..HandOffs::default()
+        };
+        let there = There {
+            hand_offs: undecided,
+            messages: 300,
+        };
+        let ways = [(Way::TODAY, There::default()), (moved(8), there)];
+        assert_eq!(fighting(&ways, 1000), [8]);
+    }
+
+    #[test]
+    fn where_threads_fight_already_only_what_is_worse_counts() {
+        let ways = [
+            (Way::TODAY, there(0, 100, 300)),
+            (moved(8), there(0, 100, 301)),
+            (moved(16), there(0, 200, 600)),
+        ];
+        assert_eq!(fighting(&ways, 1000), [16]);
+    }
+
+    #[test]
+    fn what_threads_want_from_each_other_costs_the_same_wherever_it_is() {
+        let ways = [
+            (Way::TODAY, there(100, 0, 300)),
+            (moved(8), there(100, 0, 300)),
+        ];
+        assert!(fighting(&ways, 1000).is_empty());
+    }
+}
