@@ -26,6 +26,7 @@ mod import;
 mod jit;
 mod kernels;
 mod killed;
+mod latent;
 mod layout;
 mod line_sizes;
 mod live;

@@ -69,6 +69,9 @@ pub(super) enum Command {
         cohtrace record -p 4242 --duration 30 -o server.coh && cohtrace report server.coh")]
     Record(RecordArgs),
     /// Report on a recorded session.
+    #[command(after_help = "Examples:\n  \
+        cohtrace report server.coh\n  \
+        cohtrace record --source emulate -o x.coh -- ./server && cohtrace report --latent x.coh    what is not there yet")]
     Report(ReportArgs),
     /// Make a session of a perf.data: of perf c2c record, perf mem record, or any record with data addresses.
     ///
@@ -316,6 +319,11 @@ pub(super) struct ReportArgs {
     /// report --stdio` does, with our verdicts, variables and fields beside its columns.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text, conflicts_with = "json")]
     pub format: ReportFormat,
+    /// Also predict sharing that is not there yet: objects for which threads would fight if they began at another address,
+    /// or if lines were 128 bytes long, each with the hand-offs and messages that a replay of the session gives it there.
+    /// They are a list of their own and no findings. Of emulated sessions; reads the session twice.
+    #[arg(long)]
+    pub latent: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -18,6 +18,7 @@ mod failure;
 mod heap_options;
 mod hints;
 mod import;
+mod latent;
 mod layout;
 mod load_hints;
 mod log;

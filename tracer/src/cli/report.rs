@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use super::{
     args::{AnalysisArgs, ReadingArgs, ReportArgs, ReportFormat},
-    c2c, heap_options,
+    c2c, heap_options, latent,
     machine_costs::boot_id,
     output,
     reading::Reading,
@@ -24,7 +24,7 @@ use crate::{
     finding::{PairThresholds, Thresholds},
     machine::memory,
     module::{CacheBudget, ModuleStore},
-    names::Resolver,
+    names::{Names, Resolver},
     pipeline::Pipeline,
     report::{self, RunFacts, load_hints, model},
     session::{self, Meta},
@@ -34,6 +34,7 @@ use crate::{
 /// Prints the report of a session.
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode> {
     output::check(args.output.output.as_deref())?;
+    latent::check(args)?;
     let pairs = args.pairs.thresholds();
     let session = || args.session.display().to_string();
     if args.format == ReportFormat::C2c {
@@ -41,7 +42,11 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode> {
             c2c::of_session(&args.session, &args.analysis, pairs, &args.reading)?;
         return output::write(&tables, &report, &args.output).with_context(session);
     }
-    let report = of_session(&args.session, &args.analysis, pairs, &args.reading)?;
+    let report = if args.latent {
+        latent::of_session(args)?
+    } else {
+        of_session(&args.session, &args.analysis, pairs, &args.reading)?
+    };
     if args.format == ReportFormat::Sarif {
         let sources = SourceFiles::new(true).context("the current directory")?;
         let log = load_hints::render_sarif(None, Some(&report), &sources);
@@ -68,6 +73,17 @@ pub(super) fn replay(
     pairs: PairThresholds,
     reading: &ReadingArgs,
 ) -> Result<Replayed> {
+    replay_for(path, analysis, pairs, reading, |_| ())
+}
+
+/// The same, for somebody else too, who gets each batch.
+pub(super) fn replay_for(
+    path: &Path,
+    analysis: &AnalysisArgs,
+    pairs: PairThresholds,
+    reading: &ReadingArgs,
+    mut also: impl FnMut(&Batch),
+) -> Result<Replayed> {
     let mut session = Reading::open(
         path,
         line_size(analysis.line_size),
@@ -82,6 +98,7 @@ pub(super) fn replay(
     );
     let mut batch = Batch::default();
     while !pipeline.has_failed() && session.next_batch(&mut batch)? {
+        also(&batch);
         pipeline.feed(&batch);
         batch.clear();
     }
@@ -168,8 +185,18 @@ fn describe(meta: &Meta, pipeline: &Pipeline) -> RunFacts {
 
 /// Names what the pipeline found.
 pub(super) fn make(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::Report {
+    make_with(pipeline, modules, facts, |_, _| ())
+}
+
+/// The same, with more in it that has names.
+pub(super) fn make_with(
+    pipeline: &Pipeline,
+    modules: &ModuleStore,
+    facts: &RunFacts,
+    more: impl Fn(&mut model::Report, &dyn Names),
+) -> model::Report {
     loop {
-        let report = made(pipeline, modules, facts);
+        let report = made(pipeline, modules, facts, &more);
         // Somebody wrote to a file while it was read: what it said then is left out. Each time, there are fewer of them.
         if !modules.recheck() {
             return report;
@@ -177,15 +204,22 @@ pub(super) fn make(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts)
     }
 }
 
-fn made(pipeline: &Pipeline, modules: &ModuleStore, facts: &RunFacts) -> model::Report {
+fn made(
+    pipeline: &Pipeline,
+    modules: &ModuleStore,
+    facts: &RunFacts,
+    more: &impl Fn(&mut model::Report, &dyn Names),
+) -> model::Report {
     let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
-    report::build(
+    let mut report = report::build(
         &pipeline.judge_all(),
         &pipeline.pairs(),
         &names,
         &pipeline.tally,
         facts,
-    )
+    );
+    more(&mut report, &names);
+    report
 }
 
 /// What a pipeline counted of a run, with nothing yet of how it was observed. `unit` is that of costs which accesses have.

@@ -291,7 +291,7 @@ fn shorten_source(text: &str, width: usize) -> String {
 }
 
 /// `file:line:column`, or the module and the address in it; of the kernel, where in the function.
-fn source(code: &Code) -> String {
+pub(super) fn source(code: &Code) -> String {
     match (&code.file, code.line, code.column) {
         (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}"),
         (Some(file), Some(line), None) => format!("{file}:{line}"),

@@ -78,6 +78,7 @@ pub fn build(
         findings,
         insignificant,
         pairs,
+        latent: None,
         caveats,
     }
 }

@@ -22,6 +22,7 @@ pub fn render_pairs(report: &Report) -> String {
         findings: _,
         insignificant: _,
         pairs,
+        latent: _,
         caveats,
     } = report;
     let pairs = serde_json::json!({

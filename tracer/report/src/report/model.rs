@@ -32,6 +32,7 @@ pub use run::{Doubt, Observed, Run, Target, Watch};
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
+    latent::{LatentCost, LatentLine, LatentSharing},
     named::{FindingId, Hex},
 };
 
@@ -54,6 +55,9 @@ pub struct Report {
     pub insignificant: Vec<Finding>,
     /// Read-then-write pairs, those with a hint first; empty where no line was watched.
     pub pairs: Vec<Pair>,
+    /// What threads would fight for if memory began elsewhere, or if lines were longer; no findings. `None` where nobody
+    /// asked for it (`--latent`).
+    pub latent: Option<Vec<LatentSharing>>,
     /// What could not be seen or named, in sentences.
     pub caveats: Vec<Caveat>,
 }

@@ -4,7 +4,7 @@
 //! on a terminal.
 
 use super::{
-    access_text, closing, finding_text, headline,
+    access_text, closing, finding_text, headline, latent_text,
     model::{Finding, Report},
     pairs_text,
     printable::columns,
@@ -69,6 +69,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     closing::moving(&mut out, report);
     closing::suspects(&mut out, report);
     closing::pairs(&mut out, report);
+    latent_text::print(&mut out, report);
     closing::caveats(&mut out, report);
     out.text
 }

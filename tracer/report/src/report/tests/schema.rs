@@ -253,6 +253,7 @@ fn the_json_form_has_every_key_of_the_schema() {
           ],
           "insignificant": [],
           "pairs": [],
+          "latent": null,
           "caveats": [
             "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line between CPUs: shares of time are estimates, and no hand-offs are counted."
           ]

@@ -1,0 +1,186 @@
+//! Sharing that is not there yet, for people: a section of its own behind the findings.
+
+use super::{
+    access_text::{self, full_name},
+    finding_text::memory_words,
+    latent::{LatentCost, LatentSharing},
+    model::{AccessRow, Report},
+    named::op_name,
+    shorten,
+    table::{self, Column},
+    text::{Lines, WIDTH},
+};
+use crate::number::{count, grouped, list};
+
+/// Printed in full; the others are counted.
+const IN_FULL: usize = 10;
+/// Rows of a line.
+const ROWS: usize = 3;
+/// Names of neighbours.
+const NAMES: usize = 4;
+
+const WAYS: [Column; 7] = [
+    Column::left("it begins", 20, shorten::end),
+    Column::right("at", 3, shorten::end),
+    Column::right("lines of", 8, shorten::end),
+    Column::right("hand-offs", 9, shorten::end),
+    Column::right("for neighbours", 9, shorten::end),
+    Column::right("messages", 8, shorten::end),
+    Column::left("malloc may", 8, shorten::end),
+];
+
+const USES: [Column; 6] = [
+    Column::left("line", 4, shorten::end),
+    Column::left("what", 10, shorten::name),
+    Column::left("op", 5, shorten::end),
+    Column::left("thread", 8, shorten::end),
+    Column::right("seen", 6, shorten::end),
+    Column::left("source", 20, shorten::path),
+];
+
+/// Prints all of it; nothing where nobody asked for it.
+pub(super) fn print(out: &mut Lines, report: &Report) {
+    let Some(latent) = &report.latent else {
+        return;
+    };
+    out.blank();
+    if latent.is_empty() {
+        out.prose(
+            "",
+            "No sharing that is not there yet: with its memory elsewhere, or with lines of 128 bytes, the program would \
+             not fight for more than it does today.",
+        );
+        return;
+    }
+    out.strong("Sharing that is not there yet:");
+    out.prose(
+        "",
+        "Threads use neighbouring lines, so that it depends on where the memory begins, and on how long lines are, whether \
+         they fight. These are no findings: what they cost was replayed, not seen.",
+    );
+    for sharing in latent.iter().take(IN_FULL) {
+        out.blank();
+        one(out, sharing);
+    }
+    out.and_more(latent.len(), IN_FULL);
+}
+
+fn one(out: &mut Lines, sharing: &LatentSharing) {
+    let title = format!("{}  LATENT SHARING  {}", sharing.id, subject(sharing));
+    let title = out.options.name(&title);
+    out.strong(&shorten::end(&title, WIDTH));
+    out.prose("  at ", &format!("{}.", place(sharing)));
+    out.blank();
+    let fighting = sharing.ways.iter().filter(|way| way.fights);
+    let rows: Vec<Vec<String>> = [&sharing.today]
+        .into_iter()
+        .chain(fighting)
+        .map(cells)
+        .collect();
+    for line in table::layout(&WAYS, &rows, WIDTH - 5) {
+        out.line(&format!("     {line}"));
+    }
+    out.blank();
+    let clean = sharing.ways.iter().filter(|way| !way.fights);
+    let clean: Vec<String> = clean.map(words).collect();
+    if !clean.is_empty() {
+        let text = format!("No worse than today: {}.", list(&clean, clean.len()));
+        out.prose(" why ", &text);
+        out.blank();
+    }
+    let rows = uses(out, sharing);
+    for line in table::layout(&USES, &rows, WIDTH - 5) {
+        out.line(&format!("     {line}"));
+    }
+    out.blank();
+    out.prose(" fix ", &sharing.advice);
+}
+
+/// `struct part`, `a and b`, `heap memory`.
+fn subject(sharing: &LatentSharing) -> String {
+    match &sharing.names[..] {
+        [] => memory_words(sharing.object.kind).to_owned(),
+        names => list(names, NAMES),
+    }
+}
+
+/// `heap memory (parts[]) on 5 lines, used by 4 threads`.
+fn place(sharing: &LatentSharing) -> String {
+    let object = &sharing.object;
+    let called = object
+        .called
+        .as_ref()
+        .filter(|called| !sharing.names.contains(called));
+    let called = called.map_or_else(String::new, |called| format!(" (`{called}`)"));
+    let declared = match (&object.file, object.line) {
+        (Some(file), Some(line)) => format!(", declared at {file}:{line},"),
+        _ => String::new(),
+    };
+    format!(
+        "{}{called}{declared} on {}, used by {}",
+        memory_words(object.kind),
+        count(sharing.lines, "line", "lines"),
+        count(sharing.threads, "thread", "threads"),
+    )
+}
+
+/// `where it does`, `24 bytes later`.
+fn begins(way: &LatentCost) -> String {
+    match way.moved_bytes {
+        0 => "where it does".to_owned(),
+        bytes => format!("{bytes} bytes later"),
+    }
+}
+
+/// `40 bytes later`, `where it does, with lines of 128 bytes`.
+fn words(way: &LatentCost) -> String {
+    match way.line_bytes {
+        64 => begins(way),
+        bytes => format!("{} with lines of {bytes} bytes", begins(way)),
+    }
+}
+
+fn cells(way: &LatentCost) -> Vec<String> {
+    vec![
+        begins(way),
+        way.start_offset
+            .map_or_else(String::new, |at| at.to_string()),
+        way.line_bytes.to_string(),
+        grouped(way.hand_offs),
+        grouped(way.falsely + way.dragged),
+        grouped(way.messages),
+        match way.malloc_may {
+            Some(true) => "yes".to_owned(),
+            Some(false) => "no".to_owned(),
+            None => String::new(),
+        },
+    ]
+}
+
+/// Who does what on the two lines that threads would fight for most.
+fn uses(out: &Lines, sharing: &LatentSharing) -> Vec<Vec<String>> {
+    let numbers = ["1st", "2nd"].into_iter();
+    let lines = sharing.neighbours.iter().zip(numbers);
+    let rows = lines.flat_map(|(line, number)| {
+        let rows = line.accesses.iter().take(ROWS);
+        rows.map(move |row| (number, row))
+    });
+    rows.map(|(number, row)| {
+        vec![
+            number.to_owned(),
+            out.options.name(&what(sharing, row)),
+            op_name(row.op).unwrap_or("?").to_owned(),
+            out.options.name(&access_text::threads_words(&row.threads)),
+            grouped(row.count),
+            out.options.name(&access_text::source(&row.code)),
+        ]
+    })
+    .collect()
+}
+
+fn what(sharing: &LatentSharing, row: &AccessRow) -> String {
+    match row.field.as_deref() {
+        Some(field) if field.starts_with(['.', '[']) => field.to_owned(),
+        field => full_name(sharing.object.name.as_deref(), field),
+    }
+}
