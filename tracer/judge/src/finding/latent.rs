@@ -1,12 +1,13 @@
 //! Sharing that is not there yet: which of the ways in which some memory may lie make threads fight for it.
 //!
 //! The rule is that of a line whose complete order is known ([`complete`](super::complete)), applied to what a way adds to
-//! today's: so many hand-offs more that it is no hand-over from one phase to the next, at least half of those of a known kind
-//! because of neighbours, and messages that are more than the least share of the run's. Hand-offs of values that threads want from each
-//! other are there wherever the memory lies; a way that only moves them from one line to another adds none. Where threads
-//! fight already as the memory lies today, that is a finding, and only what is worse is told here.
+//! today's: so many hand-offs more that it is no hand-over from one phase to the next, some of them because of neighbours, so
+//! that the verdict is false or mixed sharing; and of the messages that it adds, the same part as of the hand-offs of a known
+//! kind is more than the least share of the run's. Values that threads want from each other are handed over wherever the
+//! memory lies; a way that moves them from one line to another, or parts them over two, makes nobody fight. Where threads do
+//! already as the memory lies today, that is a finding, and only what is worse is told here.
 
-use super::Thresholds;
+use super::{Thresholds, Verdict};
 use crate::{
     access::Cost,
     analysis::{HandOffs, There, Way},
@@ -61,18 +62,19 @@ fn fights(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) ->
         let [today, there] = [today, there].map(|there| of(&there.hand_offs));
         there.saturating_sub(today)
     };
-    let added = more(HandOffs::total);
-    let neighbours = more(|hand_offs| hand_offs.falsely + hand_offs.dragged);
+    let verdict = there.hand_offs.kinds().map(Verdict::of);
+    let neighbours = more(|hand_offs| hand_offs.falsely.saturating_add(hand_offs.dragged));
+    if neighbours == 0 || verdict.is_none_or(|verdict| verdict == Verdict::TrueSharing) {
+        return false;
+    }
+    // Those of which the kind is not known say nothing for either.
+    let part = (neighbours as f64 / more(HandOffs::decided).max(1) as f64).min(1.0);
     let messages = there.messages.saturating_sub(today.messages);
     // Of the run as it would be then.
     let all = Cost(whole.0.saturating_add(messages)).estimate();
-    // Those of which the kind is not known say nothing for either.
-    let wanted = more(|hand_offs| hand_offs.truly);
-    added as f64 >= thresholds.hand_offs
-        && neighbours > 0
-        && neighbours >= wanted
-        && messages as f64 >= all.0 * thresholds.cost_share
+    more(HandOffs::total) as f64 >= thresholds.hand_offs
         && messages > 0
+        && messages as f64 * part >= all.0 * thresholds.cost_share
 }
 
 #[cfg(test)]
@@ -116,6 +118,17 @@ mod tests {
         assert_eq!(fighting(&ways, 1000), [8]);
         // Of so many messages these are nothing.
         assert!(fighting(&ways, 100_000).is_empty());
+    }
+
+    #[test]
+    fn a_part_of_them_is_enough_if_it_costs_enough() {
+        let ways = [
+            (Way::TODAY, there(1000, 0, 3000)),
+            (moved(8), there(1500, 500, 7000)),
+            (moved(16), there(1990, 10, 7000)),
+        ];
+        assert_eq!(fighting(&ways, 10_000), [8]);
+        assert!(fighting(&ways, 1_000_000).is_empty());
     }
 
     #[test]

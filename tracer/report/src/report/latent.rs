@@ -191,14 +191,13 @@ fn things<'a>(runs: &'a [RunElsewhere], names: &dyn Names) -> Vec<Thing<'a>> {
             kind,
             start,
         };
-        match named.get(&each).filter(|_| is_whole) {
-            Some(known) => things[*known].add(thing),
-            None => {
-                if is_whole {
-                    named.insert(each, things.len());
-                }
-                things.push(thing);
+        if let Some(known) = named.get(&each).filter(|_| is_whole) {
+            things[*known].add(thing);
+        } else {
+            if is_whole {
+                named.insert(each, things.len());
             }
+            things.push(thing);
         }
     }
     things
@@ -258,7 +257,7 @@ fn sharing(
         messages: there.messages,
     };
     let of = |way: &LatentWay| cost(way.way, &way.there, way.fights);
-    let worst = (thing.runs.iter()).max_by_key(|run| messages_added(run));
+    let worst = (thing.runs.iter().copied()).max_by_key(|run| messages_added(&run.ways));
     let pair = worst.and_then(|run| run.worst_neighbours());
     let neighbours: Vec<Used<'_>> = pair.into_iter().flatten().map(Used::new).collect();
     let object = (neighbours.first()).map(|used| used.objects(names).object(&used.sites, facts));
@@ -282,8 +281,9 @@ fn sharing(
     }
 }
 
-fn messages_added(run: &&&RunElsewhere) -> u64 {
-    let messages = || run.ways.iter().map(|(_, there)| there.messages);
+/// Messages that the worst way adds to today's, which is the first.
+fn messages_added(ways: &[(Way, There)]) -> u64 {
+    let messages = || ways.iter().map(|(_, there)| there.messages);
     let today = messages().next().unwrap_or(0);
     messages().max().unwrap_or(0).saturating_sub(today)
 }

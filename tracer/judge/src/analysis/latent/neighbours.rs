@@ -45,7 +45,7 @@ pub(super) struct User {
 #[derive(Clone, Debug)]
 pub(super) enum Users {
     One(User),
-    Several(Box<Vec<User>>),
+    Several(Vec<User>),
 }
 
 impl Users {
@@ -59,7 +59,7 @@ impl Users {
     pub(super) fn add(&mut self, user: User) {
         match self {
             Users::One(known) if known.tid == user.tid => known.add(user),
-            Users::One(known) => *self = Users::Several(Box::new(vec![*known, user])),
+            Users::One(known) => *self = Users::Several(vec![*known, user]),
             Users::Several(users) => {
                 if let Some(known) = users.iter_mut().find(|one| one.tid == user.tid) {
                     known.add(user);
