@@ -14,15 +14,11 @@ use crate::{
     analysis::{Elsewhere, NeighbourBounds, Neighbours, RunElsewhere, Runs},
     event::Batch,
     number::count,
-    pipeline::Pipeline,
     report::{Caveat, latent::latent, model},
     session::{Meta, SessionReader},
     source::{SourceKind as _, emulate},
     space::AddressSpaces,
 };
-
-/// A pair of neighbours that could cost less than this part of the least cost of a finding is not replayed.
-const LEAST_PART: f64 = 0.125;
 
 /// Refuses what does not go with `--latent`, before anything is read.
 pub(super) fn check(args: &ReportArgs) -> Result<()> {
@@ -77,9 +73,9 @@ pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
             }
         },
     )?;
-    let found = neighbours.runs(least_hand_offs(&replayed.pipeline));
-    drop((neighbours, spaces));
     let least = replayed.pipeline.thresholds().hand_offs as u64;
+    let found = neighbours.runs(least);
+    drop((neighbours, spaces));
     let elsewhere = elsewhere(args, &found, least)?;
     let (pipeline, facts) = (&replayed.pipeline, &replayed.facts);
     Ok(make_with(
@@ -91,14 +87,6 @@ pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
             report.caveats.extend(left_out(&found));
         },
     ))
-}
-
-/// Hand-offs below which a pair of neighbours is not worth a replay.
-fn least_hand_offs(pipeline: &Pipeline) -> u64 {
-    let thresholds = pipeline.thresholds();
-    let whole = pipeline.tally.whole_cost().estimate().0;
-    let least = whole * thresholds.cost_share * LEAST_PART;
-    least.max(thresholds.hand_offs) as u64
 }
 
 /// Reads the session again. So many hand-offs more than today are worth a look.

@@ -17,11 +17,12 @@ pub struct NeighbourBounds {
 }
 
 impl Default for NeighbourBounds {
-    /// 4 Mi lines, 256 MiB of memory that a program touches, in some 300 MiB of ours; 4096 pairs, whose replays take 100 MiB.
+    /// 4 Mi lines, 256 MiB of memory that a program touches, in some 300 MiB of ours; 8192 pairs, whose replays take 100 MiB
+    /// and more where many threads use them.
     fn default() -> Self {
         NeighbourBounds {
             lines: 1 << 22,
-            pairs: 1 << 12,
+            pairs: 1 << 13,
         }
     }
 }

@@ -138,7 +138,7 @@ impl Replayed {
         });
     }
 
-    /// So many hand-offs more than today make a line one that threads would fight for.
+    /// So many hand-offs more than today make a line one that threads would fight for; any, where no line has as many.
     pub(super) fn finish(mut self, hand_offs: u64) -> RunElsewhere {
         let mut today = vec![0; self.lines.len()];
         for window in &self.windows {
@@ -148,14 +148,19 @@ impl Replayed {
                 }
             }
         }
-        for n in 0..self.windows.len() {
-            let covered = self.covered(&self.windows[n]);
+        let more = |window: &Window| {
+            let covered = self.covered(window);
             let today: u64 = today[covered.clone()].iter().sum();
-            let more = (self.windows[n].there.for_neighbours()).saturating_sub(today);
-            if more > 0 && more >= hand_offs {
-                for line in &mut self.lines[covered] {
-                    line.fights = true;
-                }
+            let there = window.there.for_neighbours();
+            (covered, there.saturating_sub(today))
+        };
+        let windows: Vec<_> = self.windows.iter().map(more).collect();
+        // Where it is a little on each of many lines, it is on all of these.
+        let most = windows.iter().map(|(_, more)| *more).max().unwrap_or(0);
+        let least = if most >= hand_offs { hand_offs } else { 1 };
+        for (covered, _) in windows.into_iter().filter(|(_, more)| *more >= least) {
+            for line in &mut self.lines[covered] {
+                line.fights = true;
             }
         }
         RunElsewhere {
