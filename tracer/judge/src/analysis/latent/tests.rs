@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     access::{Access, LineKey, LineSize, Op, Place, SpaceId},
-    analysis::emulated_fixture::emulated,
+    analysis::{OrderBounds, OrderedLines, emulated_fixture::emulated},
 };
 
 const BASE: u64 = 0x7f00_0000_1000;
@@ -117,7 +117,7 @@ fn words_that_each_thread_uses_are_true_sharing_wherever_they_lie() {
 fn today_is_what_the_order_of_the_lines_themselves_shows() {
     let order = by_turns(&[(1, &[0, 64]), (2, &[8, 72]), (3, &[128])]);
     let found = replayed(&order);
-    let mut lines = crate::analysis::OrderedLines::new(LineSize::B64, Default::default());
+    let mut lines = OrderedLines::new(LineSize::B64, OrderBounds::default());
     for access in &order {
         lines.observe(access, place(access), SpaceId(3), &mut Vec::new());
     }
