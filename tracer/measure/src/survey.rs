@@ -1,27 +1,34 @@
 //! Which pairs of CPUs are measured, and how thoroughly: a short look at each, which tells the classes, and all costs of some
 //! pairs of each class.
 
+mod doubt;
+#[cfg(test)]
+mod fixture;
+mod pairs;
+
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
     io,
     time::{Duration, Instant, SystemTime},
 };
 
 use cohtrace_model::access::Cpu;
 use cohtrace_platform::{
-    machine::{Distance, Topology},
+    machine::Topology,
     sys::{affinity::OnCpu, line_loops::Operation},
 };
 
 use crate::{
     clocks::Clocks,
     contention::LineCosts,
-    costs::{Doubt, MachineCosts, PairClass, PairCosts, Passage, SCHEMA},
+    costs::{Doubt, MachineCosts, PairCosts, Passage, SCHEMA},
     pair::{Setting, Sitting, State, WARM_UP, sit},
     pair_classes::classes,
-    same_core::{ONE_CORE, same_core_ratio},
+    same_core::same_core_ratio,
     sweep,
 };
+use doubt::{doubt, found_classes};
+pub use pairs::Pairs;
+use pairs::third;
 
 /// Blocks of a short look, and how long the CPUs are busy before: they were a moment ago.
 const LOOK_ROUNDS: u32 = 8;
@@ -31,23 +38,8 @@ const SITTINGS: u32 = 6;
 const ROUNDS: u32 = 10;
 /// Blocks of a thousand hand-overs.
 const HAND_OVERS: u32 = 60;
-/// Pairs besides one of each distance, to find out whether the kernel's words are true.
-const MORE_PAIRS: usize = 3;
 /// Of the time there is, what looks at all pairs may take.
 const LOOKING: f64 = 0.6;
-/// Loads of lines of another CPU that take less than this, as multiples of own ones, are no loads of another's.
-const DIFFERENCE: f64 = 1.3;
-
-/// Which pairs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pairs {
-    /// One of each distance that the kernel tells, and three more.
-    Classes,
-    /// All.
-    All,
-    /// These.
-    These(Vec<(Cpu, Cpu)>),
-}
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
@@ -121,7 +113,7 @@ impl Survey {
             self.time
                 .is_some_and(|time| begun.elapsed() > time.mul_f64(part))
         };
-        let looked_at = self.pairs(topology);
+        let looked_at = self.pairs.of(topology);
         self.look(&mut costs, &looked_at, &|| stop() || late(LOOKING), step)?;
         costs.classes = found_classes(&costs.map, topology);
         let chosen = self.chosen(&costs, &looked_at);
@@ -160,33 +152,6 @@ impl Survey {
         doubt(&mut costs, topology);
         costs.took_s = begun.elapsed().as_secs_f64();
         Ok(costs)
-    }
-
-    /// The pairs that are looked at, in an order that comes everywhere early.
-    fn pairs(&self, topology: &Topology) -> Vec<(Cpu, Cpu)> {
-        let cpus: Vec<Cpu> = topology.cpus.keys().copied().collect();
-        let pairs = (cpus.iter().enumerate())
-            .flat_map(|(n, own)| cpus[n + 1..].iter().map(|other| (*own, *other)));
-        let all = match &self.pairs {
-            Pairs::These(pairs) => return pairs.clone(),
-            Pairs::All | Pairs::Classes => spread_out(&pairs.collect::<Vec<_>>()),
-        };
-        if self.pairs == Pairs::All {
-            return all;
-        }
-        let mut first: BTreeMap<Option<Distance>, (Cpu, Cpu)> = BTreeMap::new();
-        let mut more = Vec::new();
-        for (own, other) in all {
-            let distance = topology.distance(own, other);
-            match first.entry(distance) {
-                Entry::Occupied(_) => more.push((own, other)),
-                Entry::Vacant(place) => {
-                    place.insert((own, other));
-                }
-            }
-        }
-        more.truncate(MORE_PAIRS);
-        first.into_values().chain(more).collect()
     }
 
     /// Looks at each pair that is not known yet.
@@ -362,58 +327,6 @@ fn clocks_of(cpu: Cpu) -> io::Result<Clocks> {
     Ok(Clocks::measure())
 }
 
-/// A CPU on a core of its own, as near to both as there is.
-fn third(topology: &Topology, own: Cpu, other: Cpu) -> Option<Cpu> {
-    let cpus = topology.cpus.keys().copied();
-    let far = |cpu: &Cpu| {
-        let of = |from| topology.distance(from, *cpu);
-        of(own).max(of(other))
-    };
-    let apart = |cpu: &Cpu| {
-        let one_core = |from| topology.distance(from, *cpu) == Some(Distance::Core);
-        *cpu != own && *cpu != other && !one_core(own) && !one_core(other)
-    };
-    cpus.filter(apart).min_by_key(far)
-}
-
-/// All of them, neighbours in the list far apart in the new one, so that the first ones are of all kinds.
-fn spread_out<T: Copy>(all: &[T]) -> Vec<T> {
-    // The golden section leaves no rhythm; a step without a common divisor comes everywhere.
-    let golden = (all.len() as f64 * 0.618) as usize;
-    let mut steps = golden.max(1)..=all.len();
-    let step = steps.find(|step| common_divisor(*step, all.len()) <= 1);
-    let step = step.unwrap_or(1);
-    (0..all.len()).map(|n| all[n * step % all.len()]).collect()
-}
-
-fn common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
-fn found_classes(map: &[Passage], topology: &Topology) -> Vec<PairClass> {
-    let ns: Vec<f64> = map.iter().map(|passage| passage.ns).collect();
-    let class = |numbers: Vec<usize>| {
-        let pairs: Vec<(u32, u32)> = (numbers.iter())
-            .map(|n| (map[*n].own, map[*n].other))
-            .collect();
-        let distances =
-            (pairs.iter()).filter_map(|(own, other)| topology.distance(Cpu(*own), Cpu(*other)));
-        let mut distances: Vec<Distance> = distances.collect();
-        distances.sort_unstable();
-        distances.dedup();
-        PairClass {
-            // They are in the order of their latencies.
-            ns: ns[numbers[numbers.len() / 2]],
-            pairs,
-            distances: distances
-                .iter()
-                .map(|distance| distance.name().to_owned())
-                .collect(),
-        }
-    };
-    classes(&ns).into_iter().map(class).collect()
-}
-
 /// Measures what others' accesses add, between two CPUs whose costs are known.
 fn load(costs: &mut MachineCosts, own: Cpu, other: Cpu) -> io::Result<()> {
     let Some(pair) = costs.of(own, other).next() else {
@@ -441,61 +354,12 @@ fn load(costs: &mut MachineCosts, own: Cpu, other: Cpu) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes what speaks against what was measured.
-fn doubt(costs: &mut MachineCosts, topology: &Topology) {
-    let mut by_distance: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for class in &costs.classes {
-        for distance in &class.distances {
-            by_distance.entry(distance).or_default().push(class.ns);
-        }
-    }
-    let unlike = by_distance.into_iter().filter(|(_, ns)| ns.len() > 1);
-    let mut doubts: Vec<Doubt> = unlike
-        .map(|(distance, ns)| Doubt::Unlike {
-            distance: distance.to_owned(),
-            ns,
-        })
-        .collect();
-    for pair in &costs.pairs {
-        let (own, other) = (pair.own, pair.other);
-        if let Some(ratio) = pair.same_core_ratio
-            && let Some(distance) = topology.distance(Cpu(own), Cpu(other))
-            && (distance == Distance::Core) != (ratio >= ONE_CORE)
-        {
-            doubts.push(Doubt::Cores {
-                own,
-                other,
-                kernel_says_one: distance == Distance::Core,
-                ratio,
-            });
-        }
-        let median = |state| pair.median_ns(state, Operation::ChainedLoad);
-        let both = median(State::OwnL1).zip(median(State::OtherModified));
-        if both.is_some_and(|(own, other)| other < DIFFERENCE * own) {
-            doubts.push(Doubt::NoDifference { own, other });
-        }
-    }
-    costs.doubts.extend(doubts);
-}
-
 #[cfg(test)]
 mod tests {
-    use cohtrace_platform::machine::CpuPlace;
-
-    use super::*;
-
-    /// Two packages, each of a node with two caches, each of two cores with two threads.
-    fn large() -> Topology {
-        let place = |cpu: u32| CpuPlace {
-            node: Some(cpu / 8),
-            package: Some(cpu / 8),
-            core: Some(Cpu(cpu / 2 * 2)),
-            last_cache: Some(Cpu(cpu / 4 * 4)),
-        };
-        Topology {
-            cpus: (0..16).map(|cpu| (Cpu(cpu), place(cpu))).collect(),
-        }
-    }
+    use super::{
+        fixture::{large, measured},
+        *,
+    };
 
     fn survey(pairs: Pairs) -> Survey {
         Survey {
@@ -505,99 +369,6 @@ mod tests {
             time: None,
             real_time: false,
         }
-    }
-
-    /// A map that agrees with the kernel, but for the pairs of a CPU that is in truth in the other package.
-    fn map(topology: &Topology, lies: Option<u32>) -> Vec<Passage> {
-        let pairs = survey(Pairs::All).pairs(topology).into_iter();
-        pairs
-            .map(|(own, other)| {
-                let lied = lies.is_some_and(|cpu| (own.0 == cpu) != (other.0 == cpu));
-                let ns = match topology.distance(own, other) {
-                    _ if lied => 200.0,
-                    Some(Distance::Core) => 5.0,
-                    Some(Distance::Cache) => 20.0,
-                    Some(Distance::Node) => 70.0,
-                    _ => 200.0,
-                };
-                Passage {
-                    own: own.0,
-                    other: other.0,
-                    ns,
-                }
-            })
-            .collect()
-    }
-
-    fn measured(map: Vec<Passage>, topology: &Topology) -> MachineCosts {
-        MachineCosts {
-            schema: SCHEMA,
-            boot_id: "this".to_owned(),
-            begun_unix_s: 0,
-            took_s: 0.0,
-            complete: true,
-            classes: found_classes(&map, topology),
-            map,
-            pairs: Vec::new(),
-            contention: Vec::new(),
-            doubts: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn classes_are_one_pair_of_each_distance_and_three_more_and_all_are_all() {
-        let topology = large();
-        let pairs = survey(Pairs::Classes).pairs(&topology);
-        assert_eq!(pairs.len(), 4 + MORE_PAIRS);
-        let distances = pairs.iter().map(|(a, b)| topology.distance(*a, *b));
-        let mut distances: Vec<_> = distances.take(4).collect();
-        distances.dedup();
-        assert_eq!(distances.len(), 4);
-        let mut all = survey(Pairs::All).pairs(&topology);
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 16 * 15 / 2);
-        // Whoever looks at a tenth of them has seen all kinds.
-        let mut early: Vec<_> = survey(Pairs::All).pairs(&topology)[..24]
-            .iter()
-            .map(|(a, b)| topology.distance(*a, *b))
-            .collect();
-        early.sort_unstable();
-        early.dedup();
-        assert_eq!(early.len(), 4);
-    }
-
-    #[test]
-    fn a_third_cpu_is_on_a_core_of_its_own_and_near() {
-        let topology = large();
-        assert_eq!(third(&topology, Cpu(0), Cpu(2)), Some(Cpu(4)));
-        assert_eq!(third(&topology, Cpu(0), Cpu(1)), Some(Cpu(2)));
-        let two = Topology {
-            cpus: large().cpus.into_iter().take(2).collect(),
-        };
-        assert_eq!(third(&two, Cpu(0), Cpu(1)), None);
-    }
-
-    #[test]
-    fn what_contradicts_the_kernel_is_said_and_what_agrees_is_not() {
-        let topology = large();
-        let mut honest = measured(map(&topology, None), &topology);
-        assert_eq!(honest.classes.len(), 4);
-        doubt(&mut honest, &topology);
-        assert_eq!(honest.doubts, []);
-        let mut lied = measured(map(&topology, Some(3)), &topology);
-        doubt(&mut lied, &topology);
-        let unlike = |doubt: &Doubt| match doubt {
-            Doubt::Unlike { distance, ns } => Some((distance.clone(), ns.clone())),
-            _ => None,
-        };
-        let unlike: Vec<_> = lied.doubts.iter().filter_map(unlike).collect();
-        let expected = [
-            ("one-cache", vec![20.0, 200.0]),
-            ("one-core", vec![5.0, 200.0]),
-            ("one-node", vec![70.0, 200.0]),
-        ];
-        assert_eq!(unlike, expected.map(|(name, ns)| (name.to_owned(), ns)));
     }
 
     #[test]
