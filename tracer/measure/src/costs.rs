@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     clocks::Clocks,
     hand_over::{Way, one_way},
-    pair::{Setting, Sitting, State},
+    pair::{Setting, Sitting},
     spread::Spread,
+    state::State,
     sweep::Sweep,
 };
 use cohtrace_platform::sys::line_loops::Operation;

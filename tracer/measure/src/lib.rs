@@ -19,6 +19,7 @@ pub mod restart;
 #[cfg(target_arch = "x86_64")]
 pub mod same_core;
 pub mod spread;
+pub mod state;
 pub mod stolen;
 #[cfg(target_arch = "x86_64")]
 pub mod survey;

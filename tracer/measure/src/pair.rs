@@ -19,7 +19,12 @@ use cohtrace_platform::sys::{
     priority::RealTime,
 };
 
-use crate::{restart::Chains, spread::Spread, stolen::Stolen};
+use crate::{
+    restart::Chains,
+    spread::Spread,
+    state::{Act, State, Who},
+    stolen::Stolen,
+};
 
 /// Lines of a block: as many as a first-level cache has sets, and its translations of pages.
 const LINES: usize = 64;
@@ -29,83 +34,6 @@ pub const WARM_UP: Duration = Duration::from_millis(50);
 const BEYOND_L1: usize = 128 << 10;
 const BEYOND_L2: usize = 4 << 20;
 const LINE: usize = 64;
-
-/// Where lines are when a block begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// In the own first-level cache, written.
-    OwnL1,
-    /// In the own second-level cache.
-    OwnL2,
-    /// Beyond the own second-level cache: in the last level, where that takes what is pushed out.
-    OwnL3,
-    /// In no cache.
-    Memory,
-    /// In the other's cache, written by it.
-    OtherModified,
-    /// In the other's cache, which alone has it and only read it.
-    OtherExclusive,
-    /// In both caches, read by both.
-    SharedByBoth,
-    /// In the caches of two others, not here.
-    OtherShared,
-    /// In three caches, also here.
-    SharedByThree,
-}
-
-impl State {
-    /// All of them, nearest first.
-    pub const ALL: [State; 9] = [
-        State::OwnL1,
-        State::OwnL2,
-        State::OwnL3,
-        State::SharedByBoth,
-        State::SharedByThree,
-        State::OtherShared,
-        State::OtherModified,
-        State::OtherExclusive,
-        State::Memory,
-    ];
-
-    /// Stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::OwnL1 => "own-l1",
-            State::OwnL2 => "own-l2",
-            State::OwnL3 => "own-l3",
-            State::Memory => "memory",
-            State::OtherModified => "other-modified",
-            State::OtherExclusive => "other-exclusive",
-            State::SharedByBoth => "shared-by-both",
-            State::OtherShared => "other-shared",
-            State::SharedByThree => "shared-by-three",
-        }
-    }
-
-    /// The state of a name.
-    pub fn named(name: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.name() == name)
-    }
-
-    fn takes_a_third(self) -> bool {
-        matches!(self, State::OtherShared | State::SharedByThree)
-    }
-
-    /// For people.
-    pub fn words(self) -> &'static str {
-        match self {
-            State::OwnL1 => "own, L1",
-            State::OwnL2 => "own, L2",
-            State::OwnL3 => "own, beyond L2",
-            State::Memory => "memory",
-            State::OtherModified => "other, modified",
-            State::OtherExclusive => "other, exclusive",
-            State::SharedByBoth => "shared by both",
-            State::OtherShared => "others, shared",
-            State::SharedByThree => "shared by three",
-        }
-    }
-}
 
 /// What was measured of one state and operation.
 #[derive(Clone, Debug)]
@@ -177,16 +105,6 @@ impl Sitting {
     }
 }
 
-/// What the other thread is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-enum Order {
-    Nothing,
-    Write,
-    Read,
-    FlushAndRead,
-}
-
 /// Through which the thread that times and the other one speak: each number is one order.
 #[derive(Debug, Default)]
 struct Wire {
@@ -199,7 +117,7 @@ struct Wire {
 
 impl Wire {
     /// Has the other do something, and waits until it has.
-    fn ask(&self, order: Order) {
+    fn ask(&self, order: Act) {
         self.order.store(order as u32, Ordering::Relaxed);
         let number = self.asked.load(Ordering::Relaxed).wrapping_add(1);
         self.asked.store(number, Ordering::Release);
@@ -222,6 +140,7 @@ impl Wire {
 
     /// Does what is asked until it is over.
     fn serve(&self, block: &Block) {
+        let mut pushing = Pushing::default();
         let mut done = 0;
         let mut switches = involuntary_switches().unwrap_or(0);
         while !self.over.load(Ordering::Relaxed) {
@@ -230,15 +149,8 @@ impl Wire {
                 hint::spin_loop();
                 continue;
             }
-            match self.order.load(Ordering::Relaxed) {
-                order if order == Order::Write as u32 => block.write(),
-                order if order == Order::Read as u32 => block.read(),
-                order if order == Order::FlushAndRead as u32 => {
-                    block.flush();
-                    block.read();
-                }
-                _ => {}
-            }
+            let asked_for = Act::numbered(self.order.load(Ordering::Relaxed));
+            act(asked_for, block, &mut pushing);
             let now = involuntary_switches().unwrap_or(0);
             if now != switches {
                 switches = now;
@@ -305,12 +217,12 @@ pub fn sit(setting: &Setting<'_>, stop: &dyn Fn() -> bool) -> io::Result<Sitting
         }
         // The others are on their CPUs before this one is kept from all others.
         for wire in wires.all() {
-            wire.ask(Order::Nothing);
+            wire.ask(Act::Nothing);
         }
         let _first = setting.real_time.then(RealTime::raise).transpose()?;
         let warm = Instant::now();
         while warm.elapsed() < setting.warm_up && !wires.is_over() {
-            other.ask(Order::Write);
+            other.ask(Act::Write);
             block.write();
         }
         let sitting = timed(setting, &block, wires, stop);
@@ -424,7 +336,7 @@ impl Undisturbed<'_> {
     fn begin(wires: Wires<'_>) -> Undisturbed<'_> {
         for wire in wires.all() {
             // What was before does not count: it says so with this answer.
-            wire.ask(Order::Nothing);
+            wire.ask(Act::Nothing);
             wire.switched.store(false, Ordering::Relaxed);
         }
         Undisturbed {
@@ -436,7 +348,7 @@ impl Undisturbed<'_> {
     fn held(self) -> bool {
         let others = self.wires.all().all(|wire| {
             // It says so with its next answer.
-            wire.ask(Order::Nothing);
+            wire.ask(Act::Nothing);
             !wire.switched.load(Ordering::Relaxed)
         });
         others && involuntary_switches().unwrap_or(0) == self.switches
@@ -445,38 +357,28 @@ impl Undisturbed<'_> {
 
 /// Brings all lines of a block into a state.
 fn bring(state: State, block: &Block, wires: Wires<'_>, pushing: &mut Pushing) {
-    let all_read = || {
-        for wire in wires.all() {
-            wire.ask(Order::Read);
+    for (who, what) in state.steps() {
+        match who {
+            Who::Own => act(*what, block, pushing),
+            Who::Other => wires.other.ask(*what),
+            Who::Third => {
+                if let Some(third) = wires.third {
+                    third.ask(*what);
+                }
+            }
         }
-    };
-    match state {
-        State::OwnL1 => block.write(),
-        State::OwnL2 => {
-            block.write();
-            pushing.through(BEYOND_L1);
-        }
-        State::OwnL3 => {
-            block.write();
-            pushing.through(BEYOND_L2);
-        }
-        State::Memory => block.flush(),
-        State::OtherModified => wires.other.ask(Order::Write),
-        State::OtherExclusive => wires.other.ask(Order::FlushAndRead),
-        State::OtherShared => {
-            block.flush();
-            all_read();
-        }
-        State::SharedByBoth => {
-            block.write();
-            wires.other.ask(Order::Read);
-            block.read();
-        }
-        State::SharedByThree => {
-            block.write();
-            all_read();
-            block.read();
-        }
+    }
+}
+
+/// Does something to all lines of a block, on the calling thread's CPU.
+fn act(what: Act, block: &Block, pushing: &mut Pushing) {
+    match what {
+        Act::Nothing => {}
+        Act::Write => block.write(),
+        Act::Read => block.read(),
+        Act::Flush => block.flush(),
+        Act::PushOutOfL1 => pushing.through(BEYOND_L1),
+        Act::PushOutOfL2 => pushing.through(BEYOND_L2),
     }
 }
 
@@ -530,14 +432,6 @@ mod tests {
         cells
             .map(|cells| (cells[0].state, cells.iter().map(|c| c.ticks.count()).sum()))
             .collect()
-    }
-
-    #[test]
-    fn names_are_those_of_the_states() {
-        for state in State::ALL {
-            assert_eq!(State::named(state.name()), Some(state));
-        }
-        assert_eq!(State::named("own"), None);
     }
 
     #[test]

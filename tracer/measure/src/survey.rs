@@ -21,9 +21,10 @@ use crate::{
     clocks::Clocks,
     contention::LineCosts,
     costs::{Doubt, MachineCosts, PairCosts, Passage, SCHEMA},
-    pair::{Setting, Sitting, State, WARM_UP, sit},
+    pair::{Setting, Sitting, WARM_UP, sit},
     pair_classes::classes,
     same_core::same_core_ratio,
+    state::State,
     sweep,
 };
 use doubt::{doubt, found_classes};

@@ -6,7 +6,7 @@ use cohtrace_platform::sys::line_loops::Operation;
 
 use crate::{
     costs::{Doubt, MachineCosts, PairCosts, Quantiles},
-    pair::State,
+    state::State,
     sweep::{Contended, Sweep},
 };
 

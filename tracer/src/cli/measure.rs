@@ -16,7 +16,7 @@ use crate::{
     machine::Machine,
     measure::{
         costs::MachineCosts,
-        pair::State,
+        state::State,
         survey::{Step, Survey, What},
         text,
     },

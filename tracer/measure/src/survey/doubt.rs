@@ -10,9 +10,9 @@ use cohtrace_platform::{
 
 use crate::{
     costs::{Doubt, MachineCosts, PairClass, Passage},
-    pair::State,
     pair_classes::classes,
     same_core::ONE_CORE,
+    state::State,
 };
 
 /// Loads of lines of another CPU that take less than this, as multiples of own ones, are no loads of another's.

@@ -7,7 +7,7 @@ use clap::Args;
 use super::values::seconds;
 use crate::{
     access::Cpu,
-    measure::{pair::State, survey::Pairs},
+    measure::{state::State, survey::Pairs},
 };
 
 /// `measure`.
