@@ -58,11 +58,17 @@ fn nothing(_: Guest) -> Option<&'static str> {
 }
 
 /// In the order in which the guest runs them.
-pub(super) static COLUMNS: [Column; 8] = [
+pub(super) static COLUMNS: [Column; 9] = [
     Column {
         name: "doctor",
         about: "kernel, CPUs and nodes are what they are, and all that the tool tries works",
         check: doctor,
+        known: nothing,
+    },
+    Column {
+        name: "measure",
+        about: "pairs of CPUs are looked at, and some of them measured; what there was no time for is said",
+        check: measure,
         known: nothing,
     },
     Column {
@@ -141,6 +147,48 @@ fn doctor(records: &Records, guest: Guest) -> Result<()> {
         let source = sources.iter().find(|source| source["name"] == wanted);
         let source = source.with_context(|| format!("no source {wanted}"))?;
         ensure!(source["status"] == "available", "{wanted}: {source}");
+    }
+    Ok(())
+}
+
+/// That it runs and what it says of itself: times mean nothing in an emulated machine.
+fn measure(records: &Records, guest: Guest) -> Result<()> {
+    let cpus = guest.machine.cpus;
+    if cpus == 1 {
+        let refused = records.get("measure")?;
+        equal("its exit code", &refused.code, &2)?;
+        ensure!(
+            refused.errors.contains("only one CPU"),
+            "{}",
+            refused.errors
+        );
+        return Ok(());
+    }
+    let said = records.json("measure")?;
+    let complete = said["complete"]
+        .as_bool()
+        .context("no word on what is missing")?;
+    let map = said["map"].as_array().context("no map")?;
+    let all = cpus * (cpus - 1) / 2;
+    ensure!(
+        !map.is_empty() && map.len() <= all && (map.len() == all || !complete),
+        "{} of {all} pairs, complete: {complete}",
+        map.len()
+    );
+    let classes = said["classes"].as_array().context("no classes")?;
+    let sizes = classes
+        .iter()
+        .map(|class| class["pairs"].as_array().map_or(0, Vec::len));
+    equal("pairs in classes", &sizes.sum::<usize>(), &map.len())?;
+    let costs = said["pairs"].as_array().context("no costs")?;
+    ensure!(!complete || !costs.is_empty(), "no pair was measured");
+    for pair in costs {
+        equal("a third CPU", &pair["third"].is_u64(), &(cpus > 2))?;
+        let of_three = pair["costs"].as_array().into_iter().flatten();
+        let of_three = of_three
+            .filter(|cost| cost["state"] == "shared-by-three")
+            .count();
+        ensure!(cpus > 2 || of_three == 0, "three CPUs of two: {pair}");
     }
     Ok(())
 }

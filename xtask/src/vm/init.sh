@@ -75,6 +75,8 @@ sampled="-q $rate --json --no-watch --threshold 0 --check"
 run started cat /proc/uptime
 run release uname -r
 run doctor cohtrace doctor --json
+# Its threads wait for each other, and where a host has fewer CPUs than the guest, for their turns.
+run measure cohtrace measure -q --json --pairs all --states own-l1,other-modified,shared-by-three --seconds 20
 
 look attach -- ./two_counters 600000
 run padded cohtrace attach $sampled --duration $seconds -- ./two_counters_padded 600000

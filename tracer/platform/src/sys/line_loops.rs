@@ -316,9 +316,11 @@ impl Block {
                     "dec {think}",
                     "jnz 3b",
                     "4:",
+                    // Zero by now: the next one's address is known when the additions are over, and nothing is fetched before.
+                    "add {at}, {think}",
                     "dec {left}",
                     "jnz 2b",
-                    at = in(reg) self.base() + first + WORD as u64,
+                    at = inout(reg) self.base() + first + WORD as u64 => _,
                     loaded = out(reg) _,
                     think = out(reg) _,
                     additions = in(reg) additions,

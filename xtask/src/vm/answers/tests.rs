@@ -121,3 +121,23 @@ fn a_sample_that_is_neither_there_nor_lost_is_wrong() {
     report.json["run"]["lost"] = 1.into();
     assert!(accounted(&report).is_ok());
 }
+
+#[test]
+fn pairs_that_were_not_looked_at_must_be_said_to_be_missing() {
+    let said = |complete: bool, map: usize| {
+        let pairs: Vec<_> = (1..=map).map(|other| json!([0, other])).collect();
+        let document = json!({
+            "complete": complete,
+            "map": pairs,
+            "classes": [{"pairs": pairs}],
+            "pairs": [{"third": 2, "costs": []}],
+        });
+        measure(
+            &records(&[("measure", document.to_string())]),
+            guest("2-nodes"),
+        )
+    };
+    assert!(said(true, 6).is_ok() && said(false, 4).is_ok());
+    assert!(why(said(true, 4)).starts_with("4 of 6 pairs"));
+    assert!(why(said(false, 7)).starts_with("7 of 6 pairs"));
+}
