@@ -96,6 +96,11 @@ pub enum Doubt {
         /// Time of work that fills a core while the other does the same, as multiples of that alone.
         ratio: f64,
     },
+    /// The processors are a program, which has no caches: its times are of another machine.
+    Emulated {
+        /// The program.
+        by: String,
+    },
     /// A curve is missing: threads were taken off these CPUs all the time.
     Busy {
         /// The pair.

@@ -186,6 +186,9 @@ fn words(doubt: &Doubt) -> String {
                 "two cores"
             }
         ),
+        Doubt::Emulated { by } => format!(
+            "the processors of this machine are a program ({by}): nothing here says what lines cost on one that is not."
+        ),
         Doubt::Busy { own, other } => format!(
             "CPUs {own} and {other} have too much to do: threads were taken off them all the time, and a curve is missing."
         ),
@@ -350,6 +353,9 @@ mod tests {
                 ns: vec![13.0, 73.0],
             },
             Doubt::NoDifference { own: 0, other: 1 },
+            Doubt::Emulated {
+                by: "QEMU TCG".to_owned(),
+            },
         ];
         let text = all(&costs);
         assert!(
@@ -357,6 +363,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("cost CPU 0 no more than its own"), "{text}");
+        assert!(text.contains("are a program (QEMU TCG)"), "{text}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{args::MeasureArgs, failure, machine_costs, output, progress::Progres
 use crate::{
     machine::Machine,
     measure::{
-        costs::MachineCosts,
+        costs::{Doubt, MachineCosts},
         state::State,
         survey::{Step, Survey, What},
         text,
@@ -55,14 +55,18 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode> {
     } else {
         None
     };
-    let costs = measure(&survey, &machine, &boot_id, known.as_ref(), args.kept.quiet)?;
+    let mut costs = measure(&survey, &machine, &boot_id, known.as_ref(), args.kept.quiet)?;
+    let emulated = machine.software_emulation();
+    costs
+        .doubts
+        .extend(emulated.map(|by| Doubt::Emulated { by }));
     let json = serde_json::to_string_pretty(&costs).context("writing JSON")? + "\n";
     if let Some(path) = &args.kept.output {
         output::write_text(&json, Some(path))?;
     }
     if let Err(error) = machine_costs::keep(&json) {
         output::say(&format!(
-            "not kept for reports: {}",
+            "not kept for other commands: {}",
             failure::causes(&error)
         ));
     }

@@ -180,6 +180,11 @@ fn measure(records: &Records, guest: Guest) -> Result<()> {
         .iter()
         .map(|class| class["pairs"].as_array().map_or(0, Vec::len));
     equal("pairs in classes", &sizes.sum::<usize>(), &map.len())?;
+    let doubts = said["doubts"].as_array().context("no doubts")?;
+    ensure!(
+        doubts.iter().any(|doubt| doubt["kind"] == "emulated"),
+        "believes times of an emulated machine: {doubts:?}"
+    );
     let costs = said["pairs"].as_array().context("no costs")?;
     ensure!(!complete || !costs.is_empty(), "no pair was measured");
     for pair in costs {

@@ -131,6 +131,7 @@ fn pairs_that_were_not_looked_at_must_be_said_to_be_missing() {
             "map": pairs,
             "classes": [{"pairs": pairs}],
             "pairs": [{"third": 2, "costs": []}],
+            "doubts": [{"kind": "emulated", "by": "QEMU TCG"}],
         });
         measure(
             &records(&[("measure", document.to_string())]),
