@@ -71,9 +71,9 @@ pub struct PairClass {
 pub enum Doubt {
     /// Sittings of one pair were of several placements: the host moved a CPU meanwhile. All are kept, each by itself.
     Moved {
-        /// The pair.
+        /// The CPU that accesses.
         own: u32,
-        /// The pair.
+        /// The CPU that had the lines before.
         other: u32,
         /// Medians of a load of a line that the other has modified, nanoseconds.
         ns: Vec<f64>,
@@ -87,9 +87,9 @@ pub enum Doubt {
     },
     /// Two CPUs are one core by the kernel's words and did not slow each other down, or the other way round.
     Cores {
-        /// The pair.
+        /// The CPU that accesses.
         own: u32,
-        /// The pair.
+        /// The CPU that had the lines before.
         other: u32,
         /// Whether the kernel says that they are one core.
         kernel_says_one: bool,
@@ -103,16 +103,16 @@ pub enum Doubt {
     },
     /// A curve is missing: threads were taken off these CPUs all the time.
     Busy {
-        /// The pair.
+        /// The CPU that accesses.
         own: u32,
-        /// The pair.
+        /// The CPU that had the lines before.
         other: u32,
     },
     /// Lines of another CPU cost no more than own ones: an emulator without caches, or one CPU behind both.
     NoDifference {
-        /// The pair.
+        /// The CPU that accesses.
         own: u32,
-        /// The pair.
+        /// The CPU that had the lines before.
         other: u32,
     },
 }

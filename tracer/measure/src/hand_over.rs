@@ -3,21 +3,18 @@
 //! direction (c2clat).
 
 use std::{
-    hint, io,
+    io,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use cohtrace_model::access::Cpu;
-use cohtrace_platform::sys::{affinity::OnCpu, line_loops::ticks};
+use cohtrace_platform::sys::line_loops::ticks;
 
-use crate::spread::Spread;
+use crate::{beside::beside, pair::WARM_UP, spread::Spread};
 
 /// Round trips of a block.
 const ROUND_TRIPS: u64 = 1000;
-/// Both CPUs are busy for so long before anything is timed.
-const WARM_UP: Duration = Duration::from_millis(50);
 
 /// How the word is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,23 +108,12 @@ impl Words {
 /// # Errors
 /// A CPU is offline or not allowed.
 pub fn one_way(own: Cpu, other: Cpu, way: Way, blocks: u32) -> io::Result<Spread> {
-    let (words, ready) = (Words::default(), AtomicBool::new(false));
-    let _here = OnCpu::move_to(own)?;
-    thread::scope(|scope| {
-        let answering = thread::Builder::new()
-            .name("other".to_owned())
-            .spawn_scoped(scope, || {
-                let there = OnCpu::move_to(other);
-                words.over.store(there.is_err(), Ordering::Relaxed);
-                ready.store(true, Ordering::Release);
-                let _there = there?;
-                let mut trips = 0..;
-                while trips.next().is_some_and(|trip| words.answer(way, trip)) {}
-                Ok::<(), io::Error>(())
-            })?;
-        while !ready.load(Ordering::Acquire) {
-            hint::spin_loop();
-        }
+    let words = Words::default();
+    let work = || {
+        let mut trips = 0..;
+        while trips.next().is_some_and(|trip| words.answer(way, trip)) {}
+    };
+    beside(own, other, &words.over, work, || {
         let mut spread = Spread::default();
         let mut trips = 0..;
         let warm = Instant::now();
@@ -143,10 +129,7 @@ pub fn one_way(own: Cpu, other: Cpu, way: Way, blocks: u32) -> io::Result<Spread
                 spread.record(took as f64 / (2 * ROUND_TRIPS) as f64);
             }
         }
-        words.over.store(true, Ordering::Relaxed);
-        let ended = answering.join();
-        ended.unwrap_or_else(|_| Err(io::Error::other("the other thread ended")))?;
-        Ok(spread)
+        spread
     })
 }
 

@@ -1,6 +1,7 @@
 //! What the machine charges for a line, and whether counts of it are right: the arithmetic of both.
 #![deny(unsafe_code)]
 
+mod beside;
 pub mod binomial;
 #[cfg(target_arch = "x86_64")]
 pub mod clocks;

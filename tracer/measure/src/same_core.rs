@@ -1,13 +1,14 @@
 //! Whether two CPUs are threads of one core, by what they do to each other.
 
 use std::{
-    hint, io,
+    io,
     sync::atomic::{AtomicBool, Ordering},
-    thread,
 };
 
 use cohtrace_model::access::Cpu;
 use cohtrace_platform::sys::{affinity::OnCpu, line_loops::wide_additions};
+
+use crate::beside::beside;
 
 /// Rounds of the loop that is timed, some microseconds; and how often.
 const ROUNDS: u64 = 1000;
@@ -21,36 +22,23 @@ pub const ONE_CORE: f64 = 1.5;
 /// # Errors
 /// A CPU is offline or not allowed.
 pub fn same_core_ratio(own: Cpu, other: Cpu) -> io::Result<f64> {
-    let (busy, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let _here = OnCpu::move_to(own)?;
     let median = || {
         let mut all: Vec<u64> = (0..TIMES).map(|_| wide_additions(ROUNDS)).collect();
         all.sort_unstable();
         all[TIMES / 2] as f64
     };
-    median();
-    let alone = median();
-    let together = thread::scope(|scope| {
-        let working = thread::Builder::new()
-            .name("other".to_owned())
-            .spawn_scoped(scope, || {
-                let there = OnCpu::move_to(other);
-                busy.store(true, Ordering::Release);
-                let _there = there?;
-                while !over.load(Ordering::Relaxed) {
-                    wide_additions(ROUNDS);
-                }
-                Ok::<(), io::Error>(())
-            })?;
-        while !busy.load(Ordering::Acquire) {
-            hint::spin_loop();
+    let alone = {
+        let _here = OnCpu::move_to(own)?;
+        median();
+        median()
+    };
+    let over = AtomicBool::new(false);
+    let work = || {
+        while !over.load(Ordering::Relaxed) {
+            wide_additions(ROUNDS);
         }
-        let together = median();
-        over.store(true, Ordering::Relaxed);
-        let ended = working.join();
-        ended.unwrap_or_else(|_| Err(io::Error::other("the other thread ended")))?;
-        Ok::<f64, io::Error>(together)
-    })?;
+    };
+    let together = beside(own, other, &over, work, median)?;
     Ok(together / alone.max(1.0))
 }
 

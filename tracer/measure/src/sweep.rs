@@ -3,19 +3,18 @@
 use std::{
     hint, io,
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
-    thread,
     time::Duration,
 };
 
 use cohtrace_model::access::{Cpu, Tid};
 use cohtrace_platform::sys::{
-    affinity::OnCpu,
     disturbance::{kept_from_running, this_thread},
     line_loops::{Block, Operation, additions, ticks},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    beside::beside,
     clocks::Clocks,
     contention::{LineCosts, Point, fit_closed_md1},
     stolen::Stolen,
@@ -242,24 +241,17 @@ fn sweep(
 ) -> io::Result<Option<Curve>> {
     let (wanted, done) = (Pace::default(), Done::default());
     wanted.rest.store(STILL, Ordering::Relaxed);
-    let _here = OnCpu::move_to(own)?;
-    thread::scope(|scope| {
-        let asking = thread::Builder::new()
-            .name("other".to_owned())
-            .spawn_scoped(scope, || {
-                let there = OnCpu::move_to(other);
-                wanted.over.fetch_or(there.is_err(), Ordering::Relaxed);
-                wanted.tid.store(this_thread().0, Ordering::Release);
-                let _there = there?;
-                while !wanted.over.load(Ordering::Relaxed) {
-                    match wanted.rest.load(Ordering::Relaxed) {
-                        STILL => hint::spin_loop(),
-                        rest => pace(rest, &done.0),
-                    }
-                }
-                Ok::<(), io::Error>(())
-            })?;
-        while wanted.tid.load(Ordering::Acquire) == 0 {
+    let work = || {
+        wanted.tid.store(this_thread().0, Ordering::Release);
+        while !wanted.over.load(Ordering::Relaxed) {
+            match wanted.rest.load(Ordering::Relaxed) {
+                STILL => hint::spin_loop(),
+                rest => pace(rest, &done.0),
+            }
+        }
+    };
+    beside(own, other, &wanted.over, work, || {
+        while wanted.tid.load(Ordering::Acquire) == 0 && !wanted.over.load(Ordering::Relaxed) {
             hint::spin_loop();
         }
         let own_tid = this_thread();
@@ -298,13 +290,10 @@ fn sweep(
                 raws.extend(measure(*rest));
             }
         }
-        wanted.over.store(true, Ordering::Relaxed);
-        let ended = asking.join();
-        ended.unwrap_or_else(|_| Err(io::Error::other("the other thread ended")))?;
-        Ok(middle(&alone).map(|alone| Curve {
+        middle(&alone).map(|alone| Curve {
             alone_ns: alone.ns,
             points: by_rest.iter().filter_map(|raws| middle(raws)).collect(),
-        }))
+        })
     })
 }
 

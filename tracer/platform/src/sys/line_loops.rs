@@ -199,101 +199,53 @@ impl Block {
     }
 }
 
-/// Loads at these offsets from an address.
-///
-/// # Safety
-/// All are addresses of one [`Block`], and there is at least one. This holds for the next three as well.
-unsafe fn independent_loads(base: u64, order: &[u64]) {
-    // SAFETY: as above.
-    unsafe {
-        asm!(
-            "2:",
-            "mov {at}, [{order}]",
-            "mov {at}, [{base} + {at}]",
-            "add {order}, 8",
-            "dec {left}",
-            "jnz 2b",
-            at = out(reg) _,
-            base = in(reg) base,
-            order = inout(reg) order.as_ptr() => _,
-            left = inout(reg) order.len() => _,
-            options(nostack, readonly),
-        );
-    }
+/// A function that goes through offsets from an address, and does some instructions with each: `{base} + {at}` is its word.
+macro_rules! with_each_line {
+    ($name:ident: $($instruction:literal),+; $($operands:tt)*) => {
+        /// # Safety
+        /// All are addresses of one [`Block`], and there is at least one.
+        unsafe fn $name(base: u64, order: &[u64]) {
+            // SAFETY: as above. The words stored to are zero and stay so, and nobody reads them.
+            unsafe {
+                asm!(
+                    "2:",
+                    "mov {at}, [{order}]",
+                    $($instruction,)+
+                    "add {order}, 8",
+                    "dec {left}",
+                    "jnz 2b",
+                    at = out(reg) _,
+                    base = in(reg) base,
+                    order = inout(reg) order.as_ptr() => _,
+                    left = inout(reg) order.len() => _,
+                    $($operands)*
+                );
+            }
+        }
+    };
 }
 
-/// # Safety
-/// See [`independent_loads`].
-unsafe fn stores_with_fence(base: u64, order: &[u64]) {
-    // SAFETY: as above; the words stored to are read by nobody.
-    unsafe {
-        asm!(
-            "2:",
-            "mov {at}, [{order}]",
-            "mov qword ptr [{base} + {at}], 0",
-            "mfence",
-            "add {order}, 8",
-            "dec {left}",
-            "jnz 2b",
-            at = out(reg) _,
-            base = in(reg) base,
-            order = inout(reg) order.as_ptr() => _,
-            left = inout(reg) order.len() => _,
-            options(nostack),
-        );
-    }
-}
-
-/// # Safety
-/// See [`independent_loads`].
-unsafe fn exchange_adds(base: u64, order: &[u64]) {
-    // SAFETY: as above; the words are zero and stay so.
-    unsafe {
-        asm!(
-            "2:",
-            "mov {at}, [{order}]",
-            "add {at}, {loaded}",
-            "xor {loaded:e}, {loaded:e}",
-            "lock xadd [{base} + {at}], {loaded}",
-            "lfence",
-            "add {order}, 8",
-            "dec {left}",
-            "jnz 2b",
-            at = out(reg) _,
-            loaded = inout(reg) 0_u64 => _,
-            base = in(reg) base,
-            order = inout(reg) order.as_ptr() => _,
-            left = inout(reg) order.len() => _,
-            options(nostack),
-        );
-    }
-}
-
-/// # Safety
-/// See [`independent_loads`].
-unsafe fn compare_swaps(base: u64, order: &[u64]) {
-    // SAFETY: as above; zero is swapped for zero.
-    unsafe {
-        asm!(
-            "2:",
-            "mov {at}, [{order}]",
-            "add {at}, rax",
-            "xor eax, eax",
-            "lock cmpxchg [{base} + {at}], {zero}",
-            "lfence",
-            "add {order}, 8",
-            "dec {left}",
-            "jnz 2b",
-            at = out(reg) _,
-            zero = in(reg) 0_u64,
-            base = in(reg) base,
-            order = inout(reg) order.as_ptr() => _,
-            left = inout(reg) order.len() => _,
-            inout("rax") 0_u64 => _,
-            options(nostack),
-        );
-    }
-}
+with_each_line!(independent_loads: "mov {at}, [{base} + {at}]"; options(nostack, readonly));
+with_each_line!(stores_with_fence: "mov qword ptr [{base} + {at}], 0", "mfence"; options(nostack));
+with_each_line!(
+    exchange_adds:
+    "add {at}, {loaded}",
+    "xor {loaded:e}, {loaded:e}",
+    "lock xadd [{base} + {at}], {loaded}",
+    "lfence";
+    loaded = inout(reg) 0_u64 => _,
+    options(nostack)
+);
+with_each_line!(
+    compare_swaps:
+    "add {at}, rax",
+    "xor eax, eax",
+    "lock cmpxchg [{base} + {at}], {zero}",
+    "lfence";
+    zero = in(reg) 0_u64,
+    inout("rax") 0_u64 => _,
+    options(nostack)
+);
 
 impl Block {
     /// Exchange-and-adds to the block's first line, so many times, with so many additions after each that wait for it: what
