@@ -151,8 +151,17 @@ impl Waiting {
         }
     }
 
+    /// Whether its loop is over within a time; an error if it has ended otherwise than it should.
+    pub fn is_over_within(&mut self, time: Duration) -> Result<bool, NotCounted> {
+        let speaks = self.speaks_within(time)?;
+        if speaks {
+            self.hear(1)?;
+        }
+        Ok(speaks)
+    }
+
     /// Whether it says something within a time, or has ended.
-    pub fn speaks_within(&self, time: Duration) -> Result<bool, NotCounted> {
+    fn speaks_within(&self, time: Duration) -> Result<bool, NotCounted> {
         let Some(output) = &self.child.stdout else {
             return Ok(true);
         };

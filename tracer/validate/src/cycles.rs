@@ -8,8 +8,12 @@ use crate::{
 };
 
 /// One run. The program and the measurement of the clock have the same CPU, by turns.
-pub(crate) fn count(asked: &Asked, event: &Event, n: u64) -> Result<Counted, NotCounted> {
-    let machine = Machine::probe("/".as_ref());
+pub(crate) fn count(
+    machine: &Machine,
+    asked: &Asked,
+    event: &Event,
+    n: u64,
+) -> Result<Counted, NotCounted> {
     let cpu = machine.online_cpus().last().copied().unwrap_or(Cpu(0));
     let _on = OnCpu::move_to(cpu).map_err(NotCounted::of("moving to a CPU"))?;
     // Started here, it stays here.

@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     process::{Child, Stdio},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustc_hash::FxHashMap;
@@ -15,14 +15,12 @@ use crate::{
     asked::Asked,
     coherence::{CacheGeometry, SystemModel},
     decode::{LoadedInto, loaded_into},
-    event::Batch,
     events::{Event, Level, Ordered},
     homes::Homes,
-    machine::Machine,
-    module::ModuleStore,
+    observed::{Observer, follow, options},
     run::Counted,
     source::{
-        MemoryOptions, Progress, SourceKind as _, SourceOptions, Target, Watching,
+        SourceOptions,
         emulate::{self, Emulator},
     },
     space::AddressSpaces,
@@ -49,18 +47,13 @@ fn caches() -> SystemModel {
 
 /// Runs programs in the emulator.
 pub(crate) struct Emulation {
-    machine: Machine,
-    modules: Arc<ModuleStore>,
+    observer: Observer,
     qemu: Option<PathBuf>,
 }
 
 impl Emulation {
-    pub(crate) fn new(qemu: Option<PathBuf>) -> Emulation {
-        Emulation {
-            machine: Machine::probe("/".as_ref()),
-            modules: Arc::new(ModuleStore::new("/".into(), true)),
-            qemu,
-        }
+    pub(crate) fn new(observer: Observer, qemu: Option<PathBuf>) -> Emulation {
+        Emulation { observer, qemu }
     }
 
     /// One run.
@@ -104,48 +97,30 @@ impl Emulation {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let starting = "starting the emulator";
         let held = Held::new(command).map_err(NotCounted::of(starting))?;
-        let target = Target::Trees(vec![Pid(held.pid())]);
         let options = SourceOptions {
             emulator: Some(emulator),
             ..options()
         };
-        let modules = self.modules.clone();
-        let mut source = emulate::KIND.open(&target, &options, &self.machine, modules)?;
+        let pid = Pid(held.pid());
+        let mut source = self.observer.open(&emulate::KIND, pid, &options)?;
         let child = held.release().map_err(NotCounted::of(starting))?;
         let mut child = Ending(child);
-        let (started, mut batch) = (Instant::now(), Batch::default());
         let (mut spaces, mut lost) = (AddressSpaces::default(), 0);
         let mut status = None;
-        loop {
-            if status.is_none() {
-                status = child
-                    .0
-                    .try_wait()
-                    .map_err(NotCounted::of("waiting for the emulator"))?;
-                if status.is_some() {
-                    source.stop();
-                }
-            }
-            let progress = source.take(&mut batch)?;
+        let is_over = || {
+            let ended = child.0.try_wait();
+            status = ended.map_err(NotCounted::of("waiting for the emulator"))?;
+            Ok(status.is_some())
+        };
+        follow(&mut *source, MOST, stopped, is_over, |batch| {
             for due in batch.in_order() {
                 if let Some((access, space, place)) = spaces.follow(due) {
                     take(access, space, place);
                 }
             }
             lost += batch.tally.lost_total();
-            batch.clear();
-            if progress == Progress::End {
-                break;
-            }
-            if stopped() {
-                return Err(NotCounted::Stopped);
-            }
-            if started.elapsed() > MOST {
-                let seconds = MOST.as_secs();
-                return Err(NotCounted::TooLong { seconds });
-            }
-            source.idle()?;
-        }
+            Ok(())
+        })?;
         match status {
             Some(status) if !status.success() => Err(NotCounted::Ended {
                 n,
@@ -164,20 +139,6 @@ impl Drop for Ending {
         // Where it has ended, there is nothing to do.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Nothing in particular.
-pub(crate) fn options() -> SourceOptions {
-    SourceOptions {
-        frequency_hz: 1000,
-        ring_bytes: 512 * 1024,
-        watch: Watching::Off,
-        slots: 0,
-        heap: None,
-        memory: MemoryOptions::default(),
-        emulator: None,
-        tells: false,
     }
 }
 

@@ -4,6 +4,7 @@
 //!   events   what, how many are predicted, who counts it      (data)
 //!   asked    the program that does n of them, carried in the tool
 //!   emulated, watched, kernel, shares, cycles                 (one file for each way to count)
+//!   observed a source while a program runs, for those of them that take one
 //!   homes    which accesses of an order are an event
 //!   run      sizes and runs, one process each, and the class of the error
 //! ```
@@ -22,6 +23,7 @@ mod error;
 pub mod events;
 mod homes;
 mod kernel;
+mod observed;
 pub mod report;
 pub mod run;
 mod shares;

@@ -13,6 +13,7 @@ use crate::{
     emulated::Emulation,
     events::{Counter, Event, SHARE_PERCENT},
     kernel,
+    observed::Observer,
     shares::{Samples, Timed},
     watched::Windows,
 };
@@ -226,16 +227,19 @@ pub struct Machinery {
     emulation: Emulation,
     windows: Windows,
     timed: Timed,
+    observer: Observer,
 }
 
 impl Machinery {
     /// With the emulator at `qemu`, or else where the emulated source finds it.
     pub fn new(qemu: Option<PathBuf>) -> Result<Machinery, NotCounted> {
+        let observer = Observer::new();
         Ok(Machinery {
             asked: Asked::lay_down()?,
-            emulation: Emulation::new(qemu),
-            windows: Windows::new(),
-            timed: Timed::new(),
+            emulation: Emulation::new(observer.clone(), qemu),
+            windows: Windows(observer.clone()),
+            timed: Timed(observer.clone()),
+            observer,
         })
     }
 }
@@ -261,7 +265,7 @@ impl Counts for Machinery {
                 return self.timed.sample(asked, event, n, stopped).map(share);
             }
             #[cfg(target_arch = "x86_64")]
-            (Counter::Clock, _) => crate::cycles::count(asked, event, n),
+            (Counter::Clock, _) => crate::cycles::count(self.observer.machine(), asked, event, n),
             #[cfg(not(target_arch = "x86_64"))]
             (Counter::Clock, _) => Err(NotCounted::NoProgram),
         }?;

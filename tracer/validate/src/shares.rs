@@ -1,19 +1,13 @@
 //! Shares of the time: in which of two functions timer samples find the program.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use crate::{
     NotCounted,
     asked::Asked,
-    emulated::options,
-    event::Batch,
     events::Event,
-    machine::Machine,
-    module::ModuleStore,
-    source::{Progress, SourceKind as _, Target, timer},
+    observed::{Observer, follow, options},
+    source::timer,
     sys::priority::Urgent,
 };
 
@@ -32,19 +26,9 @@ pub(crate) struct Samples {
 }
 
 /// Samples programs.
-pub(crate) struct Timed {
-    machine: Machine,
-    modules: Arc<ModuleStore>,
-}
+pub(crate) struct Timed(pub(crate) Observer);
 
 impl Timed {
-    pub(crate) fn new() -> Timed {
-        Timed {
-            machine: Machine::probe("/".as_ref()),
-            modules: Arc::new(ModuleStore::new("/".into(), true)),
-        }
-    }
-
     /// One run.
     pub(crate) fn sample(
         &self,
@@ -55,21 +39,13 @@ impl Timed {
     ) -> Result<Samples, NotCounted> {
         let (less, more) = (asked.code("less")?, asked.code("more")?);
         let mut program = asked.start(event.letter, n)?;
-        let target = Target::Trees(vec![program.pid()]);
-        let modules = self.modules.clone();
-        let mut source = timer::KIND.open(&target, &options(), &self.machine, modules)?;
+        let mut source = self.0.open(&timer::KIND, program.pid(), &options())?;
         // As in an observation. Without the right it is as it was.
         let _urgent = Urgent::raise().ok();
         program.go()?;
-        let (started, mut batch) = (Instant::now(), Batch::default());
-        let (mut samples, mut last, mut is_over) = (Samples::default(), None, false);
-        loop {
-            if !is_over && program.speaks_within(LOOK)? {
-                program.hear(1)?;
-                source.stop();
-                is_over = true;
-            }
-            let progress = source.take(&mut batch)?;
+        let (mut samples, mut last) = (Samples::default(), None);
+        let is_over = || program.is_over_within(LOOK);
+        follow(&mut *source, MOST, stopped, is_over, |batch| {
             // The accesses of a sample have its time. Each is by code around where it found the program: of one function.
             for access in &batch.accesses {
                 let inside = less.contains(&access.ip);
@@ -80,18 +56,8 @@ impl Timed {
                     samples.all += 1;
                 }
             }
-            batch.clear();
-            if progress == Progress::End {
-                break;
-            }
-            if stopped() {
-                return Err(NotCounted::Stopped);
-            }
-            if started.elapsed() > MOST {
-                let seconds = MOST.as_secs();
-                return Err(NotCounted::TooLong { seconds });
-            }
-        }
+            Ok(())
+        })?;
         program.end()?;
         Ok(samples)
     }

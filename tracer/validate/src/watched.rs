@@ -1,23 +1,18 @@
 //! Counts of a watch window: every access of a word, by data breakpoints.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use crate::{
     NotCounted,
     access::{Basis, Place, SpaceId},
     asked::Asked,
-    emulated::options,
-    event::{Batch, WatchedWord, WindowEnd},
+    event::{WatchedWord, WindowEnd},
     events::Event,
     homes::Homes,
-    machine::Machine,
-    module::ModuleStore,
+    observed::{Observer, follow, options},
     run::Counted,
     source::{
-        Progress, SourceKind as _, SourceOptions, Target, Watching, timer,
+        SourceOptions, Watching, timer,
         watch::{Limits, Subject},
     },
     sys::priority::Urgent,
@@ -29,19 +24,9 @@ const MOST: Duration = Duration::from_mins(2);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Watches programs.
-pub(crate) struct Windows {
-    machine: Machine,
-    modules: Arc<ModuleStore>,
-}
+pub(crate) struct Windows(pub(crate) Observer);
 
 impl Windows {
-    pub(crate) fn new() -> Windows {
-        Windows {
-            machine: Machine::probe("/".as_ref()),
-            modules: Arc::new(ModuleStore::new("/".into(), true)),
-        }
-    }
-
     /// One run in one window.
     pub(crate) fn count(
         &self,
@@ -62,9 +47,7 @@ impl Windows {
             slots: 1,
             ..options()
         };
-        let target = Target::Trees(vec![program.pid()]);
-        let modules = self.modules.clone();
-        let mut source = timer::KIND.open(&target, &options, &self.machine, modules)?;
+        let mut source = self.0.open(&timer::KIND, program.pid(), &options)?;
         let watcher = source.watcher().ok_or(NotCounted::NoWindow)?;
         watcher.arm(
             Subject {
@@ -82,22 +65,13 @@ impl Windows {
         // As in an observation. Without the right it is as it was.
         let _urgent = Urgent::raise().ok();
         program.go()?;
-        let (started, mut batch) = (Instant::now(), Batch::default());
         let mut homes = event.ordered.map(Homes::of);
         let (mut count, mut lost) = (0_u64, 0);
-        let mut is_over = false;
-        loop {
-            if !is_over && program.speaks_within(LOOK)? {
-                program.hear(1)?;
-                // Closes the window, too.
-                source.stop();
-                is_over = true;
-            }
-            let progress = source.take(&mut batch)?;
-            for access in &batch.accesses {
-                if access.basis != Basis::Trapped {
-                    continue;
-                }
+        // The source's end closes the window, too.
+        let is_over = || program.is_over_within(LOOK);
+        follow(&mut *source, MOST, stopped, is_over, |batch| {
+            let trapped = batch.accesses.iter();
+            for access in trapped.filter(|access| access.basis == Basis::Trapped) {
                 count += u64::from(match &mut homes {
                     None => true,
                     Some(homes) => {
@@ -113,18 +87,8 @@ impl Windows {
                 }
                 lost += window.lost + window.unresolved.values().sum::<u64>();
             }
-            batch.clear();
-            if progress == Progress::End {
-                break;
-            }
-            if stopped() {
-                return Err(NotCounted::Stopped);
-            }
-            if started.elapsed() > MOST {
-                let seconds = MOST.as_secs();
-                return Err(NotCounted::TooLong { seconds });
-            }
-        }
+            Ok(())
+        })?;
         program.end()?;
         Ok(Counted {
             count: count as f64,
