@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc};
 use cohtrace::{
     access::{Cost, Access, Basis, Cpu, Measured, Op, Pid, Tid},
     event::{
-        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, LocalBlock, Mapping,
+        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, Growth, HoldEnd, LocalBlock, Mapping, Pace,
         Tally, WatchedWord, Window, WindowEnd,
     },
     session::{Meta, SessionWriter, WriterOptions},
@@ -192,6 +192,28 @@ fn batch() -> Batch {
                 start: 1 << 63,
                 bytes: [0x90, 0xc3].into(),
             }),
+            context(ContextKind::Pace(Pace {
+                pid,
+                tid,
+                addr: 0x7f00_0000_1008,
+                len: 8,
+                line_addr: 0x7f00_0000_1000,
+                beside: Growth {
+                    added: 900,
+                    run_ns: 20_000_000,
+                },
+                others_run_ns: 19_000_000,
+                beside_ns: 20_100_000,
+                alone: Growth {
+                    added: 200,
+                    run_ns: 1_900_000,
+                },
+                held_ns: 2_000_000,
+                held: 1,
+                in_system_call: 0,
+                others: 2,
+                end: HoldEnd::Held,
+            })),
             context(ContextKind::Exit {
                 pid: Pid(9),
                 tid: Tid(9),

@@ -16,12 +16,14 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 mod allocation;
 mod file_stamp;
 mod order;
+mod pace;
 pub mod path_text;
 mod window;
 
 pub use allocation::{Allocation, AllocationKind, HeapPart, HeapTally};
 pub use file_stamp::FileStamp;
 pub use order::{Due, InOrder};
+pub use pace::{Growth, HoldEnd, Pace};
 pub use window::{Breadth, WatchTally, WatchedWord, Window, WindowEnd};
 
 use serde::Serialize as _;
@@ -141,6 +143,8 @@ pub enum ContextKind {
         /// The bytes there.
         bytes: Arc<[u8]>,
     },
+    /// How fast a word of a thread grew, when that was read.
+    Pace(Pace),
 }
 
 /// A thread's copy of a module's thread-local variables.

@@ -131,6 +131,7 @@ impl AddressSpaces {
             ContextKind::Thread { .. }
                 | ContextKind::LocalStorage { .. }
                 | ContextKind::Memory { .. }
+                | ContextKind::Pace(_)
         ) {
             self.recent.clear();
         }
@@ -211,6 +212,8 @@ impl AddressSpaces {
                 }
                 None => self.kernel.insert(*start, bytes, 0),
             },
+            // Of how fast a program is, not of what its addresses mean.
+            ContextKind::Pace(_) => {}
         }
     }
 

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     access::{Cpu, Pid},
-    event::{Batch, Context, ContextKind, Tally, Window, WindowEnd},
+    event::{Batch, Context, ContextKind, Pace, Tally, Window, WindowEnd},
     machine::{Machine, btf::KernelOffsets},
     module::{ModuleStore, Stamps},
     perf_format::ring_record::{self, RecordKind},
@@ -587,7 +587,8 @@ fn is_of_target(live: &Live, kind: &ContextKind) -> bool {
         | ContextKind::Comm { pid, .. }
         | ContextKind::Exit { pid, .. }
         | ContextKind::Thread { pid, .. }
-        | ContextKind::LocalStorage { pid, .. } => live.is_target(*pid),
+        | ContextKind::LocalStorage { pid, .. }
+        | ContextKind::Pace(Pace { pid, .. }) => live.is_target(*pid),
         ContextKind::Memory { pid, .. } => pid.is_none_or(|pid| live.is_target(pid)),
     }
 }

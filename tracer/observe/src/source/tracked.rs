@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::Target;
 use crate::{
     access::Pid,
-    event::{Context, ContextKind},
+    event::{Context, ContextKind, Pace},
 };
 
 /// The user half's copy of the kernel half's target map, kept by the same rule: a new process is a
@@ -74,7 +74,8 @@ impl Tracked {
             | ContextKind::Comm { pid, .. }
             | ContextKind::Exit { pid, .. }
             | ContextKind::Thread { pid, .. }
-            | ContextKind::LocalStorage { pid, .. } => *pid,
+            | ContextKind::LocalStorage { pid, .. }
+            | ContextKind::Pace(Pace { pid, .. }) => *pid,
             ContextKind::Memory { pid, .. } => return pid.is_none_or(|pid| self.contains(pid)),
         };
         self.contains(pid)

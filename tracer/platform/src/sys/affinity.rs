@@ -24,6 +24,18 @@ impl OnCpu {
         sched_setaffinity(None, &only)?;
         Ok(OnCpu { before })
     }
+
+    /// Moves away from a CPU at once; an error where there is no other one that is allowed. Takes no memory.
+    pub fn move_from(cpu: Cpu) -> io::Result<OnCpu> {
+        if cpu.0 as usize >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let before = sched_getaffinity(None)?;
+        let mut others = before;
+        others.unset(cpu.0 as usize);
+        sched_setaffinity(None, &others)?;
+        Ok(OnCpu { before })
+    }
 }
 
 impl Drop for OnCpu {
@@ -47,6 +59,10 @@ mod tests {
             let on = OnCpu::move_to(Cpu(cpu as u32)).unwrap();
             assert_eq!(sched_getcpu(), cpu);
             drop(on);
+            if before.count() > 1 {
+                let _away = OnCpu::move_from(Cpu(cpu as u32)).unwrap();
+                assert_ne!(sched_getcpu(), cpu);
+            }
         }
         assert_eq!(sched_getaffinity(None).unwrap(), before);
         assert!(OnCpu::move_to(Cpu(u32::MAX)).is_err());

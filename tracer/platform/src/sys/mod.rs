@@ -28,6 +28,7 @@ pub mod events;
 pub mod found_file;
 pub mod free_memory;
 pub mod heap_cost;
+pub mod hold;
 pub mod launch;
 pub mod limits;
 #[cfg(target_arch = "x86_64")]

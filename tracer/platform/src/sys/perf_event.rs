@@ -73,6 +73,7 @@ const PERF_TYPE_BREAKPOINT: u32 = 5;
 /// include/uapi/linux/hw_breakpoint.h; x86-64 has no breakpoint on reads alone.
 const HW_BREAKPOINT_RW: u32 = 3;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
 const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_COUNT_SW_BPF_OUTPUT: u64 = 10;
@@ -103,6 +104,15 @@ pub fn page_faults() -> Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_PAGE_FAULTS,
         flags: flag::DISABLED,
+        ..Attributes::default()
+    }
+}
+
+/// Time that a thread runs, nanoseconds, counted from when it is opened on.
+pub fn task_clock() -> Attributes {
+    Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_TASK_CLOCK,
         ..Attributes::default()
     }
 }

@@ -103,7 +103,8 @@ pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) -> bool {
         }
         ContextKind::Thread { .. }
         | ContextKind::LocalStorage { .. }
-        | ContextKind::Memory { .. } => return false,
+        | ContextKind::Memory { .. }
+        | ContextKind::Pace(_) => return false,
     }
     true
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::error::Damage;
 use crate::{
     access::{Pid, Tid},
-    event::{Context, ContextKind, LocalBlock, Mapping},
+    event::{Context, ContextKind, LocalBlock, Mapping, Pace},
 };
 
-pub(super) use super::schema::{decode_blocks, decode_mappings, decode_memory, decode_tasks};
+pub(super) use super::schema::{
+    decode_blocks, decode_mappings, decode_memory, decode_paces, decode_tasks,
+};
 
 /// A row of `mappings`.
 #[derive(Debug)]
@@ -40,6 +42,13 @@ pub(super) struct BlockRow {
     pub block: LocalBlock,
 }
 
+/// A row of `paces`.
+#[derive(Debug)]
+pub(super) struct PaceRow {
+    pub time_ns: u64,
+    pub read: Pace,
+}
+
 /// A row of `memory`.
 #[derive(Debug)]
 pub(super) struct MemoryRow {
@@ -65,6 +74,8 @@ pub(super) enum Row<'a> {
     Block(BlockRow),
     /// In `memory`.
     Memory(MemoryRow),
+    /// In `paces`.
+    Pace(PaceRow),
 }
 
 impl Row<'_> {
@@ -119,6 +130,7 @@ impl Row<'_> {
                 start,
                 bytes: hex(bytes),
             }),
+            ContextKind::Pace(read) => Row::Pace(PaceRow { time_ns, read }),
             ContextKind::Exit { pid, tid } => Row::Task(task(EXIT, pid, tid)),
             ContextKind::Thread { pid, tid, sp, tp } => Row::Task(TaskRow {
                 sp: Some(sp),
@@ -169,7 +181,8 @@ pub(super) fn text_bytes(kind: &ContextKind) -> usize {
         ContextKind::Fork { .. }
         | ContextKind::Exit { .. }
         | ContextKind::Thread { .. }
-        | ContextKind::LocalStorage { .. } => 0,
+        | ContextKind::LocalStorage { .. }
+        | ContextKind::Pace(_) => 0,
     }
 }
 

@@ -13,8 +13,8 @@ use super::{
     part_writer::{ColumnSink, write_part, write_part_coded},
     schema::{
         ACCESSES, ALLOCATIONS, AccessColumns, Column, LOCAL_STORAGE, MAPPINGS,
-        MAX_SEGMENT_TEXT_BYTES, MEMORY, Placed, TASKS, Table, WINDOWS, emulated_coding,
-        encode_blocks, encode_mappings, encode_memory, encode_tasks,
+        MAX_SEGMENT_TEXT_BYTES, MEMORY, PACES, Placed, TASKS, Table, WINDOWS, emulated_coding,
+        encode_blocks, encode_mappings, encode_memory, encode_paces, encode_tasks,
     },
     segment::{Position, Segment},
     tally_record::TallyRecord,
@@ -29,6 +29,7 @@ pub(super) struct Parts {
     pub tasks: Option<Vec<u8>>,
     pub local_storage: Option<Vec<u8>>,
     pub memory: Option<Vec<u8>>,
+    pub paces: Option<Vec<u8>>,
     pub windows: Option<Vec<u8>>,
     pub allocations: Option<Vec<u8>>,
 }
@@ -54,6 +55,9 @@ pub(super) struct Whole {
     /// Versions before 6 had none and do not say so.
     #[serde(default)]
     pub memory: u64,
+    /// Versions before 8 had none and do not say so.
+    #[serde(default)]
+    pub paces: u64,
     /// Version 1 had none and does not say so.
     #[serde(default)]
     pub windows: u64,
@@ -85,6 +89,7 @@ impl Segment<AccessColumns> {
         let mut tasks = Vec::new();
         let mut blocks = Vec::new();
         let mut memory = Vec::new();
+        let mut paces = Vec::new();
         let context = self.context.iter();
         let context = self.placed(context, first.context, |bound| bound.context_end);
         for Placed { seq, batch, row } in context {
@@ -93,6 +98,7 @@ impl Segment<AccessColumns> {
                 Row::Task(row) => tasks.push(Placed { seq, batch, row }),
                 Row::Block(row) => blocks.push(Placed { seq, batch, row }),
                 Row::Memory(row) => memory.push(Placed { seq, batch, row }),
+                Row::Pace(row) => paces.push(Placed { seq, batch, row }),
             }
         }
         let windows = self.windows.iter();
@@ -112,6 +118,7 @@ impl Segment<AccessColumns> {
             tasks: tasks.len() as u64,
             local_storage: blocks.len() as u64,
             memory: memory.len() as u64,
+            paces: paces.len() as u64,
             windows: self.windows.len() as u64,
             allocations: self.allocations.len() as u64,
             tally: TallyRecord::from(&self.tally),
@@ -137,6 +144,7 @@ impl Segment<AccessColumns> {
             tasks: part_of_rows(&TASKS, &tasks, number, origin, encode_tasks)?,
             local_storage: part_of_rows(&LOCAL_STORAGE, &blocks, number, origin, encode_blocks)?,
             memory: part_of_rows(&MEMORY, &memory, number, origin, encode_memory)?,
+            paces: part_of_rows(&PACES, &paces, number, origin, encode_paces)?,
             windows: part_of_rows(&WINDOWS, &windows, number, origin, window_table::encode)?,
             allocations,
         })

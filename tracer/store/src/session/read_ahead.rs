@@ -13,12 +13,14 @@ use std::{
 
 use super::{
     allocation_table,
-    context_tables::{decode_blocks, decode_mappings, decode_memory, decode_tasks},
+    context_tables::{decode_blocks, decode_mappings, decode_memory, decode_paces, decode_tasks},
     directory::Directory,
     error::{Damage, SessionError},
     part_reader::ColumnSource,
     parts::{self, Of},
-    schema::{ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MEMORY, TASKS, Table, WINDOWS},
+    schema::{
+        ACCESSES, ALLOCATIONS, LOCAL_STORAGE, MAPPINGS, MEMORY, PACES, TASKS, Table, WINDOWS,
+    },
     segment::{self, Numbered},
     window_table,
 };
@@ -111,6 +113,7 @@ fn read_segment(directory: &Directory, number: u32) -> Decoded {
     let blocks = counts.local_storage;
     context.extend(read_rows(at, &LOCAL_STORAGE, blocks, decode_blocks)?);
     context.extend(read_rows(at, &MEMORY, counts.memory, decode_memory)?);
+    context.extend(read_rows(at, &PACES, counts.paces, decode_paces)?);
     let windows = read_rows(at, &WINDOWS, counts.windows, window_table::decode)?;
     let (events, decode) = (counts.allocations, allocation_table::decode);
     let allocations = read_rows(at, &ALLOCATIONS, events, decode)?;

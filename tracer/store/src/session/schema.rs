@@ -1,11 +1,11 @@
-//! The files of a session: tables, columns, types, units. Schema version 7.
+//! The files of a session: tables, columns, types, units. Schema version 8.
 //!
 //! Every table is a folder of `part-NNNNN.parquet`; parts of equal number are one segment, a stretch of
 //! time. A table without rows in a segment has no part there, except `accesses`. Parts hold one row group,
 //! zstd, no nulls unless marked `null`. Rows are in stream order; `seq` and `batch` restore it after any sort.
 //!
 //! All tables begin with `seq` and `batch`. `seq` is the number of the row in the session, from 0; in `mappings`, `tasks`,
-//! `local_storage` and `memory`, which are the context, its number among the rows of all four. `batch` is the number of the
+//! `local_storage`, `memory` and `paces`, which are the context, its number among the rows of all five. `batch` is the number of the
 //! batch that it came in; context of a batch applies by time within it, and `allocations` do after context.
 //!
 //! Below, each other column is declared once: its unit and meaning, its name and type, how its values are laid out, and
@@ -19,7 +19,7 @@
 //! Version 1 had no `windows`, and no `basis` 3; versions 1 and 2 had no `local_storage` and no `allocations`; versions
 //! before 5 had no `repeats`, no `op` 5 and no `basis` 5; versions before 6 had no `within`, `wait` and `instead`, and no
 //! `memory`; versions before 7 had no `file_bytes`, `modified_unix_ns` and
-//! `changed_unix_ns`, and no `ended_by` 4.
+//! `changed_unix_ns`, and no `ended_by` 4; versions before 8 had no `paces`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,21 +30,24 @@ use super::{
     allocation_table::{self, AllocationRow, Stacks},
     cell::{Cell, load},
     columns::{of_kind, rows, table},
-    context_tables::{self, BlockRow, MappingRow, MemoryRow, TaskRow},
+    context_tables::{self, BlockRow, MappingRow, MemoryRow, PaceRow, TaskRow},
     error::Damage,
     part_reader::ColumnSource,
     part_writer::ColumnSink,
 };
 use crate::{
     access::{Access, Pid, Tid},
-    event::{Allocation, Context, ContextKind, FileStamp, LocalBlock, Mapping, Window},
+    event::{
+        Allocation, Context, ContextKind, FileStamp, Growth, HoldEnd, LocalBlock, Mapping, Pace,
+        Window,
+    },
 };
 
 pub use super::columns::Table;
 pub(super) use super::columns::{Coding, Column, Kind, Placed, Run};
 
 /// Version of the tables and of `meta.json` that this build writes.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// Rows of one table in one segment: the reader refuses more, the writer never makes more.
 pub(super) const MAX_SEGMENT_ROWS: usize = 1 << 20;
@@ -260,6 +263,73 @@ rows! {
     }
 }
 
+/// Bytes of a word whose growth was read.
+fn word_len(row: usize, len: u32) -> Result<u8, Damage> {
+    match len {
+        4 => Ok(4),
+        8 => Ok(8),
+        _ => Err(Damage::value("len", row, len)),
+    }
+}
+
+rows! {
+    /// `paces`: one row per reading of how fast a word grew that one thread alone stores to, beside the other threads of
+    /// a line and while those were held.
+    PACES: "paces", MAX_SEGMENT_ROWS, [];
+    encode_paces(row: PaceRow), decode_paces(n) -> Vec<Placed<Context>>, placed;
+    /// ns | CLOCK_MONOTONIC, when it had ended
+    time_ns: U64 Delta = row.time_ns,
+    /// | process
+    pid: U32 Dictionary = row.read.pid.0,
+    /// | the word's thread
+    tid: U32 Dictionary = row.read.tid.0,
+    /// address | first byte of the word
+    addr: U64 Dictionary = row.read.addr,
+    /// bytes | of the word, 4 or 8
+    len: U8 Dictionary = u32::from(row.read.len),
+    /// address | on the line whose other threads were, or were to be, held
+    line_addr: U64 Dictionary = row.read.line_addr,
+    /// | what was added to the word beside the others, before and after
+    beside_added: U64 Plain = row.read.beside.added,
+    /// ns | what its thread ran meanwhile
+    beside_run_ns: U64 Plain = row.read.beside.run_ns,
+    /// ns | what the others ran meanwhile, together
+    others_run_ns: U64 Plain = row.read.others_run_ns,
+    /// ns | wall time of it
+    beside_ns: U64 Plain = row.read.beside_ns,
+    /// | what was added to the word while the others were held; 0 where they were not
+    alone_added: U64 Plain = row.read.alone.added,
+    /// ns | what its thread ran meanwhile
+    alone_run_ns: U64 Plain = row.read.alone.run_ns,
+    /// ns | wall time from the first thread that was asked to stop to the last that was let go
+    held_ns: U64 Plain = row.read.held_ns,
+    /// | threads held
+    held: U16 Dictionary = u32::from(row.read.held),
+    /// | of those, in a system call when they stopped
+    in_system_call: U16 Dictionary = u32::from(row.read.in_system_call),
+    /// | the others, held or not
+    others: U16 Dictionary = u32::from(row.read.others),
+    /// code | 0 held, 1 nobody was to be held, 2 the word grew too slowly, 3 it stood still while they were held, 4 its thread
+    /// was off its CPU, 5 the others did not all stop, 6 they may not be held, 7 it could not be read
+    ended_by: U8 Dictionary = u32::from(row.read.end.index()),
+    => {
+        let end = HoldEnd::ALL.get(ended_by as usize).copied();
+        let end = end.ok_or(Damage::value("ended_by", n, ended_by))?;
+        let len = word_len(n, len)?;
+        let threads = |name, value: u32| u16::try_from(value).map_err(|_| Damage::value(name, n, value));
+        let (held, others) = (threads("held", held)?, threads("others", others)?);
+        let in_system_call = threads("in_system_call", in_system_call)?;
+        let read = Pace {
+            pid: Pid(pid), tid: Tid(tid), addr, len, line_addr,
+            beside: Growth { added: beside_added, run_ns: beside_run_ns },
+            others_run_ns, beside_ns,
+            alone: Growth { added: alone_added, run_ns: alone_run_ns },
+            held_ns, held, in_system_call, others, end,
+        };
+        Context { time_ns, kind: ContextKind::Pace(read) }
+    }
+}
+
 rows! {
     /// `windows`: one row per watch window that is over; its accesses are those of `basis` 3 to its line from `open_ns` to
     /// `end_ns`. It comes in the batch of its last access or in a later one.
@@ -358,11 +428,12 @@ rows! {
 /// All tables in the order in which a segment's parts become visible: context first, so that accesses never
 /// refer to a mapping that a killed recorder did not get to write. The others before accesses too: without its
 /// accesses, no part of a segment is read.
-pub(super) static TABLES: [&Table; 7] = [
+pub(super) static TABLES: [&Table; 8] = [
     &MAPPINGS,
     &TASKS,
     &LOCAL_STORAGE,
     &MEMORY,
+    &PACES,
     &WINDOWS,
     &ALLOCATIONS,
     &ACCESSES,

@@ -32,6 +32,8 @@ static STEPS: &[Step] = &[
     |_| {},
     // 7 added what files were when they were mapped: last columns of `mappings`, null in older parts.
     |_| {},
+    // 8 added the table `paces`, which reads as none.
+    |_| {},
 ];
 
 const _: () = assert!(STEPS.len() + 1 == SCHEMA_VERSION as usize);

@@ -19,7 +19,7 @@ use super::{
     origin::Origin,
     schema::{
         ACCESSES, ALLOCATIONS, AccessColumns, LOCAL_STORAGE, MAPPINGS, MAX_SEGMENT_ROWS,
-        MAX_SEGMENT_TEXT_BYTES, MAX_SEGMENT_WINDOWS, MEMORY, SCHEMA_VERSION, TASKS, WINDOWS,
+        MAX_SEGMENT_TEXT_BYTES, MAX_SEGMENT_WINDOWS, MEMORY, PACES, SCHEMA_VERSION, TASKS, WINDOWS,
     },
     segment::{Bound, Position, Segment},
     tally_record::TallyRecord,
@@ -305,6 +305,7 @@ impl SessionWriter {
             (&TASKS, parts.tasks),
             (&LOCAL_STORAGE, parts.local_storage),
             (&MEMORY, parts.memory),
+            (&PACES, parts.paces),
             (&WINDOWS, parts.windows),
             (&ALLOCATIONS, parts.allocations),
             (&ACCESSES, Some(parts.accesses)),

@@ -148,7 +148,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_is_on_it() {
     assert_eq!(caveats.len(), 1, "{caveats:?}");
     assert!(caveats[0].contains("stopped early"), "{caveats:?}");
     assert!(
-        caveats[0].contains("50000 accesses, 4 context events, 1 watch windows"),
+        caveats[0].contains("50000 accesses, 5 context events, 1 watch windows"),
         "{caveats:?}"
     );
 }
@@ -161,7 +161,7 @@ fn a_disk_with_room_for_a_segment_but_not_for_meta_keeps_the_segment() {
     let path = disk.path();
     let mut writer = SessionWriter::create(&path, Meta::new(), &at_once()).expect("a new session");
     writer.append(&batch(0)).expect("room");
-    fill(&disk, 8);
+    fill(&disk, 9);
     let message = writer
         .append(&batch(1))
         .expect_err("no room for meta.json")

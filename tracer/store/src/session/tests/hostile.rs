@@ -25,6 +25,7 @@ fn take(table: &Table, source: &mut ColumnSource<'_>) -> Result<(), Damage> {
         "mappings" => drop(context_tables::decode_mappings(source)?),
         "local_storage" => drop(context_tables::decode_blocks(source)?),
         "memory" => drop(context_tables::decode_memory(source)?),
+        "paces" => drop(context_tables::decode_paces(source)?),
         "allocations" => drop(allocation_table::decode(source)?),
         "windows" => drop(window_table::decode(source)?),
         _ => drop(context_tables::decode_tasks(source)?),
@@ -39,7 +40,7 @@ fn decode(table: &'static Table, part: Vec<u8>) -> Result<(), Damage> {
     })
 }
 
-fn parts() -> [(&'static Table, Vec<u8>); 7] {
+fn parts() -> [(&'static Table, Vec<u8>); 8] {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("s.coh");
     let batches: Vec<Batch> = (0..8).map(batch).collect();

@@ -161,8 +161,38 @@ fn any_context() -> impl Strategy<Value = Context> {
                 start,
                 bytes: bytes.into(),
             }),
+        any_pace().prop_map(ContextKind::Pace),
     ];
     (any::<u64>(), kind).prop_map(|(time_ns, kind)| Context { time_ns, kind })
+}
+
+fn any_pace() -> impl Strategy<Value = Pace> {
+    let growth = || any::<[u64; 2]>().prop_map(|[added, run_ns]| Growth { added, run_ns });
+    let end = prop::sample::select(HoldEnd::ALL.to_vec());
+    let len = prop_oneof![Just(4), Just(8)];
+    let times = (any::<[u64; 5]>(), any::<[u16; 3]>());
+    (any::<[u32; 2]>(), len, growth(), growth(), times, end).prop_map(
+        |([pid, tid], len, beside, alone, (numbers, threads), end)| {
+            let [addr, line_addr, others_run_ns, beside_ns, held_ns] = numbers;
+            let [held, in_system_call, others] = threads;
+            Pace {
+                pid: Pid(pid),
+                tid: Tid(tid),
+                addr,
+                len,
+                line_addr,
+                beside,
+                others_run_ns,
+                beside_ns,
+                alone,
+                held_ns,
+                held,
+                in_system_call,
+                others,
+                end,
+            }
+        },
+    )
 }
 
 /// Counts small enough that sums do not overflow.

@@ -19,8 +19,9 @@ use super::{
 use crate::{
     access::{Access, Basis, Cost, Cpu, Op, Pid, Tid, Wait},
     event::{
-        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, HeapPart, HeapTally,
-        LocalBlock, Mapping, Tally, Unresolved, WatchedWord, Window, WindowEnd,
+        Allocation, AllocationKind, Batch, Breadth, Context, ContextKind, Growth, HeapPart,
+        HeapTally, HoldEnd, LocalBlock, Mapping, Pace, Tally, Unresolved, WatchedWord, Window,
+        WindowEnd,
     },
 };
 
@@ -63,7 +64,7 @@ fn batch(n: u64) -> Batch {
     let context = |kind| Context { time_ns, kind };
     let (pid, tid) = (Pid(100), Tid(101));
     Batch {
-        accesses: (0..20).map(access).collect(),
+        accesses: (0..19).map(access).collect(),
         context: vec![
             context(ContextKind::Mapping {
                 pid,
@@ -75,6 +76,28 @@ fn batch(n: u64) -> Batch {
                 comm: format!("worker-{n}"),
                 exec: n == 0,
             }),
+            context(ContextKind::Pace(Pace {
+                pid,
+                tid,
+                addr: 0x7f00_0000_1008 + n,
+                len: 8,
+                line_addr: 0x7f00_0000_1000,
+                beside: Growth {
+                    added: 900,
+                    run_ns: 20_000_000,
+                },
+                others_run_ns: 19_000_000,
+                beside_ns: 20_100_000,
+                alone: Growth {
+                    added: 200,
+                    run_ns: 1_900_000,
+                },
+                held_ns: 2_000_000,
+                held: 1,
+                in_system_call: 0,
+                others: 2,
+                end: HoldEnd::Held,
+            })),
             context(ContextKind::Memory {
                 pid: n.is_multiple_of(2).then_some(Pid(7)),
                 start: u64::MAX - n,

@@ -403,7 +403,9 @@ fn sessions_of_earlier_versions_read_as_they_did_and_have_no_rows_of_later_table
                 let kind = &event.kind;
                 matches!(
                     kind,
-                    ContextKind::LocalStorage { .. } | ContextKind::Memory { .. }
+                    ContextKind::LocalStorage { .. }
+                        | ContextKind::Memory { .. }
+                        | ContextKind::Pace(_)
                 )
             };
             batch.context.retain(|event| !is_later(event));
