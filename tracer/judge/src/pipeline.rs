@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use crate::{
     access::{Access, Basis, Cost, LineKey, LineSize, Place, SpaceId},
     analysis::{
-        AnalysisOptions, LineTable, OrderBounds, OrderedLines, Totals, Transfers, WatchBounds,
-        WatchedLines,
+        AnalysisOptions, LineTable, OrderBounds, OrderedLines, OwnWord, Paces, Totals, Transfers,
+        WatchBounds, WatchedLines,
     },
     event::{Allocation, Batch, Context, ContextKind, Due, Tally, WatchTally, Window},
     finding::{
@@ -41,6 +41,7 @@ pub struct Pipeline {
     watched: WatchedLines,
     transfers: Transfers,
     ordered: OrderedLines,
+    paces: Paces,
     /// Of the access that is taken, by line.
     costs: Vec<Cost<u32>>,
     /// Since which window's end (CLOCK_MONOTONIC, nanoseconds) a watched line shows what it shows.
@@ -76,6 +77,7 @@ impl Pipeline {
             watched: WatchedLines::new(options.line_size, WatchBounds::default()),
             transfers: Transfers::new(options.line_size),
             ordered: OrderedLines::new(options.line_size, OrderBounds::default()),
+            paces: Paces::default(),
             costs: Vec::new(),
             shown: FxHashMap::default(),
             thresholds,
@@ -149,6 +151,12 @@ impl Pipeline {
 
     fn take_context(&mut self, context: &Context) {
         self.spaces.apply(context);
+        if let ContextKind::Pace(read) = &context.kind {
+            let line_size = self.line_size();
+            let mut line = |addr| self.spaces.place(read.pid, addr).1.line(line_size);
+            let (line, word) = (line(read.line_addr), line(read.addr));
+            self.paces.observe(line, word, read);
+        }
         self.retiring.now_ns = self.retiring.now_ns.max(context.time_ns);
         if let ContextKind::Fork {
             pid, parent_pid, ..
@@ -269,6 +277,16 @@ impl Pipeline {
     /// What the complete order of an emulated program has shown so far.
     pub fn ordered(&self) -> &OrderedLines {
         &self.ordered
+    }
+
+    /// Of each thread a word that it alone stores to, of a live stream.
+    pub fn own_words(&self) -> Vec<OwnWord> {
+        self.lines.own_words()
+    }
+
+    /// How fast threads were beside the others of a line, and without them.
+    pub fn paces(&self) -> &Paces {
+        &self.paces
     }
 
     /// What watch windows have shown so far.

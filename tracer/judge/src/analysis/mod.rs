@@ -20,6 +20,8 @@ mod loads;
 mod lookahead;
 mod order;
 mod ordered;
+pub mod own_words;
+mod paces;
 mod pair;
 mod pair_flow;
 mod pair_records;
@@ -67,6 +69,8 @@ pub use loads::{
     StreakRun, TouchedLine,
 };
 pub use ordered::{OrderBounds, OrderCounts, OrderTotals, OrderedLine, OrderedLines, RequestLog};
+pub use own_words::OwnWord;
+pub use paces::{Paces, WordPaces};
 pub use pair::{Instruction, Left, Pair, PairSide};
 pub use pmu::PmuCounts;
 pub use requests::Requests;

@@ -8,6 +8,7 @@
 mod complete;
 mod confirmation;
 mod facts;
+mod gain;
 mod judged_pairs;
 mod latent;
 mod load_hints;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use confirmation::Confidence;
 pub use facts::Fact;
+pub use gain::{Gain, Grade, Rate, ThreadGain, WORTH, waited_in_place};
 pub use judged_pairs::{JudgedPair, judge_pairs};
 pub use latent::{Latent, LatentWay, latent};
 pub use load_hints::{

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     access::{Access, ByteSet, Cost, LineKey, LineSize, Place, SpaceId},
-    analysis::{Line, LineTable, Totals},
+    analysis::{Line, LineTable, OwnWord, Totals, own_words},
     finding::{Judged, Model, Orders, Ranking, Thresholds, judge_table},
     spill::{FedLines, SortedLines, SpillError},
 };
@@ -52,6 +52,14 @@ impl Lines {
             Lines::Sorting(sorting) => sorting.observe_costed(access, place, space, costs),
             // Judged is judged: there is no line to add to any more.
             Lines::Judged(_) => {}
+        }
+    }
+
+    /// Of each thread a word that it alone stores to, while lines can be looked at.
+    pub(super) fn own_words(&self) -> Vec<OwnWord> {
+        match self {
+            Lines::Table(table) => own_words::of_all(table.lines(), table.line_size()),
+            Lines::Sorting(_) | Lines::Judged(_) => Vec::new(),
         }
     }
 

@@ -7,9 +7,11 @@
 //! ```
 
 mod governor;
+mod holds;
 mod parts;
 mod planner;
 mod words;
 
 pub use governor::{Governor, Prices};
+pub use holds::{ENOUGH_HOLDS, HoldPlanner, Reading};
 pub use planner::{Asked, Planner, Request, View};

@@ -3,41 +3,17 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     access::{Access, Basis, Cost, Cpu, Op, Place, SpaceId, Tid},
-    analysis::{Kinds, Uses, WatchedCounts, site_fixture::site},
-    distribution::Distributions,
+    analysis::{WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
-    finding::{Confidence, Verdict, WatchThresholds, Watched, shown},
+    finding::{WatchThresholds, Watched, shown, table_fixture},
 };
 
 const LINE: u64 = 0x7000;
 
 fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
     Judgement {
-        pmu: None,
-        distributions: Distributions::default(),
-        key,
-        verdict: Some(Verdict::FalseSharing),
-        significance: Significance::Significant,
-        confidence: Confidence::Sampled,
-        watched: None,
-        order: None,
-        cost: Cost(10),
-        shared_cost: Cost(10),
-        alike_share: None,
-        together_share: Some(0.5),
         shared_share: Some(share),
-        samples: 20,
-        accesses: 20,
-        interleaving: 1.0,
-        kinds: Some(Kinds {
-            truly: 0.0,
-            falsely: 1.0,
-        }),
-        sites,
-        uses: Uses::default(),
-        threads: Vec::new(),
-        weak: false,
-        facts: Vec::new(),
+        ..table_fixture::judged(key, sites)
     }
 }
 

@@ -1,0 +1,249 @@
+//! What ending false sharing would gain: how many times as fast a thread would be.
+//!
+//! In three grades, each from more than the one before. Samples say which share `s` of the time is waited for a line, but a
+//! processor that runs ahead waits at later instructions too, or nowhere that is told: where an instruction waits in place
+//! (locked, or a full barrier behind a store) the gain is between 1 and `1 / (1 - s)`, else only that there is one. With the
+//! rate of the thread's own word and what its operation costs on an own line the new time follows. Where the others were held
+//! for a moment, it was seen.
+
+use super::Judgement;
+use crate::{
+    access::{LineKey, Pid, Tid},
+    analysis::{Paces, SiteCounts, WordPaces},
+    event::{Growth, HoldEnd, Pace},
+};
+
+/// Least part of the cost of a line, 0..=1, that must be waited for in place for an upper bound.
+const IN_PLACE: f64 = 0.8;
+/// Fewer holds tell nothing.
+const LEAST_HOLDS: usize = 3;
+/// A gain below is none: two runs of one program differ by as much.
+pub const WORTH: f64 = 1.02;
+
+/// What a gain is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// From the share of samples.
+    Estimated,
+    /// From the rate of a word and what the machine charges.
+    Rated,
+    /// From the rate of a word while the other threads were held.
+    Held,
+}
+
+impl Grade {
+    /// Stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grade::Estimated => "estimated",
+            Grade::Rated => "rated",
+            Grade::Held => "held",
+        }
+    }
+}
+
+/// How many times as fast threads would be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gain {
+    /// From what.
+    pub grade: Grade,
+    /// At least, of all threads that are known.
+    pub low: f64,
+    /// At most; `None` where that cannot be told.
+    pub high: Option<f64>,
+    /// By thread; none where only all together are known.
+    pub threads: Vec<ThreadGain>,
+}
+
+/// How many times as fast one thread would be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadGain {
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// Most likely.
+    pub times: f64,
+    /// At least: of ten readings, nine are not below.
+    pub low: f64,
+    /// At most: of ten readings, nine are not above.
+    pub high: f64,
+    /// Readings that it rests on.
+    pub readings: u32,
+    /// The word that was read, virtual address.
+    pub addr: u64,
+    /// The line that the word is on.
+    pub line: LineKey,
+    /// What was added to it per second of its thread's run time, beside the others.
+    pub beside_per_s: f64,
+    /// The others hardly ran at the same time, so that this is less than it would be if they did.
+    pub apart: bool,
+}
+
+impl Gain {
+    fn of(grade: Grade, threads: Vec<ThreadGain>) -> Option<Gain> {
+        let least = threads.iter().map(|thread| thread.low);
+        let most = threads.iter().map(|thread| thread.high);
+        Some(Gain {
+            grade,
+            low: least.reduce(f64::min)?,
+            high: Some(most.reduce(f64::max)?),
+            threads,
+        })
+    }
+
+    /// From samples: `None` where no time was sampled on the line.
+    pub fn estimated(judgement: &Judgement) -> Option<Gain> {
+        let share = judgement
+            .shared_share
+            .filter(|_| judgement.order.is_none())?;
+        let in_place: u64 = judgement.sites.iter().map(waited_in_place).sum();
+        let waits_in_place = in_place as f64 >= IN_PLACE * judgement.cost.0 as f64;
+        let high = (waits_in_place && share < 1.0).then(|| 1.0 / (1.0 - share));
+        Some(Gain {
+            grade: Grade::Estimated,
+            low: 1.0,
+            high,
+            threads: Vec::new(),
+        })
+    }
+
+    /// From holds; `None` where too few of them tell.
+    pub fn held(judgement: &Judgement, paces: &Paces) -> Option<Gain> {
+        let words = paces.of(judgement.key).iter();
+        Gain::of(Grade::Held, words.filter_map(held).collect())
+    }
+
+    /// From rates: `costs` says, for a thread's word, what share of the thread's time is waited for the line, 0..=1, and how
+    /// long a turn takes with the line its own, as part of the time that a turn takes now.
+    pub fn rated(
+        judgement: &Judgement,
+        paces: &Paces,
+        mut costs: impl FnMut(&Rate) -> Option<(f64, f64)>,
+    ) -> Option<Gain> {
+        let threads = paces.of(judgement.key).iter().filter_map(|word| {
+            let rate = Rate::of(word)?;
+            let (share, own) = costs(&rate)?;
+            let times = 1.0 / (1.0 - share + own).max(0.01);
+            let times = times.max(1.0);
+            Some(ThreadGain {
+                times,
+                low: times / RATED_WITHIN,
+                high: times * RATED_WITHIN,
+                ..rate.thread
+            })
+        });
+        Gain::of(Grade::Rated, threads.collect())
+    }
+}
+
+/// Rated gains are within this factor of real ones (docs/gains.md).
+const RATED_WITHIN: f64 = 1.25;
+
+/// Cost of a site that the processor waited for at the instruction itself, or at a barrier behind it.
+pub fn waited_in_place(site: &SiteCounts) -> u64 {
+    if site.site.locked {
+        site.cost.0
+    } else {
+        site.waits.at_barrier.0
+    }
+}
+
+/// How fast a thread is beside the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// The thread; its gain is 1.
+    pub thread: ThreadGain,
+    /// Part of the wall time in which it ran, 0..=1.
+    pub running: f64,
+}
+
+impl Rate {
+    /// Of a word, where it is steady: five readings, of which the middle ones are within a fifth.
+    pub fn of(word: &WordPaces) -> Option<Rate> {
+        let growing = word.readings.iter().filter(|read| read.beside.added > 0);
+        let growing: Vec<&Pace> = growing.collect();
+        let rates = sorted(growing.iter().filter_map(|read| read.beside.rate()));
+        let (low, high) = (quantile(&rates, 0.25)?, quantile(&rates, 0.75)?);
+        if rates.len() < 5 || high > low * 1.2 {
+            return None;
+        }
+        let all = growing
+            .iter()
+            .fold(Growth::default(), |all, read| all.and(read.beside));
+        let wall: u64 = growing.iter().map(|read| read.beside_ns).sum();
+        Some(Rate {
+            thread: ThreadGain {
+                pid: growing[0].pid,
+                tid: word.tid,
+                times: 1.0,
+                low: 1.0,
+                high: 1.0,
+                readings: rates.len() as u32,
+                addr: word.addr,
+                line: word.line,
+                beside_per_s: all.rate()? * 1e9,
+                apart: false,
+            },
+            running: (all.run_ns as f64 / wall.max(1) as f64).min(1.0),
+        })
+    }
+}
+
+/// Of one thread's readings.
+fn held(word: &WordPaces) -> Option<ThreadGain> {
+    let readings = &word.readings;
+    let held = |read: &&Pace| read.end == HoldEnd::Held;
+    let together: Vec<&Pace> = readings.iter().filter(|read| read.is_together()).collect();
+    let holds = together.iter().copied().filter(held).count();
+    let apart = holds < LEAST_HOLDS;
+    let told = if apart {
+        readings.iter().collect()
+    } else {
+        together
+    };
+    let beside = told
+        .iter()
+        .fold(Growth::default(), |all, read| all.and(read.beside))
+        .rate()?;
+    let holds: Vec<&Pace> = told.iter().copied().filter(held).collect();
+    if holds.len() < LEAST_HOLDS || beside <= 0.0 {
+        return None;
+    }
+    let alone = sorted(holds.iter().filter_map(|read| read.alone.rate()));
+    let times = quantile(&alone, 0.5)? / beside;
+    // What a thread does beside the others may differ from one moment to the next, so each hold is held against its own.
+    let each = holds
+        .iter()
+        .filter_map(|read| Some(read.alone.rate()? / read.beside.rate()?));
+    let each = sorted(each.filter(|times| times.is_finite()));
+    Some(ThreadGain {
+        pid: readings[0].pid,
+        tid: word.tid,
+        times,
+        low: times.min(quantile(&each, 0.1)?),
+        high: times.max(quantile(&each, 0.9)?),
+        readings: holds.len() as u32,
+        addr: word.addr,
+        line: word.line,
+        beside_per_s: beside * 1e9,
+        apart,
+    })
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Of sorted values, the one that a part of them, 0..=1, is not above; between two of them for an even half.
+fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = part * last as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    Some(low + (high - low) * at.fract())
+}
+
+#[cfg(test)]
+mod tests;
