@@ -142,6 +142,9 @@ pub struct PairCosts {
     pub hand_over: Vec<HandOver>,
     /// Time of work that fills a core while the other does the same, as multiples of that alone: 1 of two cores, 2 of one.
     pub same_core_ratio: Option<f64>,
+    /// A locked instruction on a line that the CPU has for itself, one after the other, nanoseconds.
+    #[serde(default)]
+    pub own_locked_ns: Option<f64>,
     /// Blocks that were dropped because a thread was taken off its CPU, or the host ran something else there.
     pub disturbed_blocks: u64,
 }
@@ -205,6 +208,22 @@ impl Quantiles {
     }
 }
 
+impl MachineCosts {
+    /// A locked instruction on a line that a CPU has for itself, one after the other, nanoseconds: the median of those that were
+    /// measured; `None` where none was, or the processors are a program.
+    pub fn own_locked_ns(&self) -> Option<f64> {
+        let emulated = |doubt: &Doubt| matches!(doubt, Doubt::Emulated { .. });
+        let mut known: Vec<f64> = self
+            .pairs
+            .iter()
+            .filter_map(|pair| pair.own_locked_ns)
+            .collect();
+        known.sort_by(f64::total_cmp);
+        let believed = !self.doubts.iter().any(emulated);
+        known.get(known.len() / 2).copied().filter(|_| believed)
+    }
+}
+
 impl PairCosts {
     /// Of the sittings of one placement; nothing is known of hand-overs yet.
     pub fn of(
@@ -242,6 +261,7 @@ impl PairCosts {
             restart: restart.collect(),
             hand_over: Vec::new(),
             same_core_ratio: None,
+            own_locked_ns: None,
             disturbed_blocks: sitting.disturbed,
         }
     }

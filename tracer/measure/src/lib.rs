@@ -13,11 +13,12 @@ pub mod count_error;
 pub mod hand_over;
 pub mod knee;
 #[cfg(target_arch = "x86_64")]
+pub mod own_locked;
+#[cfg(target_arch = "x86_64")]
 pub mod pair;
 pub mod pair_classes;
 #[cfg(target_arch = "x86_64")]
 pub mod restart;
-#[cfg(target_arch = "x86_64")]
 pub mod same_core;
 pub mod spread;
 pub mod state;

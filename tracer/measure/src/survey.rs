@@ -21,6 +21,7 @@ use crate::{
     clocks::Clocks,
     contention::LineCosts,
     costs::{Doubt, MachineCosts, PairCosts, Passage, SCHEMA},
+    own_locked::own_locked,
     pair::{Setting, Sitting, WARM_UP, sit},
     pair_classes::classes,
     same_core::same_core_ratio,
@@ -273,6 +274,7 @@ impl Survey {
                 if n == 0 && !stop() {
                     measured.measure_hand_over(HAND_OVERS, clocks)?;
                     measured.same_core_ratio = Some(same_core_ratio(own, other)?);
+                    measured.own_locked_ns = Some(clocks.ns(own_locked(own)?));
                 }
                 costs.pairs.push(measured);
             }

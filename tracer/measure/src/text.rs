@@ -259,6 +259,12 @@ pub fn table(pair: &PairCosts) -> String {
             "\nWork that fills a core takes {ratio:.2} times as long while the other one does the same."
         );
     }
+    if let Some(ns) = pair.own_locked_ns {
+        let _ = writeln!(
+            out,
+            "\nA locked instruction on an own line takes {ns:.1} ns where many follow each other."
+        );
+    }
     if pair.disturbed_blocks > 0 {
         let _ = writeln!(
             out,
@@ -390,6 +396,7 @@ mod tests {
             restart: Vec::new(),
             hand_over: Vec::new(),
             same_core_ratio: None,
+            own_locked_ns: None,
             disturbed_blocks: 0,
         };
         let text = table(&pair);

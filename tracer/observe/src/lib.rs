@@ -5,7 +5,7 @@ pub mod observation;
 pub mod source;
 
 use cohtrace_code::{decode, module, names};
-use cohtrace_judge::{finding, pipeline, watch};
+use cohtrace_judge::{analysis, finding, pipeline, watch};
 use cohtrace_model::{access, data_source, event, evidence, heap, perf_format, space};
 use cohtrace_platform::{machine, sys};
 use cohtrace_text::printable;

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::{
     args::AttachArgs,
+    machine_costs,
     names_ahead::NamesAhead,
     observe::described,
     output,
@@ -77,6 +78,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode> {
         software_emulation: observation.machine.software_emulation(),
         watch: observing.watch_facts(&mut observation),
         heap: observing.heap_facts(&observation),
+        own_costs: machine_costs::own_costs(machine_costs::boot_id().as_deref()),
         caveats: caveats.chain(remarks).collect(),
         ..counted(&pipeline, cost_unit)
     };

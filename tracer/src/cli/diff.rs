@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 
-use super::{args::DiffArgs, output, report};
+use super::{args::DiffArgs, gain_tally, output, report};
 use crate::{
     access::Cost,
     report::{
@@ -31,7 +31,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<ExitCode> {
             cost: after_cost,
         },
     );
-    let rendered = if args.json {
+    let mut rendered = if args.json {
         difference::render_json(&difference)
     } else {
         difference::render_text(
@@ -39,6 +39,19 @@ pub(super) fn run(args: &DiffArgs) -> Result<ExitCode> {
             output::text_options(args.color, args.output.as_deref()),
         )
     };
+    if !difference.gains.is_empty() {
+        // The same place may hold another session tomorrow.
+        let started = |report: &Report| report.run.observed.started_ns.unwrap_or(0);
+        let sessions = [
+            format!("{}@{}", names[0], started(&before)),
+            format!("{}@{}", names[1], started(&after)),
+        ];
+        match gain_tally::keep(&difference, &sessions) {
+            Ok(scores) if !args.json => rendered += &gain_tally::text(&scores),
+            Ok(_) => {}
+            Err(error) => output::say(&format!("gains were not kept for the tally: {error:#}")),
+        }
+    }
     output::write_text(&rendered, args.output.as_deref())?;
     let found = args.check && difference.new_findings() > 0;
     Ok(ExitCode::from(u8::from(found)))

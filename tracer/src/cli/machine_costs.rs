@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::destination;
 use crate::{
     measure::costs::{MachineCosts, SCHEMA},
+    report::OwnCosts,
     sys::capabilities::is_root,
 };
 
@@ -58,6 +59,13 @@ pub(super) fn of_this_boot() -> Option<MachineCosts> {
         .chain([Path::new(OF_ROOT).join(NAME)]);
     let mut costs = places.filter_map(|path| read(&path).ok());
     costs.find(|costs| costs.boot_id == boot_id)
+}
+
+/// What reports take of them, of what was observed in a boot: nothing where that is another one than this.
+pub(super) fn own_costs(boot: Option<&str>) -> Option<OwnCosts> {
+    let costs = of_this_boot().filter(|costs| boot == Some(costs.boot_id.as_str()))?;
+    let locked_ns = costs.own_locked_ns()?;
+    Some(OwnCosts { locked_ns })
 }
 
 /// Reads a file of costs, of any boot.

@@ -15,6 +15,7 @@ mod diff;
 mod doctor;
 mod export;
 mod failure;
+mod gain_tally;
 mod heap_options;
 mod hints;
 mod import;

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use super::{args::ObservingArgs, rights, source_options::Asked};
+use super::{
+    args::ObservingArgs,
+    machine_costs, rights,
+    source_options::{Asked, SourceName},
+};
 use crate::{
     module::CacheBudget,
-    observation::{Described, Observation, Plan, Starting, What},
+    observation::{Described, HoldPlan, Observation, Plan, Starting, What},
     report::{HeapFacts, WatchFacts, model},
     source::{SourceOptions, Watching},
 };
@@ -20,6 +24,7 @@ impl ObservingArgs {
             target,
             sampling,
             watch,
+            hold,
             heap,
         } = self;
         let emulator = sampling.source.emulator(&Asked {
@@ -29,6 +34,10 @@ impl ObservingArgs {
             heap,
         })?;
         if emulator.is_some() {
+            ensure!(
+                hold.hold.is_none(),
+                "--hold sees how fast threads are, and an emulator's are of no machine: leave it out, or --source emulate"
+            );
             rights::emulate()?;
         }
         let what = if !target.command.is_empty() {
@@ -62,11 +71,22 @@ impl ObservingArgs {
             },
             watch: watch.watch.clone(),
             watch_share: self.watch_share(),
+            hold: self.hold_plan(),
             duration: sampling.duration.map(Duration::from_secs_f64),
             caches: sampling.memory.map(CacheBudget),
         })?;
         rights::observe()?;
         Ok(observation)
+    }
+
+    /// Whether to read how fast threads are: where that was asked for, and where what the machine charges is known, so that it
+    /// tells something.
+    fn hold_plan(&self) -> Option<HoldPlan> {
+        let share = self.hold.hold.map(|percent| percent / 100.0);
+        let rates = || machine_costs::of_this_boot().map(|_| 0.0);
+        let is_live = self.sampling.source.source != SourceName::Emulate;
+        let share = share.or_else(rates).filter(|_| is_live)?;
+        Some(HoldPlan { share })
     }
 
     fn watch_share(&self) -> f64 {

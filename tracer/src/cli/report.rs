@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use super::{
     args::{AnalysisArgs, ReadingArgs, ReportArgs, ReportFormat},
     c2c, heap_options, latent,
-    machine_costs::boot_id,
+    machine_costs::{self, boot_id},
     output,
     reading::Reading,
     source_files::SourceFiles,
@@ -179,6 +179,7 @@ fn describe(meta: &Meta, pipeline: &Pipeline) -> RunFacts {
         software_emulation: meta.machine.software_emulation.clone(),
         watch: watch_options::facts(meta),
         heap: heap_options::facts(meta),
+        own_costs: machine_costs::own_costs(meta.boot_id.as_deref()),
         ..counted(pipeline, meta.cost_unit)
     }
 }
@@ -240,6 +241,8 @@ pub(super) fn counted(pipeline: &Pipeline, unit: CostUnit) -> RunFacts {
         cost_unit: order.map_or(unit, |_| CostUnit::Transactions),
         order,
         software_emulation: None,
+        paces: pipeline.paces().clone(),
+        own_costs: None,
         undecided_cost: pipeline.undecided_cost(),
         caveats: Vec::new(),
     }

@@ -14,6 +14,9 @@ pub enum ObserveError {
     /// What was asked to be watched cannot be read.
     #[error(transparent)]
     WatchText(#[from] WatchTextError),
+    /// The process that holds threads could not be started.
+    #[error("starting the process that holds threads (--hold)")]
+    Hold(#[source] io::Error),
     /// Memory of no process in particular.
     #[error(
         "--watch names memory of a process: give that process with -p, or start it with `-- COMMAND`"

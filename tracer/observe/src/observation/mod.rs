@@ -7,7 +7,9 @@
 
 mod ending;
 mod error;
+mod holds;
 mod started;
+mod suspects;
 mod targets;
 mod windows;
 
@@ -19,6 +21,7 @@ use std::{
 
 pub use ending::Ending;
 pub use error::ObserveError;
+pub use holds::HoldPlan;
 pub use targets::{Described, Starting, Targets, What};
 
 use crate::{
@@ -31,8 +34,13 @@ use crate::{
         self, Progress, Source, SourceKind, SourceOptions, heap::HeapTracker, watch::Watcher,
     },
     space::MappedFiles,
-    sys::{bpf::Told, events::Events, free_memory, priority::Urgent, stop_signal::StopSignal},
+    sys::{
+        bpf::Told, events::Events, free_memory, hold::Holder, priority::Urgent,
+        stop_signal::StopSignal,
+    },
 };
+use holds::Holds;
+use suspects::Suspects;
 use windows::Windows;
 
 /// What was taken is passed on so often, whatever it is: short enough for live figures.
@@ -41,6 +49,8 @@ const PASSED_ON: Duration = Duration::from_millis(50);
 const MANY: usize = 1 << 14;
 /// Between two times that freed memory is given back.
 const GIVEN_BACK: Duration = Duration::from_secs(30);
+/// How soon it is looked whether a thread was read.
+const ANSWERED: Duration = Duration::from_millis(5);
 /// How long names are looked up after a request to stop: with what else there is to do, a report is out within a second.
 const NAMES_AFTER_STOP: Duration = Duration::from_millis(400);
 
@@ -56,6 +66,8 @@ pub struct Plan {
     pub watch: Vec<String>,
     /// Share of the targets' time for windows, 0..=1.
     pub watch_share: f64,
+    /// Whether to read how fast threads are, and to hold others meanwhile; `None`: not.
+    pub hold: Option<HoldPlan>,
     /// When it ends at the latest.
     pub duration: Option<Duration>,
     /// Memory for names; `None`: the standard of the machine.
@@ -93,6 +105,8 @@ pub struct Observation {
     /// Why it is not a better one.
     choice: Option<String>,
     windows: Windows,
+    holds: Option<Holds>,
+    suspects: Suspects,
     frequency_hz: u64,
     duration: Option<Duration>,
     given_back: Instant,
@@ -116,6 +130,8 @@ impl Observation {
         let machine = Machine::probe(Path::new("/"));
         let targets = Targets::open(plan.what)?;
         let windows = Windows::new(plan.watch, plan.watch_share, &targets.target)?;
+        let hold = plan.hold.map(|hold| Ok(Holds::new(Holder::start()?, hold)));
+        let holds = hold.transpose().map_err(ObserveError::Hold)?;
         let caches = plan.caches;
         let caches = caches.unwrap_or_else(|| CacheBudget::standard(memory::bytes()));
         let modules = ModuleStore::new("/".into(), true)
@@ -138,6 +154,8 @@ impl Observation {
             source: chosen.source,
             choice: chosen.caveat,
             windows,
+            holds,
+            suspects: Suspects::default(),
             frequency_hz: plan.options.frequency_hz,
             duration: plan.duration,
             given_back: Instant::now(),
@@ -220,6 +238,8 @@ impl Observation {
             }
         };
         drop(urgent);
+        // Nobody is held from here on.
+        self.holds = None;
         let mut caveats = self.source.caveats();
         match self.windows.finish() {
             Ok(windows) => caveats.extend(windows),
@@ -235,6 +255,21 @@ impl Observation {
             caveats,
             remarks: self.choice.take().into_iter().collect(),
         })
+    }
+
+    /// Opens a watch window or has a thread read, one at a time: each would disturb the other.
+    fn look_closer(&mut self, pipeline: &Pipeline) -> Result<(), ObserveError> {
+        let is_open = |source: &mut dyn Source| source.watcher().is_some_and(|w| w.is_open());
+        if let Some(holds) = &mut self.holds
+            && !is_open(self.source.as_mut())
+        {
+            holds.turn(pipeline, &mut self.suspects);
+            if holds.is_reading() {
+                return Ok(());
+            }
+        }
+        let source = self.source.as_mut();
+        (self.windows).turn(source, pipeline, &self.modules, &mut self.suspects)
     }
 
     /// The loop. How long it sampled; an error is one after which nothing more can be taken.
@@ -268,6 +303,9 @@ impl Observation {
                 observer.told(told);
             }
             if ends || is_due(&batch, passed_on.elapsed()) {
+                if let Some(holds) = &mut self.holds {
+                    holds.deliver(&mut batch, ends);
+                }
                 if failed.is_none() {
                     *failed = observer.take(&mut batch).err();
                 }
@@ -282,11 +320,10 @@ impl Observation {
                 self.forget(observer.pipeline());
             }
             if stopped_after.is_none() {
-                if let Some(pipeline) = observer.pipeline() {
-                    let turned = (self.windows).turn(self.source.as_mut(), pipeline, &self.modules);
-                    if let Err(error) = turned {
-                        *failed = Some(error.into());
-                    }
+                if let Some(pipeline) = observer.pipeline()
+                    && let Err(error) = self.look_closer(pipeline)
+                {
+                    *failed = Some(error.into());
                 }
                 let watcher = self.source.watcher();
                 if !watcher.is_some_and(|watcher| watcher.is_open()) {
@@ -306,7 +343,9 @@ impl Observation {
             }
             let left = self.duration.map(|d| d.saturating_sub(start.elapsed()));
             let due = (!batch.is_empty()).then(|| PASSED_ON.saturating_sub(passed_on.elapsed()));
-            let sooner = [left, due].into_iter().flatten();
+            let reading = self.holds.as_ref().is_some_and(Holds::is_reading);
+            let read = reading.then_some(ANSWERED);
+            let sooner = [left, due, read].into_iter().flatten();
             events.wait(sooner.fold(most, Duration::min));
         }
     }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::ObserveError;
+use super::{ObserveError, suspects::Suspects};
 use crate::{
     access::Pid,
-    finding::Judgement,
     module::ModuleStore,
     names::{self, LookupError, WatchSpec},
     pipeline::Pipeline,
@@ -23,8 +22,6 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// A name that is not found so long after the program's code is there, is a mistake; a library that the
 /// program opens by itself may take its time.
 const PATIENCE_NS: u64 = 1_000_000_000;
-/// Judgements are made anew this often, for the planner.
-const JUDGED_NS: u64 = 100_000_000;
 
 /// Opens windows during a run.
 pub(super) struct Windows {
@@ -37,8 +34,6 @@ pub(super) struct Windows {
     missing: Option<(u64, String)>,
     planner: Planner,
     governor: Option<Governor>,
-    judgements: Vec<Judgement>,
-    judged_ns: u64,
     caveats: Vec<String>,
 }
 
@@ -69,8 +64,6 @@ impl Windows {
             pids,
             planner: Planner::default(),
             governor: None,
-            judgements: Vec::new(),
-            judged_ns: 0,
             caveats: Vec::new(),
         })
     }
@@ -82,6 +75,7 @@ impl Windows {
         source: &mut dyn Source,
         pipeline: &Pipeline,
         modules: &ModuleStore,
+        suspects: &mut Suspects,
     ) -> Result<(), ObserveError> {
         let started_ns = source.started_ns();
         let Some(watcher) = source.watcher() else {
@@ -108,12 +102,8 @@ impl Windows {
         };
         let slots = watcher.slots();
         let request = if self.specs.is_empty() {
-            if now_ns.saturating_sub(self.judged_ns) >= JUDGED_NS {
-                self.judgements = pipeline.judge();
-                self.judged_ns = now_ns;
-            }
             let view = View {
-                judgements: &self.judgements,
+                judgements: suspects.at(now_ns, pipeline),
                 watched: pipeline.watched(),
                 spaces: &pipeline.spaces,
                 line_size: pipeline.line_size(),

@@ -1,7 +1,7 @@
 //! From judgements to the report: the only place where keys and addresses become words.
 
 use super::{
-    allocation, caveats, distributions, doubt, facts,
+    allocation, caveats, distributions, doubt, facts, gain,
     listed::{Listed, listed, subjects_of},
     model::{Advice, Cost, Finding, Handoffs, Hex, Line, Report, SCHEMA, Tool},
     pairs, parts, pmu, rows,
@@ -33,7 +33,7 @@ pub fn build(
     let mut findings = Vec::new();
     let mut insignificant = Vec::new();
     let mut weak: Vec<String> = Vec::new();
-    for listed in listed(judged, &subjects, tally, facts) {
+    for listed in listed(judged, &subjects, names, tally, facts) {
         let is_finding = listed.judgement.is_finding();
         if listed.judgement.weak && is_finding {
             weak.push(listed.id.to_string());
@@ -64,6 +64,7 @@ pub fn build(
     caveats.extend(allocation::caveats(run.heap.as_ref(), on_heap));
     caveats.extend(caveats::of_weak(&weak));
     caveats.extend(facts.caveats.iter().cloned());
+    caveats.extend(gain::caveats(facts));
     caveats.extend(caveats::of_typing(&run.typing, &findings));
     caveats.extend(caveats::of_names(names.caveats(), &findings));
     run.doubt = doubt::of(&run, &findings, &insignificant);
@@ -78,6 +79,7 @@ pub fn build(
         findings,
         insignificant,
         pairs,
+        rates: gain::rates(names, facts),
         latent: None,
         caveats,
     }
@@ -86,7 +88,7 @@ pub fn build(
 /// Asks for the names of all that is judged, as [`build`] does, for those who answer sooner the second time.
 pub fn look_up(judged: &Judged, names: &dyn Names, tally: &Tally, facts: &RunFacts) {
     let subjects = subjects_of(judged, names, tally, facts);
-    for listed in listed(judged, &subjects, tally, facts) {
+    for listed in listed(judged, &subjects, names, tally, facts) {
         finding(&listed, names, tally, facts);
     }
 }
@@ -299,6 +301,7 @@ pub(super) fn finding(
         groups: parts::groups_of(&evidence.parts),
         accesses: of_all.unwrap_or(evidence.rows.rows),
         advice: advised.unwrap_or_default(),
+        gain: listed.gain.clone(),
         facts,
     }
 }

@@ -1,7 +1,7 @@
 //! One finding as text: what, where, a map of the line, who does what where in the code, why, the fix.
 
 use super::{
-    access_text, allocation, bytemap, cost_words,
+    access_text, allocation, bytemap, cost_words, gain,
     model::{Finding, Group, Thread},
     named::kind_name,
     printable::columns,
@@ -45,6 +45,9 @@ pub(super) fn print(out: &mut Lines, finding: &Finding, explain: bool) {
     out.blank();
     for (n, fact) in finding.facts.iter().enumerate() {
         out.prose(if n == 0 { " why " } else { INDENT }, fact);
+    }
+    if let Some(known) = &finding.gain {
+        out.prose("gain ", &gain::sentence(known, finding.kind));
     }
     if let Some(advice) = &finding.advice.text {
         out.paragraphs(" fix ", advice);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::{ByteSet, Cost, CostUnit, Cpu, LineKey, LineSize, Op, Pid, Place, SpaceId, Tid},
-    analysis::{CpuSet, Kinds, Site, SiteCounts, Totals, Uses},
+    analysis::{CpuSet, Kinds, Paces, Site, SiteCounts, Totals, Uses},
     distribution::Distributions,
     event::{Breadth, Tally, WatchTally},
     finding::{Confidence, Fact, Judgement, Significance, ThreadCounts, Thresholds, Verdict},
@@ -325,6 +325,8 @@ pub(crate) fn facts() -> RunFacts {
         cost_unit: CostUnit::SampledTime,
         order: None,
         software_emulation: None,
+        paces: Paces::default(),
+        own_costs: None,
         undecided_cost: Cost(0),
         caveats: Vec::new(),
     }

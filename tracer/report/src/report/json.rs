@@ -22,6 +22,7 @@ pub fn render_pairs(report: &Report) -> String {
         findings: _,
         insignificant: _,
         pairs,
+        rates: _,
         latent: _,
         caveats,
     } = report;

@@ -2,7 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{model::FindingId, run_facts::RunFacts, spread};
+use super::{
+    gain,
+    model::{FindingId, Gain},
+    run_facts::RunFacts,
+    spread,
+};
 use crate::{
     access::LineKey,
     event::Tally,
@@ -36,12 +41,15 @@ pub(super) struct Listed<'a> {
     pub(super) subject: &'a Subject,
     /// Of its costliest line, with what is thought of all.
     pub(super) judgement: Judgement,
+    pub(super) gain: Option<Gain>,
 }
 
-/// Findings, and the other subjects that are worth listing, in their order.
+/// Findings, and the other subjects that are worth listing, in their order; findings that nothing is gained by are behind
+/// the others.
 pub(super) fn listed<'a>(
     judged: &Judged,
     subjects: &'a [Subject],
+    names: &dyn Names,
     tally: &Tally,
     run: &RunFacts,
 ) -> Vec<Listed<'a>> {
@@ -49,7 +57,6 @@ pub(super) fn listed<'a>(
         .map(|judgement| (judgement.key, judgement))
         .collect();
     let mut room = run.thresholds.insignificant_listed;
-    let mut numbers = [0; 2];
     let mut out = Vec::new();
     for subject in subjects {
         if subject.significance.is_left_out() {
@@ -64,17 +71,28 @@ pub(super) fn listed<'a>(
             room -= 1;
         }
         let judgement = subject.judgement(worst, &model(tally, run));
-        let insignificant = !judgement.is_finding();
-        let number = &mut numbers[usize::from(insignificant)];
-        *number += 1;
+        let gain = (judgement.is_finding())
+            .then(|| gain::gain(&judgement, names, run))
+            .flatten();
         out.push(Listed {
             id: FindingId {
-                insignificant,
-                number: *number,
+                insignificant: !judgement.is_finding(),
+                number: 0,
             },
             subject,
             judgement,
+            gain,
         });
+    }
+    out.sort_by_key(|listed| {
+        let is_vain = listed.gain.as_ref().is_some_and(gain::is_none);
+        (listed.id.insignificant, is_vain)
+    });
+    let mut numbers = [0; 2];
+    for listed in &mut out {
+        let number = &mut numbers[usize::from(listed.id.insignificant)];
+        *number += 1;
+        listed.id.number = *number;
     }
     out
 }

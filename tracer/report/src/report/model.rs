@@ -2,6 +2,7 @@
 //!
 //! Absent is `None` (`null`), never 0 or "". Values of enums are named, and addresses are hex strings, in JSON only.
 
+mod gain;
 mod lines;
 mod pairs;
 mod run;
@@ -25,6 +26,7 @@ pub use crate::{
     hint::WordAdvice,
     names::{CodeFrame, Coverage},
 };
+pub use gain::{Gain, ThreadGain, WordRate};
 pub use lines::{Lines, Share};
 pub use pairs::{LoadHint, Pair, PairSide, Taken};
 pub use run::{Doubt, Observed, Run, Target, Watch};
@@ -55,6 +57,9 @@ pub struct Report {
     pub insignificant: Vec<Finding>,
     /// Read-then-write pairs, those with a hint first; empty where no line was watched.
     pub pairs: Vec<Pair>,
+    /// How fast words of threads grow, fastest first: of those whose gain is told, and of others that grow steadily. Empty
+    /// where none was read (`--hold`).
+    pub rates: Vec<WordRate>,
     /// What threads would fight for if memory began elsewhere, or if lines were longer; no findings. `None` where nobody
     /// asked for it (`--latent`).
     pub latent: Option<Vec<LatentSharing>>,
@@ -120,6 +125,8 @@ pub struct Finding {
     pub groups: Vec<Group>,
     /// What to change.
     pub advice: Advice,
+    /// What that gains; `None` where nobody waited, or what was waited for it is no time.
+    pub gain: Option<Gain>,
     /// Why this verdict, in sentences with their numbers.
     pub facts: Vec<String>,
 }

@@ -13,7 +13,7 @@ use crate::{
     access::{Cpu, Op},
     distribution::Quantity,
     event::Breadth,
-    finding::{Confidence, Verdict},
+    finding::{Confidence, Grade, Verdict},
     names::{ObjectKind, Role, TypeKind},
 };
 
@@ -99,6 +99,10 @@ pub(super) fn op<S: Serializer>(op: &Op, to: S) -> Result<S::Ok, S::Error> {
 
 pub(super) fn confidence<S: Serializer>(sure: &Confidence, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(sure.name())
+}
+
+pub(super) fn grade<S: Serializer>(grade: &Grade, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(grade.name())
 }
 
 pub(super) fn quantity<S: Serializer>(quantity: &Quantity, to: S) -> Result<S::Ok, S::Error> {

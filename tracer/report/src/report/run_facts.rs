@@ -3,13 +3,14 @@
 use super::{
     allocation::{self, HeapFacts},
     caveat::Caveat,
+    gain::OwnCosts,
     model::{Observed, Run, Watch},
     pmu,
     rows::share,
 };
 use crate::{
     access::{Cost, CostUnit, LineSize},
-    analysis::{OrderTotals, PmuCounts, Totals},
+    analysis::{OrderTotals, Paces, PmuCounts, Totals},
     event::{Breadth, Tally, WatchTally},
     finding::Thresholds,
     names::Coverage,
@@ -44,6 +45,10 @@ pub struct RunFacts {
     pub software_emulation: Option<String>,
     /// Cost of loads of memory that nobody was seen to store to.
     pub undecided_cost: Cost,
+    /// How fast threads were beside the others of a line, and without them.
+    pub paces: Paces,
+    /// What the machine charges for lines that nobody else has; `None` where that was not measured since it was started.
+    pub own_costs: Option<OwnCosts>,
     /// What else to tell of it; in the report before what the names have to tell.
     pub caveats: Vec<Caveat>,
 }

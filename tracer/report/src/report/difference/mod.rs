@@ -7,6 +7,7 @@
 
 mod caution;
 mod findings;
+mod gains;
 mod objects;
 mod pairs;
 mod text;
@@ -23,6 +24,7 @@ use super::{
 use crate::access::{Cost, CostIn, CostUnit};
 
 pub use findings::{FindingChange, FindingSide, MatchedBy};
+pub use gains::GainChange;
 pub use objects::ObjectChange;
 pub use pairs::{PairChange, PairSide};
 pub use text::render as render_text;
@@ -116,6 +118,8 @@ pub struct Difference {
     pub findings: Vec<FindingChange>,
     /// Read-then-write pairs, likewise.
     pub pairs: Vec<PairChange>,
+    /// What was said to be gained, beside what was: of threads whose words were read in both (`--hold`).
+    pub gains: Vec<GainChange>,
     /// Objects by name and type, those whose share changed most first.
     pub objects: Vec<ObjectChange>,
 }
@@ -150,6 +154,7 @@ pub fn build(before: Session<'_>, after: Session<'_>) -> Difference {
         cautions,
         findings: findings::changes(before.report, after.report, comparable),
         pairs: pairs::changes(before.report, after.report),
+        gains: gains::changes(before.report, after.report),
         objects: objects::changes(before.report, after.report),
     }
 }

@@ -1,8 +1,8 @@
 //! The difference for people.
 
 use super::{
-    Change, Difference, FindingChange, FindingSide, MatchedBy, ObjectChange, PairChange, Side,
-    is_emulated,
+    Change, Difference, FindingChange, FindingSide, GainChange, MatchedBy, ObjectChange,
+    PairChange, Side, is_emulated,
 };
 use crate::{
     number::{count, grouped, percent, seconds},
@@ -48,6 +48,17 @@ pub fn render(difference: &Difference, options: TextOptions) -> String {
     out.line(&format!("Findings: {head}"));
     for finding in &difference.findings {
         out.finding(finding);
+    }
+    if !difference.gains.is_empty() {
+        let right = difference.gains.iter().filter(|gain| gain.is_as_predicted);
+        out.line(&format!(
+            "Gains: {} of {} as predicted",
+            right.count(),
+            difference.gains.len()
+        ));
+        for gain in &difference.gains {
+            out.gain(gain);
+        }
     }
     if !difference.pairs.is_empty() {
         let head = tally(difference.pairs.iter().map(|pair| pair.change));
@@ -204,6 +215,28 @@ impl Text {
             let text = self.options.name(&more.join("; "));
             self.line(&format!("           {text}"));
         }
+    }
+
+    fn gain(&mut self, gain: &GainChange) {
+        let (word, role) = if gain.is_as_predicted {
+            ("as predicted", Role::Good)
+        } else {
+            ("otherwise   ", Role::Mixed)
+        };
+        let thread = gain.comm.as_deref().unwrap_or("a thread");
+        let text = format!(
+            "{} {thread}, by {}: predicted {:.2} times as fast ({:.2} to {:.2}, {}), real {:.2}",
+            gain.finding,
+            gain.word,
+            gain.predicted,
+            gain.predicted_low,
+            gain.predicted_high,
+            gain.grade.name(),
+            gain.real
+        );
+        let text = self.options.name(&text);
+        let word = self.options.paint(role, word);
+        self.line(&format!("  {word}  {text}"));
     }
 
     fn pair(&mut self, pair: &PairChange) {

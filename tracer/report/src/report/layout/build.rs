@@ -13,6 +13,7 @@ use crate::{
     names::{Names, TypeKind, TypeTree, Untyped},
     report::{
         build::{Evidence, finding},
+        gain,
         listed::{listed, subjects_of},
         model::{Finding, FindingId, Hex, Thread, Tool},
         run_facts::RunFacts,
@@ -91,7 +92,7 @@ pub fn build(
     run: &RunFacts,
 ) -> Result<Layout, NoLayout> {
     let subjects = subjects_of(judged, names, tally, run);
-    let all = listed(judged, &subjects, tally, run);
+    let all = listed(judged, &subjects, names, tally, run);
     let insignificant = all.iter().filter(|listed| listed.id.insignificant).count();
     let wanted = all.iter().find(|listed| listed.id == id);
     let wanted = wanted.ok_or_else(|| NoLayout::NoFinding {
@@ -193,6 +194,7 @@ pub fn build(
         rows,
         is_cut,
         proposal: proposal.flatten(),
+        gain: (finding.gain.as_ref()).map(|known| gain::sentence(known, finding.kind)),
         advice: finding.advice.text,
         finding: id,
         kind: finding.kind,

@@ -46,6 +46,8 @@ pub struct Layout {
     pub proposal: Option<Proposal>,
     /// What to change, in sentences, as in the report.
     pub advice: Option<String>,
+    /// What that gains, in a sentence.
+    pub gain: Option<String>,
     /// What could not be seen or named.
     pub caveats: Vec<String>,
 }

@@ -38,6 +38,10 @@ pub fn render(layout: &Layout, options: TextOptions) -> String {
     out.blank();
     declaration(&mut out, layout);
     proposal(&mut out, layout);
+    if let Some(gain) = &layout.gain {
+        out.blank();
+        out.prose("gain ", gain);
+    }
     if let Some(advice) = &layout.advice {
         out.blank();
         out.paragraphs(" fix ", advice);

@@ -10,6 +10,7 @@ use crate::{
     hint::file::{HintFile, HintedCode, LoadHint},
     number::{grouped, percent},
     report::{
+        gain,
         model::{Code, Finding, Report},
         named::op_name,
         printable,
@@ -225,6 +226,12 @@ fn of_finding(finding: &Finding, sources: &dyn Sources) -> Value {
         rule.short.trim_end_matches('.'),
         percent(finding.cost.share)
     );
+    if let Some(known) = &finding.gain {
+        text.push_str(&format!(
+            " What a change gains: {}",
+            gain::sentence(known, finding.kind)
+        ));
+    }
     if let Some(advice) = &finding.advice.text {
         text.push('\n');
         text.push_str(advice);
@@ -307,6 +314,7 @@ fn of_finding(finding: &Finding, sources: &dyn Sources) -> Value {
             "cost": finding.cost,
             "handoffs": finding.handoffs,
             "advice": finding.advice.kind,
+            "gain": finding.gain,
             "objectKind": object.kind.name(),
             "facts": finding.facts,
         },

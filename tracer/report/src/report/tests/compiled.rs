@@ -186,6 +186,8 @@ fn a_c_struct_shows_bit_fields_arrays_holes_and_where_its_lines_begin() {
                   short grid[2][3];                     148     12
                   char tail;                            160      1
 
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
+
              fix Start `path` and `name` on new 64-byte lines:
                      _Alignas(64) struct point path[3];
                      _Alignas(64) char name[20];
@@ -226,6 +228,8 @@ fn an_array_of_structs_lists_the_elements_in_use() {
 
               proposed `struct point` from 8 to 64 bytes each, 8 of them; from 1 line to 8 lines, starting at a
                        multiple of 64 bytes
+
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
 
              fix Give each element of `it` a 64-byte line of its own. Align the first member of `struct point`:
                      _Alignas(64) char tag;
@@ -274,6 +278,8 @@ fn a_class_shows_its_bases_its_unions_and_whose_padding_a_member_uses() {
                   /* --- line 1 at 0x404080, 16 bytes back --- */
               };                                 0     80
 
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
+
              fix Different threads use bytes 12-15 (written at server+0x1fa2) and bytes 24-31 (written at
                  server+0x1fa1). Start each of these parts at a multiple of 64 bytes and let nothing else share
                  its line. They are within `Shape`, in members that share storage or are declared elsewhere
@@ -305,6 +311,8 @@ fn a_class_shows_its_bases_its_unions_and_whose_padding_a_member_uses() {
                   long big;                 0      8
                   int small;                8      4  4001
                   alignas(64) int own;     64      4  4002
+
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
 
              fix Start `own` on a new 64-byte line:
                      alignas(64) int own;
@@ -345,6 +353,8 @@ fn rust_types_show_variants_tuples_and_the_order_in_memory() {
                   third: (u16, u32),             8
                   first: Line<u8>,               1  4002
 
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
+
              fix Wrap each in a type that fills 64-byte lines:
                      #[repr(align(64))] struct Line<T>(T);
                      second: Line<u64>,
@@ -383,6 +393,8 @@ fn rust_types_show_variants_tuples_and_the_order_in_memory() {
                       /* 12 bytes unused at the end */
                   },                      0     24
               };                          0     24
+
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
 
              fix Different threads use bytes 0-3 (written at server+0x1fa1) and bytes 16-23 (written at
                  server+0x1fa2). Start each of these parts at a multiple of 64 bytes and let nothing else share

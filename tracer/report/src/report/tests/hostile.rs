@@ -62,6 +62,7 @@ fn symbols_of_two_hundred_letters_still_fit() {
                  The threads use it at the same time: from one sample to the next, it changed hands 2,450 times;
                  samples in random order would have given 2,500.
                  Bytes 0-15 are stored by one thread each and touched by no other.
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
              fix Start `misses` on a new 64-byte line. Put `_Alignas(64)` in front of the declaration of
                  `misses`.
                  `alignas(64)` is the same word after `#include <stdalign.h>` (C11), and built in since C23.

@@ -95,6 +95,7 @@ fn slots_of_one_array_and_a_reader_of_all() {
                  The threads use it at the same time: from one sample to the next, it changed hands 1,672 times;
                  samples in random order would have given 1,706.
                  Bytes 0-63 are stored by one thread each and touched by no other.
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
              fix Give each element of `slots` a 64-byte line of its own. Make each element
                      struct alignas(64) slot { long value; };
                  and use `slots[i].value`. C++17 also names the number:
@@ -166,6 +167,7 @@ fn heap_memory_of_a_stripped_program() {
                  Bytes 16-19 are stored by one thread each and touched by no other.
                  The evidence is weak: the conflict shows only in accesses that were inferred from the loops
                  around the sampled instructions, not in the sampled instructions themselves.
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
              fix Different threads use bytes 16-19 (written at server+0x3000) and bytes 40-47 (read at
                  server+0x3040). Start each of these parts at a multiple of 64 bytes and let nothing else share
                  its line. The memory is on the heap and its type is not known here. Such alignment needs
@@ -229,6 +231,7 @@ fn memory_that_two_processes_share() {
                  samples in random order would have given 910.
                  Bytes 0-15 are stored by one thread each and touched by no other.
                  2 processes share this memory, each at an address of its own.
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
              fix Different threads use bytes 0-7 (written at forked.c:30) and bytes 8-15 (written at
                  forked.c:30). Start each of these parts at a multiple of 64 bytes and let nothing else share
                  its line. The memory is a mapping that 2 processes share, so all of them must be built with the
@@ -302,6 +305,7 @@ fn two_variables_on_one_line() {
                  The threads use it at the same time: from one sample to the next, it changed hands 510 times;
                  samples in random order would have given 520.
                  Bytes 4-7 are stored by one thread each and touched by no other.
+            gain More than nothing on lines of their own: samples do not tell how much, `--hold` does.
              fix `ready` (main.c:3) and `jobs` (main.c:4) are separate variables that only happen to lie on one
                  line. Start each on a 64-byte line of its own:
                      _Alignas(64) int ready;

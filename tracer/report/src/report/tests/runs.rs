@@ -354,6 +354,8 @@ fn lines_of_one_thing_are_one_finding_that_says_how_the_cost_is_spread() {
 
              why 3 lines are used by several threads, of 4 that it has. The cost is spread over them: half of it
                  is on 1 line, and the worst takes 60.0 % of the time.
+            gain More than nothing if nobody took the line from them: samples do not tell how much, `--hold`
+                 does.
              fix 4 threads add to `demo::TOTAL`, and none of them looks at the sum: it is a counter, and each
                  addition must own its line, wherever it lies. Count in a `thread_local!` or a local variable of
                  each thread and add the parts up when somebody reads the sum, or add up locally and add to the

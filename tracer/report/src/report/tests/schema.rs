@@ -244,6 +244,13 @@ fn the_json_form_has_every_key_of_the_schema() {
                 "bytes": 104,
                 "words": []
               },
+              "gain": {
+                "grade": "estimated",
+                "low": 1.0,
+                "high": null,
+                "per_thread": [],
+                "basis": "samples do not tell how much, `--hold` does"
+              },
               "facts": [
                 "In 4,600 of the 5,000 samples that touch this line, the CPU was waiting for it; 2 threads took part. That is 46.0 % of the time, of which 41.4 % fell into moments when several threads used it by turns.",
                 "The threads use it at the same time: from one sample to the next, it changed hands 2,450 times; samples in random order would have given 2,500.",
@@ -253,6 +260,7 @@ fn the_json_form_has_every_key_of_the_schema() {
           ],
           "insignificant": [],
           "pairs": [],
+          "rates": [],
           "latent": null,
           "caveats": [
             "Sampling sees where CPUs wait and who uses the same line at the same time, not each move of a line between CPUs: shares of time are estimates, and no hand-offs are counted."

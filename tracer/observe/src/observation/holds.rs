@@ -1,0 +1,139 @@
+//! Between the pipeline and who holds threads: has those read that are worth it, within what that may cost.
+
+use std::time::Duration;
+
+use super::suspects::Suspects;
+use crate::{
+    access::LineKey,
+    analysis::OwnWord,
+    event::{Batch, Context, ContextKind},
+    pipeline::Pipeline,
+    sys::{
+        clock,
+        hold::{Asked, Holder, MOST_HELD},
+    },
+    watch::HoldPlanner,
+};
+
+/// How long the others are held: a hundred thousand turns of a loop, and less than a scheduler's turn.
+const HOLD: Duration = Duration::from_millis(2);
+/// How long a thread is read beside them before, and again after: what they do to it changes from one millisecond to the
+/// next, and reading costs nothing.
+const BESIDE: Duration = Duration::from_millis(10);
+
+/// Words are looked for after so long, and again whenever the run is twice as old: all lines are looked through.
+const WORDS_NS: u64 = 500_000_000;
+
+/// Whether threads are held, and what for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HoldPlan {
+    /// Share of the time, 0..=1, for which threads may be held: 0 holds nobody, and only reads how fast they are.
+    pub share: f64,
+}
+
+/// Has threads read during a run.
+pub(super) struct Holds {
+    holder: Holder,
+    planner: HoldPlanner,
+    share: f64,
+    started_ns: u64,
+    /// For which threads were held so far.
+    spent_ns: u64,
+    /// Words of all threads, and when they are looked up again.
+    words: Vec<OwnWord>,
+    words_due_ns: u64,
+    /// Whose line is being read.
+    reading: Option<LineKey>,
+    /// Answers that are newer than what the stream has.
+    waiting: Vec<Context>,
+    /// Time of the newest event that was passed on.
+    newest_ns: u64,
+}
+
+impl Holds {
+    pub(super) fn new(holder: Holder, plan: HoldPlan) -> Holds {
+        Holds {
+            holder,
+            planner: HoldPlanner::default(),
+            share: plan.share,
+            started_ns: clock::monotonic_ns(),
+            spent_ns: 0,
+            words: Vec::new(),
+            words_due_ns: clock::monotonic_ns() + WORDS_NS,
+            reading: None,
+            waiting: Vec::new(),
+            newest_ns: 0,
+        }
+    }
+
+    /// Whether a thread is being read: then nothing else may disturb it.
+    pub(super) fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Takes an answer that has come, and has the next thread read where that is worth it and may be.
+    pub(super) fn turn(&mut self, pipeline: &Pipeline, suspects: &mut Suspects) {
+        if let Some(line) = self.reading {
+            let Some((time_ns, read)) = self.holder.answer() else {
+                return;
+            };
+            self.reading = None;
+            self.spent_ns += read.held_ns;
+            self.planner.done(line, &read);
+            self.waiting.push(Context {
+                time_ns,
+                kind: ContextKind::Pace(read),
+            });
+        }
+        let now_ns = clock::monotonic_ns();
+        let hold = if self.share > 0.0 {
+            HOLD
+        } else {
+            Duration::ZERO
+        };
+        let elapsed_ns = now_ns.saturating_sub(self.started_ns) as f64;
+        if self.spent_ns as f64 + hold.as_nanos() as f64 > self.share * elapsed_ns {
+            return;
+        }
+        let judgements = suspects.at(now_ns, pipeline);
+        let line_size = pipeline.line_size();
+        if now_ns >= self.words_due_ns {
+            let age_ns = now_ns.saturating_sub(self.started_ns);
+            (self.words, self.words_due_ns) = (pipeline.own_words(), now_ns + age_ns.max(WORDS_NS));
+        }
+        let spaces = &pipeline.spaces;
+        let next = (self.planner).next(judgements, &self.words, spaces, line_size, MOST_HELD);
+        let Some(next) = next else {
+            return;
+        };
+        self.reading = Some(next.line);
+        self.holder.ask(Asked {
+            pid: next.pid,
+            tid: next.tid,
+            addr: next.addr,
+            len: next.len,
+            line_addr: next.line_addr,
+            others: next.others,
+            beside: BESIDE,
+            hold,
+        });
+    }
+
+    /// Puts what was read where its time is in the stream; with `last`, all of it.
+    pub(super) fn deliver(&mut self, batch: &mut Batch, last: bool) {
+        let context = batch.context.last().map(|event| event.time_ns);
+        let access = batch.accesses.last().map(|access| access.time_ns);
+        let reached_ns = context.max(access).unwrap_or(0);
+        self.waiting.retain_mut(|event| {
+            // What is older was passed on already.
+            event.time_ns = event.time_ns.max(self.newest_ns);
+            let is_due = last || event.time_ns <= reached_ns;
+            if is_due {
+                let at = (batch.context).partition_point(|other| other.time_ns <= event.time_ns);
+                batch.context.insert(at, event.clone());
+            }
+            !is_due
+        });
+        self.newest_ns = self.newest_ns.max(reached_ns);
+    }
+}
