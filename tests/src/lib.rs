@@ -5,7 +5,7 @@
 //! test; `turn` says which tests run beside each other, `times` what each took. `evaluation` builds and runs the kernels that load hints are
 //! measured on. `disassembly` checks the keys themselves, without the tool. `breakpoint` and `debuggee` are for what else
 //! may hold breakpoints, `rust_text` and `repository` for the tidy tests and the figures of the house. `llvm_plugin` builds
-//! the plugin for compilers. `usage`, `terminal` and `figures` are for what is measured instead of asserted.
+//! the plugin for compilers. `gains` are programs whose padding gains what is known; `usage`, `terminal` and `figures` are for what is measured instead of asserted.
 
 pub mod answer;
 pub mod breakpoint;
@@ -15,6 +15,7 @@ pub mod disassembly;
 pub mod emulated;
 pub mod evaluation;
 pub mod figures;
+pub mod gains;
 pub mod kernel;
 pub mod live;
 pub mod llvm_plugin;

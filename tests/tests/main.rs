@@ -19,6 +19,7 @@ mod ending;
 mod evaluation;
 mod exit_codes;
 mod full_disk;
+mod gains;
 mod heap;
 mod hints;
 mod hotplug;

@@ -9,6 +9,7 @@ mod emulate;
 mod field;
 mod first_finding;
 mod fuzz;
+mod gains;
 mod hit_rate;
 mod library;
 mod machine;
@@ -35,7 +36,7 @@ use crate::root;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Which benchmarks (--list explains them); all but hit-rate, fuzz, field, soak and validate unless named. After hit-rate or confirmed:
+    /// Which benchmarks (--list explains them); all but gains, hit-rate, fuzz, field, soak and validate unless named. After hit-rate or confirmed:
     /// workloads.
     names: Vec<String>,
     /// How often each measurement is repeated, where the benchmark's own number will not do.
@@ -78,7 +79,7 @@ struct Bench {
     run: fn(&Plan) -> Result<()>,
 }
 
-/// In the order in which they run. The last five take longest, and run when named.
+/// In the order in which they run. The last six take longest, and run when named.
 static BENCHES: &[&Bench] = &[
     &slowdown::BENCH,
     &overhead::BENCH,
@@ -94,6 +95,7 @@ static BENCHES: &[&Bench] = &[
     &prefetchw::BENCH,
     &emulate::BENCH,
     &measure::BENCH,
+    &gains::BENCH,
     &fuzz::BENCH,
     &hit_rate::BENCH,
     &field::BENCH,
@@ -102,7 +104,7 @@ static BENCHES: &[&Bench] = &[
 ];
 
 /// Those that run when named.
-const LONGEST: [&str; 5] = ["hit-rate", "fuzz", "field", "soak", "validate"];
+const LONGEST: [&str; 6] = ["gains", "fuzz", "hit-rate", "field", "soak", "validate"];
 
 /// What a benchmark is to do.
 struct Plan {
@@ -203,7 +205,7 @@ fn list() {
         println!("{:<14} {}", bench.name, bench.about);
     }
     println!(
-        "\nWithout names: all but hit-rate, fuzz, field, soak and validate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
+        "\nWithout names: all but gains, hit-rate, fuzz, field, soak and validate. `cargo xtask bench hit-rate WORKLOAD..` runs some workloads only, \
          as does confirmed; `cargo xtask bench field --only NAME,..` some programs."
     );
 }

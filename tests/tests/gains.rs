@@ -1,0 +1,186 @@
+//! What reports say that a change gains, on programs that exist in both forms.
+
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use cohtrace_tests::{
+    gains::{Case, FENCED, LOCKED, ONE_STORES, RARE, THREADS, Twins, rates, times},
+    live::{GRACE, ready},
+    moments::Moments,
+    tool::{Ended, Running, cohtrace, run},
+    turn::Turn,
+};
+use serde_json::Value;
+
+/// A run by itself.
+const ALONE: Duration = Duration::from_millis(500);
+/// On a machine with other work, or whose host moves its CPUs, two runs of one program may differ by more than what is to be
+/// told. So many turns are taken before that is a failure.
+const TURNS: usize = 6;
+
+/// The turn to look, where two threads run at once.
+fn ready_for_two() -> Option<Turn> {
+    let turn = ready()?;
+    if !Path::new("/sys/devices/system/cpu/cpu1").exists() {
+        cohtrace_skips::skipped("one CPU: no two threads run at once");
+        return None;
+    }
+    Some(turn)
+}
+
+/// Looks at a program for two seconds.
+fn attach(program: &Path, more: &[&str]) -> Ended {
+    let mut tool = cohtrace([
+        "attach",
+        "--json",
+        "-q",
+        "--source",
+        "timer",
+        "--duration",
+        "2",
+    ]);
+    run(tool.args(more).arg("--").arg(program).arg("2600"), GRACE)
+}
+
+fn document(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}\n{}", ended.said()))
+}
+
+/// What padding gains each thread, and what holding the other says, until they agree within a part, for both threads and in one
+/// turn.
+fn agrees(case: Case, within: f64) {
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(case, directory.path()).expect("it builds");
+    let mut said = Vec::new();
+    for _ in 0..TURNS {
+        let plain = [(); 2].map(|()| rates(&twins.plain, ALONE).expect("it runs"));
+        let report = document(&attach(&twins.plain, &["--hold", "3"]).expect_code(0));
+        let padded = rates(&twins.padded, ALONE).expect("it runs");
+        let is_right = |n: usize| {
+            let real = padded[n] / f64::midpoint(plain[0][n], plain[1][n]);
+            let held = times(&report, THREADS[n]);
+            held.is_some_and(|[low, held, high]| {
+                let near = (held / real - 1.0).abs() <= within;
+                near || (low..=high).contains(&real)
+            })
+        };
+        let gain = &report["findings"][0]["gain"];
+        if gain["grade"] == "held" && is_right(0) && is_right(1) {
+            return;
+        }
+        said.push(format!("{plain:?} padded {padded:?}: {gain}"));
+    }
+    panic!("never within {within}:\n{}", said.join("\n"));
+}
+
+#[test]
+fn holding_the_other_thread_says_what_padding_gains_a_locked_addition() {
+    agrees(LOCKED, 0.15);
+}
+
+#[test]
+fn holding_the_other_thread_says_what_padding_gains_a_store_with_a_barrier_behind_it() {
+    agrees(FENCED, 0.15);
+}
+
+#[test]
+fn a_thread_that_only_loads_is_read_by_its_own_counter_elsewhere() {
+    agrees(ONE_STORES, 0.15);
+}
+
+#[test]
+fn where_padding_gains_nothing_nobody_says_that_it_does() {
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(RARE, directory.path()).expect("it builds");
+    let ended = attach(&twins.plain, &["--hold", "3", "--threshold", "0.001"]);
+    let report = document(&ended.expect_code(0));
+    let findings = report["findings"].as_array().expect("findings");
+    for thread in THREADS {
+        if let Some([_, held, _]) = times(&report, thread) {
+            assert!(held < 1.05, "{}", findings[0]["gain"]);
+        }
+    }
+}
+
+#[test]
+fn without_holds_samples_give_a_bound_where_instructions_wait_in_place_and_a_session_says_the_same()
+{
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
+    let session = directory.path().join("s.coh");
+    let mut recorder = cohtrace([
+        "record",
+        "-q",
+        "--source",
+        "timer",
+        "--duration",
+        "2",
+        "--hold",
+        "3",
+        "-o",
+    ]);
+    let recorder = recorder.arg(&session).arg("--").arg(&twins.plain);
+    run(recorder.arg("2600"), GRACE).expect_code(0);
+    let replayed = run(cohtrace(["report", "--json", "-q"]).arg(&session), GRACE).expect_code(0);
+    let gain = &document(&replayed)["findings"][0]["gain"];
+    assert_eq!(gain["grade"], "held", "{gain}");
+    assert!(
+        gain["per_thread"][0]["readings"].as_u64() >= Some(3),
+        "{gain}"
+    );
+
+    let report = document(&attach(&twins.plain, &[]).expect_code(0));
+    let gain = &report["findings"][0]["gain"];
+    // By rates where somebody had measured what this machine charges.
+    let grade = gain["grade"].as_str().expect("a grade");
+    assert!(["estimated", "rated"].contains(&grade), "{gain}");
+    assert!(gain["high"].as_f64() > Some(1.0), "{gain}");
+}
+
+#[test]
+fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
+    let mut target = std::process::Command::new(&twins.plain);
+    let target = Running::start(target.arg("600000")).expect("it starts");
+    let pid = target.pid().to_string();
+    let mut moments = Moments::default();
+    let mut held = 0;
+    for kill in 0..30 {
+        let mut tool = cohtrace(["attach", "-q", "--hold", "90", "-p", &pid]);
+        let tool = Running::start(&mut tool).expect("cohtrace starts");
+        let start = Instant::now();
+        // Not before somebody stands; then any moment later.
+        while !states(&pid).contains(&'t') && start.elapsed() < Duration::from_secs(3) {}
+        held += u32::from(states(&pid).contains(&'t'));
+        thread::sleep(moments.next_below(3));
+        tool.signal(libc::SIGKILL);
+        tool.wait(Duration::from_secs(10)).expect("it was killed");
+        let killed = Instant::now();
+        while states(&pid).contains(&'t') {
+            assert!(
+                killed.elapsed() < Duration::from_secs(1),
+                "kill {kill}: a thread stands"
+            );
+        }
+    }
+    assert!(held > 0, "nobody was held in 30 runs");
+}
+
+/// Letters of the states of a process's threads.
+fn states(pid: &str) -> Vec<char> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let stat = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    stat.filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next())
+        .collect()
+}
