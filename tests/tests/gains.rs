@@ -8,7 +8,7 @@ use std::{
 };
 
 use cohtrace_tests::{
-    gains::{Case, FENCED, LOCKED, ONE_STORES, RARE, THREADS, Twins, rates, times},
+    gains::{Case, FENCED, LOCKED, ONE_STORES, RARE, THREADS, Twins, ahead, rates, times},
     live::{GRACE, ready},
     moments::Moments,
     tool::{Ended, Running, cohtrace, run},
@@ -43,7 +43,10 @@ fn attach(program: &Path, more: &[&str]) -> Ended {
         "--duration",
         "2",
     ]);
-    run(tool.args(more).arg("--").arg(program).arg("2600"), GRACE)
+    run(
+        tool.args(more).arg("--").args(ahead(program)).arg("2600"),
+        GRACE,
+    )
 }
 
 fn document(ended: &Ended) -> Value {
@@ -126,7 +129,7 @@ fn without_holds_samples_give_a_bound_where_instructions_wait_in_place_and_a_ses
         "3",
         "-o",
     ]);
-    let recorder = recorder.arg(&session).arg("--").arg(&twins.plain);
+    let recorder = recorder.arg(&session).arg("--").args(ahead(&twins.plain));
     run(recorder.arg("2600"), GRACE).expect_code(0);
     let replayed = run(cohtrace(["report", "--json", "-q"]).arg(&session), GRACE).expect_code(0);
     let gain = &document(&replayed)["findings"][0]["gain"];
@@ -149,8 +152,10 @@ fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
     let Some(_turn) = ready_for_two() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
-    let mut target = std::process::Command::new(&twins.plain);
-    let target = Running::start(target.arg("600000")).expect("it starts");
+    let words = ahead(&twins.plain);
+    let mut target = std::process::Command::new(&words[0]);
+    let target = target.args(&words[1..]).arg("600000");
+    let target = Running::start(target).expect("it starts");
     let pid = target.pid().to_string();
     let mut moments = Moments::default();
     let mut held = 0;

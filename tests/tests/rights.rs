@@ -30,6 +30,7 @@ const OBSERVE: &str =
 /// Numbers of include/uapi/linux/capability.h.
 const DAC_READ_SEARCH: u64 = 1 << 2;
 const SYS_MODULE: u64 = 1 << 16;
+const SYS_PTRACE: u64 = 1 << 19;
 const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
@@ -281,6 +282,52 @@ fn what_observes_keeps_what_it_still_needs_and_its_command_has_nothing() {
             .all(|line| line.ends_with("\t0000000000000000")),
         "{command}"
     );
+}
+
+#[test]
+fn the_process_that_holds_threads_has_what_that_takes_and_ends_with_the_tool() {
+    let Some(_turn) = ready() else { return };
+    let Some(place) = Place::new(&format!("{OBSERVE},cap_sys_admin,cap_sys_module")) else {
+        return;
+    };
+    place.program();
+    let mut record = place.command(&[
+        "record",
+        "-o",
+        "run.coh",
+        "--hold",
+        "2",
+        "--",
+        "./program",
+        "4000",
+    ]);
+    let recording = Running::start(&mut record).expect("it starts");
+    let holder = || {
+        let pids = fs::read_dir("/proc").expect("it is mounted").flatten();
+        let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.find(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let parent = format!("PPid:\t{}\n", recording.pid());
+            status.starts_with("Name:\tcohtrace-hold\n") && status.contains(&parent)
+        })
+    };
+    let deadline = Instant::now() + GRACE;
+    let holder = loop {
+        assert!(Instant::now() < deadline, "nobody is there to hold");
+        if let Some(pid) = holder() {
+            break pid;
+        }
+    };
+    let is_right = |(_, rights): &(String, u64)| {
+        rights & !(SYS_ADMIN | PERFMON) == DAC_READ_SEARCH | SYS_PTRACE
+    };
+    eventually(holder, |held| held.iter().all(is_right));
+    recording.signal(libc::SIGKILL);
+    recording.wait(GRACE).expect("it was killed");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while Path::new(&format!("/proc/{holder}")).exists() {
+        assert!(Instant::now() < deadline, "it outlived the tool");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use cohtrace_tests::{
     figures::{Spread, Table},
-    gains::{CASES, Case, THREADS, Twins, rates, times},
+    gains::{CASES, Case, THREADS, Twins, ahead, rates, times},
 };
 use serde_json::Value;
 
@@ -172,7 +172,7 @@ fn report(plan: &Plan, twins: &Twins, more: &[&str]) -> Result<Value> {
     let output = tool
         .args(more)
         .arg("--")
-        .arg(&twins.plain)
+        .args(ahead(&twins.plain))
         .arg(RUN_MS)
         .output();
     let output = output.context("running cohtrace attach")?;

@@ -81,7 +81,7 @@ pub(super) fn rates(names: &dyn Names, run: &RunFacts) -> Vec<WordRate> {
 }
 
 /// Of a thread's time, the share that it waits for the line, and what a turn would take at least, as part of what it takes
-/// now; `None` where its word is not counted up by a constant, or it does not wait in place.
+/// now; `None` where its word is not counted up by a constant, it does not wait in place, or does more than that in a turn.
 fn shares(
     judgement: &Judgement,
     names: &dyn Names,
@@ -111,7 +111,9 @@ fn shares(
     let ran_ns = rate.running * run.observed.duration_ns as f64;
     let turn_ns = 1e9 * step as f64 / rate.thread.beside_per_s;
     let share = (cost as f64 / ran_ns.max(1.0)).min(1.0);
-    Some((share, costs.locked_ns / turn_ns))
+    let own = costs.locked_ns / turn_ns;
+    // What the thread does besides may run while the instruction waits, and then ending the wait does not save all of it.
+    (1.0 - share <= own).then_some((share, own))
 }
 
 /// The word as rows name it.
@@ -158,7 +160,7 @@ fn basis(gain: &finding::Gain, judgement: &Judgement, run: &RunFacts) -> String 
 /// Why holds of a line did not tell, by what happened most; `None` where there were none.
 fn why_not<'a>(readings: impl Iterator<Item = &'a Pace>) -> Option<String> {
     let mut counts = [0_u64; HoldEnd::ALL.len()];
-    for read in readings {
+    for read in readings.filter(|read| read.end != HoldEnd::Beside) {
         counts[usize::from(read.end.index())] += 1;
     }
     let tries = counts.iter().sum();
@@ -177,7 +179,7 @@ fn why_not<'a>(readings: impl Iterator<Item = &'a Pace>) -> Option<String> {
             "a thread stood still while the others were held, as if one had a lock that it waits for"
         }
         HoldEnd::OffCpu => "a thread that was read was taken off its CPU",
-        HoldEnd::NotStopped => "the others did not stop within 1 ms",
+        HoldEnd::NotStopped => "the others did not stop",
         HoldEnd::Refused => {
             "the others may not be held: a debugger has them, or ptrace is not permitted (CAP_SYS_PTRACE, \
              kernel.yama.ptrace_scope)"

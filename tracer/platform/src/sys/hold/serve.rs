@@ -31,8 +31,9 @@ use crate::{
 
 /// Between two looks at the word while others are held: a thread that stands still shall not do so for longer.
 const LOOK_NS: u64 = 250_000;
-/// Until all that are held must stand.
-const STAND_NS: u64 = 1_000_000;
+/// What threads that are on a CPU need to stand. One that waits for a CPU stands as soon as it gets one, before it does anything
+/// of its own, so nobody waits for it.
+const STAND_NS: u64 = 300_000;
 /// What lines need to come to those who fight for them after they were let go.
 const SETTLE_NS: u64 = 200_000;
 /// A word that grows by less in the time of a hold is not read in one.
@@ -172,6 +173,7 @@ fn read(job: &mut Job) -> Option<HoldEnd> {
     let mut tracees = Tracees::new();
     let start_ns = clock::monotonic_ns();
     let held = hold(others, &mut tracees, start_ns + hold_ns, &all_ran, &word);
+    tracees.listen(false);
     job.held = tracees.standing();
     tracees.let_go();
     job.held_ns = clock::monotonic_ns() - start_ns;
@@ -205,10 +207,7 @@ fn hold(
         }
     }
     let stand_ns = clock::monotonic_ns() + STAND_NS;
-    while tracees.listen(false) && tracees.is_waited_for() {
-        if clock::monotonic_ns() >= stand_ns {
-            return Some(Err(HoldEnd::NotStopped));
-        }
+    while tracees.listen(false) && tracees.is_waited_for() && clock::monotonic_ns() < stand_ns {
         sleep(20_000);
     }
     // Each look would take the thread off its CPU.
@@ -237,7 +236,7 @@ fn hold(
     let last = word.mark()?;
     let held_ns = last.time_ns - first.time_ns;
     Some(if all_ran() - ran > held_ns / 10 {
-        // Who was not held because it waited has come back.
+        // One that waited in a system call has come back, or one is in the kernel for long.
         Err(HoldEnd::NotStopped)
     } else if last.word == first.word || !ran_half(last) {
         Err(HoldEnd::OffCpu)

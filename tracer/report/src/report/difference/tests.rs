@@ -1,11 +1,11 @@
 use super::{Change, Difference, Differs, MatchedBy, Session, build, render_json, render_text};
 use crate::{
     access::{Cost, CostUnit, Op},
-    finding::Verdict,
+    finding::{Grade, Verdict},
     names::{Language, ObjectKind},
     report::{
         fixture::{FakeNames, LINE, judgement, object, report, site},
-        model::{FindingId, Report},
+        model::{FindingId, Gain, Hex, Report, ThreadGain, WordRate},
         style::TextOptions,
     },
 };
@@ -200,4 +200,62 @@ fn json_has_the_same_and_nothing_hostile() {
         (&1.into(), &"same".into())
     );
     assert!(!render_json(&difference).contains('\u{1b}') && !text(&difference).contains('\u{1b}'));
+}
+
+/// A report whose thread by `counters.hits` is said to become so many times as fast, and grows by so much a second.
+fn predicting(times: f64, per_s: f64) -> Report {
+    let mut report = plain();
+    let word = Some("counters.hits".to_owned());
+    report.findings[0].gain = Some(Gain {
+        grade: Grade::Held,
+        low: times * 0.95,
+        high: Some(times * 1.05),
+        per_thread: vec![ThreadGain {
+            pid: 1,
+            tid: 1,
+            comm: Some("hitter".to_owned()),
+            times,
+            low: times * 0.95,
+            high: times * 1.05,
+            readings: 10,
+            word: word.clone(),
+            address: Hex(LINE),
+            beside_per_s: per_s,
+        }],
+        basis: "seen".to_owned(),
+    });
+    report.rates = vec![WordRate {
+        word,
+        address: Hex(LINE),
+        pid: 1,
+        tid: 1,
+        comm: Some("hitter".to_owned()),
+        per_s,
+        readings: 10,
+    }];
+    report
+}
+
+#[test]
+fn what_was_predicted_stands_beside_what_came_of_it() {
+    let mut after = predicting(1.0, 108e6);
+    after.findings.clear();
+    let right = compare(&predicting(2.0, 50e6), &after);
+    let gain = &right.gains[0];
+    assert!(
+        (gain.real - 2.16).abs() < 1e-9 && gain.is_as_predicted,
+        "{gain:?}"
+    );
+    let printed = text(&right);
+    assert!(printed.contains("Gains: 1 of 1 as predicted"), "{printed}");
+    assert!(
+        printed.contains("F1 hitter, by counters.hits: predicted 2.00 times as fast (1.90 to 2.10, held), real 2.16"),
+        "{printed}"
+    );
+    let wrong = compare(&predicting(4.0, 50e6), &after);
+    assert!(!wrong.gains[0].is_as_predicted);
+    assert!(text(&wrong).contains("Gains: 0 of 1 as predicted"));
+    // Nothing was read after, or before.
+    assert_eq!(compare(&predicting(2.0, 50e6), &plain()).gains, []);
+    assert_eq!(compare(&plain(), &after).gains, []);
 }

@@ -8,6 +8,7 @@ mod agree;
 mod compiled;
 mod emulated;
 mod findings;
+mod gains;
 mod hostile;
 mod layout;
 mod objects;
