@@ -9,7 +9,7 @@ use std::{
 use cohtrace_model::access::{Cpu, Tid};
 use cohtrace_platform::sys::{
     disturbance::{kept_from_running, this_thread},
-    line_loops::{Block, Operation, additions, ticks},
+    line_loops::{Block, Operation, Turns, additions, ticks},
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,9 @@ const RESTS: [u64; 16] = [
 const SHORT_REST: u64 = 1_000;
 /// Additions between own accesses.
 const OWN_REST: u64 = 200;
+/// Whose turn was the last, in the word that both exchange.
+const OURS: u64 = 1;
+const OTHERS: u64 = 2;
 /// Own accesses that are timed at once.
 const OWN_TIMES: u64 = 4_000;
 /// The sweep is run so often.
@@ -48,7 +51,7 @@ const SETTLE: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contended {
-    /// Both do exchange-and-adds to one line.
+    /// Both exchange one word.
     Line,
     /// Both load lines that are in no cache.
     Memory,
@@ -89,8 +92,11 @@ pub struct Loaded {
     pub others_per_us: f64,
     /// What an access takes longer than alone, nanoseconds.
     pub added_ns: f64,
-    /// Share of own accesses that find the line gone, by the rates: 0 to 1.
+    /// Share of own accesses that found the line gone, 0 to 1, as counted.
     pub share_gone: f64,
+    /// The same as it follows from the rates: 0 to 1.
+    #[serde(default)]
+    pub share_by_rates: f64,
     /// What the line model says that it adds, nanoseconds; `None` for memory.
     pub modelled_ns: Option<f64>,
 }
@@ -109,24 +115,29 @@ pub fn of_line(
     let pace = |rest: u64, count: &AtomicU64| {
         // Counting takes a little itself; where that is much, it is done less often.
         let at_once = if rest < SHORT_REST { 8 } else { 1 };
-        block.take_turns(rest, at_once);
+        block.take_turns(OTHERS, rest, at_once);
         count.fetch_add(at_once, Ordering::Relaxed);
     };
-    let time = || (block.take_turns(OWN_REST, OWN_TIMES), OWN_TIMES);
+    let time = || {
+        let Turns { ticks, gone } = block.take_turns(OURS, OWN_REST, OWN_TIMES);
+        Timed {
+            ticks,
+            accesses: OWN_TIMES,
+            gone,
+        }
+    };
     let Some(raw) = sweep(own, other, clocks, time, pace)? else {
         return Ok(None);
     };
     let points: Vec<Loaded> = raw
         .points
         .iter()
-        .map(|point| {
-            let share_gone = costs.share_gone(point.others_per_ns, point.ns);
-            Loaded {
-                others_per_us: point.others_per_ns * 1000.0,
-                added_ns: point.ns - raw.alone_ns,
-                share_gone,
-                modelled_ns: Some(costs.added_ns(share_gone)),
-            }
+        .map(|point| Loaded {
+            others_per_us: point.others_per_ns * 1000.0,
+            added_ns: point.ns - raw.alone_ns,
+            share_gone: point.share_gone,
+            share_by_rates: costs.share_gone(point.others_per_ns, point.ns),
+            modelled_ns: Some(costs.added_ns(point.share_gone)),
         })
         .collect();
     let error = |point: &Loaded| (point.added_ns - point.modelled_ns.unwrap_or(0.0)).powi(2);
@@ -163,7 +174,11 @@ pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Option<Swee
             ours.time(Operation::ChainedLoad)
         };
         let took = (0..MEMORY_TIMES).map(|_| pass()).sum();
-        (took, MEMORY_TIMES * MEMORY_LINES as u64)
+        Timed {
+            ticks: took,
+            accesses: MEMORY_TIMES * MEMORY_LINES as u64,
+            gone: 0,
+        }
     };
     let Some(raw) = sweep(own, other, clocks, time, pace)? else {
         return Ok(None);
@@ -172,6 +187,7 @@ pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Option<Swee
         others_per_us: point.others_per_ns * 1000.0,
         added_ns: point.ns - raw.alone_ns,
         share_gone: 0.0,
+        share_by_rates: 0.0,
         modelled_ns: None,
     };
     Ok(Some(Sweep {
@@ -190,6 +206,16 @@ pub fn of_memory(own: Cpu, other: Cpu, clocks: Clocks) -> io::Result<Option<Swee
 struct Raw {
     others_per_ns: f64,
     ns: f64,
+    share_gone: f64,
+}
+
+/// Own accesses, timed together.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    ticks: u64,
+    accesses: u64,
+    /// Before which the other one had one.
+    gone: u64,
 }
 
 struct Curve {
@@ -231,12 +257,12 @@ struct Done(AtomicU64);
 /// The other one does nothing.
 const STILL: u64 = u64::MAX;
 
-/// Times own accesses (ticks, and how many these were) while the other one asks, at each pace; `None` where all was disturbed.
+/// Times own accesses while the other one asks, at each pace; `None` where all was disturbed.
 fn sweep(
     own: Cpu,
     other: Cpu,
     clocks: Clocks,
-    time: impl Fn() -> (u64, u64),
+    time: impl Fn() -> Timed,
     pace: impl Fn(u64, &AtomicU64) + Sync,
 ) -> io::Result<Option<Curve>> {
     let (wanted, done) = (Pace::default(), Done::default());
@@ -268,11 +294,12 @@ fn sweep(
             }
             let undisturbed = kept();
             let (before, start) = (done.0.load(Ordering::Relaxed), ticks());
-            let (took, accesses) = time();
+            let timed = time();
             let (all, asked) = (ticks() - start, done.0.load(Ordering::Relaxed) - before);
             let raw = Raw {
                 others_per_ns: asked as f64 / clocks.ns(all.max(1) as f64),
-                ns: clocks.ns(took as f64) / accesses.max(1) as f64,
+                ns: clocks.ns(timed.ticks as f64) / timed.accesses.max(1) as f64,
+                share_gone: timed.gone as f64 / timed.accesses.max(1) as f64,
             };
             let was_there = rest == STILL || asked > 0;
             (was_there && kept() == undisturbed).then_some(raw)
@@ -310,6 +337,7 @@ fn middle(raws: &[Raw]) -> Option<Raw> {
     Some(Raw {
         others_per_ns: median(|raw| raw.others_per_ns),
         ns: median(|raw| raw.ns),
+        share_gone: median(|raw| raw.share_gone),
     })
 }
 
@@ -339,6 +367,7 @@ mod tests {
             alone_ns: 300.0,
             points: rates
                 .map(|rate| Raw {
+                    share_gone: 0.0,
                     others_per_ns: rate,
                     ns: latency(rate),
                 })

@@ -43,9 +43,10 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
         ..AnalysisOptions::default()
     };
     let watches = !observing.watch.no_watch && observation.watcher().is_some();
+    let chooses = watches || observation.holds();
     let mut recorded = Recorded {
         recording,
-        pipeline: watches.then(|| Pipeline::new(options, Thresholds::default()).forgetting()),
+        pipeline: chooses.then(|| Pipeline::new(options, Thresholds::default()).forgetting()),
         progress: Progress::new(observing.sampling.quiet),
     };
     let result = observation.run(&mut recorded);

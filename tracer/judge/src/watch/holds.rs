@@ -55,9 +55,19 @@ struct Turns {
 #[derive(Debug, Default)]
 pub struct HoldPlanner {
     turns: FxHashMap<(LineKey, Tid), Turns>,
+    /// Who is never held.
+    spared: Option<Pid>,
 }
 
 impl HoldPlanner {
+    /// One that holds no thread of this process: who holds would wait for itself.
+    pub fn sparing(spared: Pid) -> HoldPlanner {
+        HoldPlanner {
+            spared: Some(spared),
+            ..HoldPlanner::default()
+        }
+    }
+
     /// The next reading, with at most so many other threads; `None` where nothing is left to read. `words` are those of all
     /// threads, wherever they are.
     pub fn next(
@@ -73,7 +83,8 @@ impl HoldPlanner {
         for line in lines.take(MOST_LINES) {
             for thread in line.threads.iter().take(MOST_THREADS) {
                 let (others, least) = (others(line, thread.tid), best.as_ref().map(|best| best.0));
-                if !self.is_due(line.key, thread.tid, ENOUGH_HOLDS, least)
+                if others.iter().any(|(pid, _)| self.spared == Some(*pid))
+                    || !self.is_due(line.key, thread.tid, ENOUGH_HOLDS, least)
                     || !(1..=most_others).contains(&others.len())
                     || share_elsewhere(judgements, line.key, thread.tid, &others)
                 {

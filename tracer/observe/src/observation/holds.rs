@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::suspects::Suspects;
 use crate::{
-    access::LineKey,
+    access::{LineKey, Pid},
     analysis::OwnWord,
     event::{Batch, Context, ContextKind},
     pipeline::Pipeline,
@@ -54,7 +54,7 @@ impl Holds {
     pub(super) fn new(holder: Holder, plan: HoldPlan) -> Holds {
         Holds {
             holder,
-            planner: HoldPlanner::default(),
+            planner: HoldPlanner::sparing(Pid(std::process::id())),
             share: plan.share,
             started_ns: clock::monotonic_ns(),
             spent_ns: 0,

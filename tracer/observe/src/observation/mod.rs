@@ -168,6 +168,11 @@ impl Observation {
         self.source.started_ns()
     }
 
+    /// Whether threads are read, and others held meanwhile.
+    pub fn holds(&self) -> bool {
+        self.holds.is_some()
+    }
+
     /// Samples per second on each CPU; `None` where nothing is sampled, because every access is seen.
     pub fn frequency_hz(&self) -> Option<u64> {
         let samples = self.kind.cost_unit() != CostUnit::Transactions;

@@ -248,21 +248,28 @@ with_each_line!(
 );
 
 impl Block {
-    /// Exchange-and-adds to the block's first line, so many times, with so many additions after each that wait for it: what
-    /// threads do that fight over a line. Ticks of the time stamp counter.
-    pub fn take_turns(&self, additions: u64, times: u64) -> u64 {
+    /// Exchanges of the block's first word for the caller's number, not 0, so many times, with so many additions after each that
+    /// wait for it: what threads do that fight over a line. The number stays there, so that the block is for nothing else
+    /// afterwards.
+    pub fn take_turns(&self, number: u64, additions: u64, times: u64) -> Turns {
         let Some(first) = self.order.first() else {
-            return 0;
+            return Turns::default();
         };
-        timed(|| {
-            // SAFETY: the word is one of the mapping, which only such instructions change; zero is added.
+        let mut gone = 0_u64;
+        let ticks = timed(|| {
+            // SAFETY: the word is one of the mapping, which only such instructions change.
             unsafe {
                 asm!(
                     "2:",
-                    "xor {loaded:e}, {loaded:e}",
-                    "lock xadd [{at}], {loaded}",
-                    "lea {think}, [{loaded} + {additions}]",
-                    "test {think}, {think}",
+                    "mov {found}, {number}",
+                    "xchg [{at}], {found}",
+                    "mov {think}, {found}",
+                    // Another number than ours was there: the carry is counted.
+                    "xor {found}, {number}",
+                    "neg {found}",
+                    "adc {gone}, 0",
+                    "and {think}, 0",
+                    "add {think}, {additions}",
                     "jz 4f",
                     "3:",
                     "dec {think}",
@@ -273,15 +280,27 @@ impl Block {
                     "dec {left}",
                     "jnz 2b",
                     at = inout(reg) self.base() + first + WORD as u64 => _,
-                    loaded = out(reg) _,
+                    number = in(reg) number,
+                    found = out(reg) _,
                     think = out(reg) _,
+                    gone = inout(reg) gone,
                     additions = in(reg) additions,
                     left = inout(reg) times.max(1) => _,
                     options(nostack),
                 );
             }
-        })
+        });
+        Turns { ticks, gone }
     }
+}
+
+/// What came of [`Block::take_turns`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Ticks of the time stamp counter.
+    pub ticks: u64,
+    /// Turns before which another thread had taken one.
+    pub gone: u64,
 }
 
 /// So many rounds of eight additions that do not wait for each other: as many as a core has units for, so that two threads
@@ -402,8 +421,11 @@ mod tests {
         block.write();
         block.read();
         block.flush();
-        assert!(block.take_turns(0, 10) > 0 && block.take_turns(1000, 10) > 0);
         assert_eq!(words(), before);
+        let turns = [0, 1000].map(|rest| block.take_turns(7, rest, 10));
+        assert!(turns.iter().all(|turns| turns.ticks > 0));
+        // The word held nothing at first, and then our own number.
+        assert_eq!(turns.map(|turns| turns.gone), [1, 0]);
     }
 
     #[test]

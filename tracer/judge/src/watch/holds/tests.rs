@@ -180,3 +180,10 @@ fn words_of_threads_that_fight_with_nobody_are_read_five_times_and_nobody_is_hel
     }
     assert_eq!(times, 5);
 }
+
+#[test]
+fn who_holds_is_not_held() {
+    let line = [two_counters()];
+    assert_eq!(next(&mut HoldPlanner::sparing(Pid(1)), &line), None);
+    assert!(next(&mut HoldPlanner::sparing(Pid(2)), &line).is_some());
+}
