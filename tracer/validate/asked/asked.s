@@ -1,16 +1,18 @@
-# A program asked to do n events: asked LETTER N [m]
+# A program asked to do n events: asked LETTER N [m [NUMBER [SIZE]]]
 #
 # Nothing but its loops runs in it: no C library, no start-up code. Each loop lies between the labels event_x and
 # event_x_end, for the letter x, so that what runs there is known by its address. With a third argument the program says
 # on standard output that it is ready and waits for a byte on standard input, before its loop and after it: a counter can
-# be opened and read there.
+# be opened and read there. Of costs, the fourth argument says which one, and the fifth how much code.
+#
+# What only a PMU counts is in hardware.s, and what is timed in costs.s: the three are one text.
 #
 # Registers: r12 n, r13 whether it waits, r14 the other thread's part, r15 the loop.
 
 .set LINE, 64
 .set PAGE, 4096
 .set PAGES, 1024
-.set LOOPS, 15
+.set LOOPS, 26
 
 .bss
 .balign 4096
@@ -24,6 +26,8 @@ ping:       .skip 64                    # written by the first thread, read by t
 pong:       .skip 64                    # how far the other thread is
 byte:       .skip 64                    # read from standard input
 times:      .skip 64                    # ticks of a loop, and of an empty one
+number:     .skip 64                    # the fourth argument
+size:       .skip 64                    # the fifth
             .skip 65536
 stack:      .skip 64                    # end of the other thread's stack
 .balign 4096
@@ -35,7 +39,8 @@ lines_end:
 .balign 8
 loops:
     .quad event_a, event_b, event_c, event_d, event_e, event_f, event_g, event_h, event_i, event_j, event_k, event_l
-    .quad event_m, event_n, event_o
+    .quad event_m, event_n, event_o, event_p, event_q, event_r, event_s, event_t, event_u
+    .quad wrong, wrong, wrong, wrong, event_z
 
 
 .text
@@ -53,19 +58,33 @@ _start:
     cmp eax, LOOPS
     jae wrong
     mov r15, [loops + rax * 8]
-    mov rsi, [rsp + 24]                 # n, in decimal
-    xor r12d, r12d
-digit:
-    movzx eax, byte ptr [rsi]
-    test eax, eax
-    jz number
-    sub eax, '0'
-    imul r12, r12, 10
-    add r12, rax
-    inc rsi
-    jmp digit
-number:
+    mov rsi, [rsp + 24]                 # n
+    call decimal
+    mov r12, rax
+    cmp qword ptr [rsp], 5
+    jb begin
+    mov rsi, [rsp + 40]
+    call decimal
+    mov [number], rax
+    cmp qword ptr [rsp], 6
+    jb begin
+    mov rsi, [rsp + 48]
+    call decimal
+    mov [size], rax
+begin:
     jmp r15
+# The number that is written in decimal at rsi.
+decimal:
+    xor eax, eax
+1:  movzx ecx, byte ptr [rsi]
+    test ecx, ecx
+    jz 2f
+    sub ecx, '0'
+    imul rax, rax, 10
+    add rax, rcx
+    inc rsi
+    jmp 1b
+2:  ret
 wrong:
     mov edi, 2
     jmp leave_with
@@ -263,23 +282,7 @@ other_g:
 # o: the same with each thread on a CPU of its own, the first two that it may use.
 .globl event_o, event_o_end
 event_o:
-    mov eax, 204                        # sched_getaffinity
-    xor edi, edi
-    mov esi, 64
-    lea rdx, [times]
-    syscall
-    test rax, rax
-    js wrong
-    mov rax, [times]                    # of the first 64 CPUs
-    mov rbx, rax
-    neg rbx
-    and rbx, rax                        # its lowest bit
-    xor rax, rbx
-    mov r15, rax
-    neg r15
-    and r15, rax                        # the next one
-    jz wrong
-    call stay
+    call two_cpus
     call mark
     lea r14, [other_o]
     call start_other
@@ -298,6 +301,24 @@ other_o:
     mov rbx, r15
     call stay
     jmp other_g
+# The first thread stays on the first CPU that it may use; r15 is the next one, for the other thread.
+two_cpus:
+    mov eax, 204                        # sched_getaffinity
+    xor edi, edi
+    mov esi, 64
+    lea rdx, [times]
+    syscall
+    test rax, rax
+    js wrong
+    mov rax, [times]                    # of the first 64 CPUs
+    mov rbx, rax
+    neg rbx
+    and rbx, rax                        # its lowest bit
+    xor rax, rbx
+    mov r15, rax
+    neg r15
+    and r15, rax                        # the next one
+    jz wrong
 # The thread stays on the CPUs of rbx.
 stay:
     mov [times], rbx
@@ -308,6 +329,37 @@ stay:
     syscall
     test rax, rax
     jnz wrong
+    ret
+
+# p: stores to a line that this thread has read, and the other one after it, each on a CPU of its own. The store before the
+# first round tells a window where the line is.
+.globl event_p, event_p_end
+event_p:
+    call two_cpus
+    call mark
+    lea r14, [other_p]
+    call start_other
+    xor ebx, ebx
+    mov [ping], rbx
+1:  inc rbx
+    mov rax, [ping]
+    mov [turn], rbx
+    await pong
+    mov [ping], rbx
+    cmp rbx, r12
+    jb 1b
+event_p_end:
+    jmp leave
+other_p:
+    mov rbx, r15
+    call stay
+    mov ebx, 1
+1:  await turn
+    mov rax, [ping]
+    mov [pong], rbx
+    inc rbx
+    cmp rbx, r12
+    jbe 1b
     ret
 
 # h: stores to lines of which this thread and the other have a copy.
@@ -386,6 +438,20 @@ advise:
     syscall
     ret
 
+# q: pages, each with a store and a load of another line.
+.globl event_q, event_q_end
+event_q:
+    call mark
+    lea rsi, [lines]
+    mov rcx, r12
+1:  mov [rsi], rcx
+    mov rax, [rsi + 2048]
+    add rsi, PAGE
+    dec rcx
+    jnz 1b
+event_q_end:
+    jmp leave
+
 # k: accesses of a word, each a load and a store in one instruction.
 .globl event_k, event_k_end
 event_k:
@@ -408,78 +474,6 @@ point:
     jnz point
 event_l_end:
     jmp leave
-
-# m: additions, each of which waits for the one before it; the ticks that they took, and that no additions take, go to
-# standard output, the fewest of some turns. The turns before make the core as fast as it gets.
-.globl event_m, event_m_end
-event_m:
-    call mark
-    mov qword ptr [times], -1
-    mov qword ptr [times + 8], -1
-    mov edi, 1
-    mov r14d, 2000                      # some milliseconds of warming
-1:  mov rcx, 10000
-2:  add rax, rdi
-    dec rcx
-    jnz 2b
-    dec r14d
-    jnz 1b
-    mov r14d, 15
-3:  xor ebx, ebx
-    call additions
-    cmp rax, [times + 8]
-    cmova rax, [times + 8]
-    mov [times + 8], rax
-    mov rbx, r12
-    call additions
-    cmp rax, [times]
-    cmova rax, [times]
-    mov [times], rax
-    dec r14d
-    jnz 3b
-    mov eax, 1
-    mov edi, 1
-    lea rsi, [times]
-    mov edx, 16
-    syscall
-event_m_end:
-    jmp leave
-# Ticks of rbx additions: hundreds without a branch, then the rest.
-additions:
-    mov edi, 1
-    mov r9d, 100
-    mov rax, rbx
-    xor edx, edx
-    div r9
-    mov r8, rax
-    mov rcx, rdx
-    lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
-    mov r11, rax
-    xor eax, eax
-    test r8, r8
-    jz 2f
-1:
-.rept 100
-    add rax, rdi
-.endr
-    dec r8
-    jnz 1b
-2:  test rcx, rcx
-    jz 4f
-3:  add rax, rdi
-    dec rcx
-    jnz 3b
-4:  lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
-    sub rax, r11
-    ret
 
 # n: for n rounds, 3 parts of time in one function and 7 in another. Both do the same, in turns of a known length:
 # multiplications that wait for each other, behind which a store hides. (Loads of what was just stored take more or less time

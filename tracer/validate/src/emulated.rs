@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     NotCounted,
@@ -30,6 +30,9 @@ use cohtrace_judge::analysis::{Hinted, Simulation};
 
 /// A run that takes longer hangs.
 const MOST: Duration = Duration::from_mins(10);
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// The caches of `Misses`, which are nobody's in particular.
 fn caches() -> SystemModel {
@@ -153,6 +156,8 @@ struct Tally {
     bytes: &'static [u8],
     homes: Homes,
     caches: Option<Simulation>,
+    /// Numbers of the pages that the loop has accessed.
+    pages: FxHashSet<u64>,
     count: u64,
 }
 
@@ -173,6 +178,7 @@ impl Tally {
             real: FxHashMap::default(),
             homes: Homes::of(ordered),
             caches,
+            pages: FxHashSet::default(),
             count: 0,
         })
     }
@@ -198,6 +204,10 @@ impl Tally {
             Ordered::RealLoads if access.op == Op::Load => {
                 let is_real = self.is_real(access.ip);
                 executions * u64::from(is_real)
+            }
+            Ordered::Pages if of_loop => {
+                let is_new = self.pages.insert(access.addr / PAGE);
+                u64::from(is_new)
             }
             Ordered::Interventions
             | Ordered::Invalidations
