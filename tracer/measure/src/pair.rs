@@ -4,6 +4,8 @@
 //! What is measured at once is a *sitting*: short, since the CPUs of a guest may be moved between two of them, so that each is
 //! of one placement.
 
+pub mod shown;
+
 use std::{
     hint, io,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -195,6 +197,14 @@ impl<'w> Wires<'w> {
 /// # Errors
 /// A CPU is offline or not allowed; or there is no memory.
 pub fn sit(setting: &Setting<'_>, stop: &dyn Fn() -> bool) -> io::Result<Sitting> {
+    with_others(setting, |block, wires| timed(setting, block, wires, stop))
+}
+
+/// Runs on the CPU that times, while the others do what is asked over the wires.
+fn with_others<T>(
+    setting: &Setting<'_>,
+    run: impl FnOnce(&Block, Wires<'_>) -> T,
+) -> io::Result<T> {
     let (other, third) = (Wire::default(), Wire::default());
     let wires = Wires {
         other: &other,
@@ -225,13 +235,13 @@ pub fn sit(setting: &Setting<'_>, stop: &dyn Fn() -> bool) -> io::Result<Sitting
             other.ask(Act::Write);
             block.write();
         }
-        let sitting = timed(setting, &block, wires, stop);
+        let found = run(&block, wires);
         drop(over);
         for thread in threads {
             let ended = thread.join();
             ended.unwrap_or_else(|_| Err(io::Error::other("a thread that took part ended")))?;
         }
-        Ok(sitting)
+        Ok(found)
     })
 }
 
@@ -358,13 +368,18 @@ impl Undisturbed<'_> {
 /// Brings all lines of a block into a state.
 fn bring(state: State, block: &Block, wires: Wires<'_>, pushing: &mut Pushing) {
     for (who, what) in state.steps() {
-        match who {
-            Who::Own => act(*what, block, pushing),
-            Who::Other => wires.other.ask(*what),
-            Who::Third => {
-                if let Some(third) = wires.third {
-                    third.ask(*what);
-                }
+        step(*who, *what, block, wires, pushing);
+    }
+}
+
+/// One step of it, and waits until it is done.
+fn step(who: Who, what: Act, block: &Block, wires: Wires<'_>, pushing: &mut Pushing) {
+    match who {
+        Who::Own => act(what, block, pushing),
+        Who::Other => wires.other.ask(what),
+        Who::Third => {
+            if let Some(third) = wires.third {
+                third.ask(what);
             }
         }
     }
