@@ -37,7 +37,7 @@ fn assert_exact(ended: &Ended) {
         let sizes = event["sizes"].as_array().expect("an event has sizes");
         assert!(!sizes.is_empty(), "{name}");
         for size in sizes {
-            assert_eq!(size["mean"].as_f64(), size["n"].as_f64(), "{name}: {size}");
+            assert_eq!(size["mean"], size["predicted"], "{name}: {size}");
             assert_eq!(size["deviation"], 0.0, "{name}: {size}");
         }
     }
@@ -58,7 +58,7 @@ fn the_emulated_source_counts_exactly_what_programs_were_asked_for() {
         "--check",
     ]);
     let ended = ended.expect_code(0);
-    assert_eq!(events(&ended).len(), 12);
+    assert_eq!(events(&ended).len(), 18);
     assert_exact(&ended);
 }
 

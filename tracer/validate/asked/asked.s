@@ -40,7 +40,7 @@ lines_end:
 loops:
     .quad event_a, event_b, event_c, event_d, event_e, event_f, event_g, event_h, event_i, event_j, event_k, event_l
     .quad event_m, event_n, event_o, event_p, event_q, event_r, event_s, event_t, event_u
-    .quad wrong, wrong, wrong, wrong, event_z
+    .quad event_v, wrong, wrong, wrong, event_z
 
 
 .text
@@ -161,14 +161,16 @@ waited:
     jnz \to
 .endm
 
-# a: loads of a word.
-.globl event_a, event_a_end
+# a: loads of a word. Its turns have labels of their own, for who counts all their instructions.
+.globl event_a, event_a_end, turns_a, turns_a_end
 event_a:
     call mark
     mov rcx, r12
-1:  mov rax, [word]
+turns_a:
+    mov rax, [word]
     dec rcx
-    jnz 1b
+    jnz turns_a
+turns_a_end:
 event_a_end:
     jmp leave
 
@@ -452,6 +454,26 @@ event_q:
 event_q_end:
     jmp leave
 
+# v: operations on floating-point numbers, one of each kind, among moves of such numbers.
+.globl event_v, event_v_end, turns_v, turns_v_end
+event_v:
+    call mark
+    mov rcx, r12
+    movsd xmm1, [start_real]
+    movsd xmm2, [third_real]
+turns_v:
+    movapd xmm0, xmm1
+    addsd xmm0, xmm2
+    mulsd xmm0, xmm2
+    movapd xmm3, xmm0
+    divsd xmm0, xmm2
+    sqrtsd xmm0, xmm0
+    dec rcx
+    jnz turns_v
+turns_v_end:
+event_v_end:
+    jmp leave
+
 # k: accesses of a word, each a load and a store in one instruction.
 .globl event_k, event_k_end
 event_k:
@@ -480,7 +502,7 @@ event_l_end:
 # by where the loop is, so that such loops share the time otherwise than their turns.) Rounds differ in length by a generator
 # of Knuth's, so that no clock is in step with them.
 .globl event_n, event_n_end, less, less_end, more, more_end
-.macro turns
+.macro multiply
 1:  mov [word], rcx
 .rept 8
     imul rax, rax
@@ -509,9 +531,9 @@ event_n_end:
     jmp leave
 .balign 64
 less:
-    turns
+    multiply
 less_end:
 .balign 64
 more:
-    turns
+    multiply
 more_end:

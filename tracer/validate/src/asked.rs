@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_the_program_does_not_know_is_an_error_and_no_wait() {
         let asked = Asked::lay_down().unwrap();
-        assert!(matches!(asked.start('v', 1), Err(NotCounted::Ended { .. })));
+        assert!(matches!(asked.start('w', 1), Err(NotCounted::Ended { .. })));
         let no_cost = asked.start_with('z', 1, &[99]);
         assert!(matches!(no_cost, Err(NotCounted::Ended { .. })));
     }

@@ -1,6 +1,7 @@
 //! Counts of the emulated source: every access of the program, in order, replayed through a directory or caches.
 
 use std::{
+    ops::Range,
     path::PathBuf,
     process::{Child, Stdio},
     sync::Arc,
@@ -14,8 +15,8 @@ use crate::{
     access::{Access, LineSize, Op, Pid, Place, SpaceId},
     asked::Asked,
     coherence::{CacheGeometry, SystemModel},
-    decode::{LoadedInto, loaded_into},
-    events::{Event, Level, Ordered},
+    decode::{LoadedInto, is_branch, loaded_into, real_operation},
+    events::{Event, Executions, Level, Ordered},
     homes::Homes,
     observed::{Observer, follow, options},
     run::Counted,
@@ -68,40 +69,62 @@ impl Emulation {
         n: u64,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Counted, NotCounted> {
+        let code = match ordered {
+            Ordered::Executions(_) => Some(asked.code(&format!("turns_{}", event.letter))?),
+            _ => None,
+        };
+        let emulator = self.prepare(asked, event.letter, n, code)?;
         let mut tally = Tally::new(asked, event, ordered)?;
-        let lost = self.run(
-            asked,
-            event.letter,
-            n,
-            stopped,
-            &mut |access, space, place| {
-                tally.take(access, space, place);
-            },
-        )?;
+        let lost = self.run(&emulator, n, stopped, &mut |access, space, place| {
+            tally.take(access, space, place);
+        })?;
+        let count = match ordered {
+            Ordered::Executions(which) => {
+                let executed = emulator.executed().into_iter();
+                executed
+                    .filter(|executed| counts(which, &executed.bytes))
+                    .map(|executed| executed.times)
+                    .sum()
+            }
+            _ => tally.count(),
+        };
         Ok(Counted {
-            count: tally.count() as f64,
+            count: count as f64,
             lost,
         })
+    }
+
+    /// An emulator for one run, which counts executions of some code.
+    fn prepare(
+        &self,
+        asked: &Asked,
+        letter: char,
+        n: u64,
+        counted: Option<Range<u64>>,
+    ) -> Result<Arc<Emulator>, NotCounted> {
+        let words = asked.words(letter, n);
+        let prepared = Emulator::prepare(&words, self.qemu.clone());
+        let emulator = prepared.map_err(crate::source::SourceError::from)?;
+        Ok(Arc::new(match counted {
+            Some(code) => emulator.counting(code),
+            None => emulator,
+        }))
     }
 
     /// Passes on every access of a run, in order. How many were lost.
     fn run(
         &self,
-        asked: &Asked,
-        letter: char,
+        emulator: &Arc<Emulator>,
         n: u64,
         stopped: &dyn Fn() -> bool,
         take: &mut dyn FnMut(&Access, SpaceId, Place),
     ) -> Result<u64, NotCounted> {
-        let words = asked.words(letter, n);
-        let prepared = Emulator::prepare(&words, self.qemu.clone());
-        let emulator = Arc::new(prepared.map_err(crate::source::SourceError::from)?);
         let mut command = emulator.command();
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let starting = "starting the emulator";
         let held = Held::new(command).map_err(NotCounted::of(starting))?;
         let options = SourceOptions {
-            emulator: Some(emulator),
+            emulator: Some(emulator.clone()),
             ..options()
         };
         let pid = Pid(held.pid());
@@ -134,6 +157,15 @@ impl Emulation {
     }
 }
 
+/// Whether executions of an instruction are counted.
+fn counts(which: Executions, bytes: &[u8]) -> bool {
+    match which {
+        Executions::All => true,
+        Executions::Branches => is_branch(bytes),
+        Executions::Reals(operation) => real_operation(bytes) == Some(operation),
+    }
+}
+
 /// Ends with the run, whatever becomes of that.
 struct Ending(Child);
 
@@ -148,8 +180,8 @@ impl Drop for Ending {
 /// Counts what an event is of the accesses of a run.
 struct Tally {
     ordered: Ordered,
-    code: std::ops::Range<u64>,
-    memory: std::ops::Range<u64>,
+    code: Range<u64>,
+    memory: Range<u64>,
     /// Instructions that load into a vector register, of those seen.
     real: FxHashMap<u64, bool>,
     /// From the first byte of the loop on.

@@ -6,6 +6,7 @@ mod table;
 
 pub use table::{EVENTS, MOST, NOT_COUNTED, SHARE_PERCENT};
 
+use crate::decode::RealOperation;
 use crate::sys::perf_event::counting::HardwareEvent;
 
 /// Who counts.
@@ -78,8 +79,21 @@ pub enum Ordered {
     CleanWrites,
     /// Pages that were not accessed before.
     Pages,
+    /// Executions of the instructions between the labels `turns_x`, whether or not they access memory.
+    Executions(Executions),
     /// Misses of a first level of 32 KiB and 8 ways, and of a second of 256 KiB and 8 ways.
     Misses(Level),
+}
+
+/// Which executions are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executions {
+    /// All.
+    All,
+    /// Of branches.
+    Branches,
+    /// Of instructions with this floating-point operation.
+    Reals(RealOperation),
 }
 
 /// A level of the caches.

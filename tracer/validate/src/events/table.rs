@@ -1,6 +1,7 @@
 //! The table of events, as data.
 
-use super::{Counter, Event, Level, Ordered};
+use super::{Counter, Event, Executions, Level, Ordered};
+use crate::decode::RealOperation;
 use crate::sys::perf_event::counting::HardwareEvent;
 
 /// Lines that the program has.
@@ -51,6 +52,17 @@ const fn of_order(
         each: 1.0,
         sizes: (1, MOST),
     }
+}
+
+const fn of_reals(name: &'static str, operation: RealOperation, about: &'static str) -> Event {
+    of_order(
+        name,
+        'v',
+        Ordered::Executions(Executions::Reals(operation)),
+        WORD,
+        about,
+        "one in each turn of a loop, among others",
+    )
 }
 
 const fn of_window(
@@ -144,6 +156,37 @@ pub static EVENTS: &[Event] = &[
         REAL,
         "loads of floating-point numbers, among others",
         "one of each in a turn",
+    ),
+    Event {
+        each: 3.0,
+        ..of_order(
+            "instructions",
+            'a',
+            Ordered::Executions(Executions::All),
+            WORD,
+            "executions of instructions",
+            "three in each turn of a loop",
+        )
+    },
+    of_order(
+        "branches",
+        'a',
+        Ordered::Executions(Executions::Branches),
+        WORD,
+        "executions of branches",
+        "one in each turn of a loop",
+    ),
+    of_reals("fp-add", RealOperation::Add, "floating-point additions"),
+    of_reals(
+        "fp-mul",
+        RealOperation::Multiply,
+        "floating-point multiplications",
+    ),
+    of_reals("fp-div", RealOperation::Divide, "floating-point divisions"),
+    of_reals(
+        "fp-sqrt",
+        RealOperation::Root,
+        "floating-point square roots",
     ),
     of_order(
         "l1d-miss",
@@ -334,8 +377,8 @@ pub static EVENTS: &[Event] = &[
 /// What no source of this tool counts, and why. They are told, so that nobody takes them for counted.
 pub static NOT_COUNTED: &[(&str, &str)] = &[
     (
-        "instructions, branches without a PMU",
-        "the emulated source sees accesses of memory only",
+        "branch and instruction cache misses, issue width",
+        "without a PMU they are timed, not counted",
     ),
     (
         "HITM of a PMU",
