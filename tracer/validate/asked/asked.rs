@@ -4,6 +4,7 @@
 
 core::arch::global_asm!(
     include_str!("asked.s"),
+    include_str!("threads.s"),
     include_str!("hardware.s"),
     include_str!("costs.s")
 );

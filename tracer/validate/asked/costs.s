@@ -200,7 +200,7 @@ straight_code:
 2:  ret
 
 # Groups of so many additions, of which the first waits for the first of the group before, and the others for that one: 25
-# groups a turn. (As many sums that each wait for themselves take 1.0 or 1.9 cycles for four, by which unit gets which.)
+# groups a turn. (Of as many sums that each wait for themselves four take 1.6 to 1.9 cycles, presumably by which unit gets which.)
 .macro with_adds name, registers:vararg
 \name:
     mov r11d, 1
