@@ -133,6 +133,24 @@ fn pages_are_counted_once_and_lines_are_no_pages() {
 }
 
 #[test]
+fn executions_are_counted_by_what_the_instructions_do_and_a_loop_without_divisions_has_none() {
+    if !has_emulator() {
+        return;
+    }
+    let executions = |name, letter| {
+        let row = counted(of(Counter::Emulate, name), letter, &[500]);
+        assert_eq!(row.missing, None);
+        row.sizes[0].size.mean() as u64
+    };
+    assert_eq!(executions("instructions", 'v'), 8 * 500);
+    assert_eq!(executions("branches", 'v'), 500);
+    assert_eq!(executions("fp-div", 'v'), 500);
+    // The twin: a loop of a load, a decrement and a branch.
+    assert_eq!(executions("instructions", 'a'), 3 * 500);
+    assert_eq!(executions("fp-div", 'a'), 0);
+}
+
+#[test]
 fn a_pmu_that_is_not_there_is_told_and_one_that_is_counts() {
     let _turn = ready();
     let ended = validate(&[
