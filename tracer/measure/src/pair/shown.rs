@@ -4,7 +4,10 @@ use std::io;
 
 use cohtrace_platform::sys::line_loops::{Block, Operation};
 
-use super::{Pushing, Setting, step, with_others};
+use super::{
+    Setting,
+    others::{Pushing, step, with_others},
+};
 use crate::state::{Act, State};
 
 /// What is told.
