@@ -35,6 +35,7 @@ mod llvm_plugin;
 mod local_storage;
 mod log;
 mod measure;
+mod measured_states;
 mod names;
 mod overrun;
 mod perf_tables;

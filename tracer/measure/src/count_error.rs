@@ -72,15 +72,20 @@ impl Size {
     }
 
     fn is_scattered(&self) -> bool {
-        let mut sorted = self.counted.clone();
-        sorted.sort_by(f64::total_cmp);
-        let Some(median) = sorted.get(sorted.len() / 2).copied() else {
-            return false;
-        };
-        let near = |n: &&f64| (**n - median).abs() <= SPREAD * median;
-        let near = sorted.iter().filter(near).count();
-        self.predicted >= AGREE_FROM && (near as f64) < AGREEING * sorted.len() as f64
+        self.predicted >= AGREE_FROM && !agree(&self.counted)
     }
+}
+
+/// Whether nine of ten values are within 5 % of the middle one; no values do.
+pub fn agree(values: &[f64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(median) = sorted.get(sorted.len() / 2).copied() else {
+        return true;
+    };
+    let near = |n: &&f64| (**n - median).abs() <= SPREAD * median;
+    let near = sorted.iter().filter(near).count();
+    near as f64 >= AGREEING * sorted.len() as f64
 }
 
 /// The class of some sizes' error, `None` of no sizes. Sizes may come in any order.

@@ -11,6 +11,8 @@ pub(crate) type VcpuCallback = extern "C" fn(Id, u32);
 pub(crate) type TranslationCallback = extern "C" fn(Id, *mut c_void);
 /// An instruction accessed memory: virtual CPU, what kind of access, address, and what was registered with it.
 pub(crate) type MemoryCallback = extern "C" fn(u32, u32, u64, *mut c_void);
+/// An instruction is about to be executed: virtual CPU, and what was registered with it.
+pub(crate) type ExecutionCallback = extern "C" fn(u32, *mut c_void);
 /// A system call begins: virtual CPU, its number, and its arguments.
 pub(crate) type SyscallCallback =
     extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
@@ -30,6 +32,7 @@ pub(crate) struct Api {
     pub on_syscall: unsafe extern "C" fn(Id, SyscallCallback),
     pub on_syscall_return: unsafe extern "C" fn(Id, SyscallReturnCallback),
     pub on_memory: unsafe extern "C" fn(*mut c_void, MemoryCallback, c_int, c_int, *mut c_void),
+    pub on_execution: unsafe extern "C" fn(*mut c_void, ExecutionCallback, c_int, *mut c_void),
     pub block_len: unsafe extern "C" fn(*const c_void) -> usize,
     pub block_instruction: unsafe extern "C" fn(*const c_void, usize) -> *mut c_void,
     pub instruction_data: unsafe extern "C" fn(*const c_void) -> *const u8,
@@ -81,6 +84,8 @@ impl Api {
                 as unsafe extern "C" fn(Id, SyscallReturnCallback),
             on_memory: c"qemu_plugin_register_vcpu_mem_cb"
                 as unsafe extern "C" fn(*mut c_void, MemoryCallback, c_int, c_int, *mut c_void),
+            on_execution: c"qemu_plugin_register_vcpu_insn_exec_cb"
+                as unsafe extern "C" fn(*mut c_void, ExecutionCallback, c_int, *mut c_void),
             block_len: c"qemu_plugin_tb_n_insns" as unsafe extern "C" fn(*const c_void) -> usize,
             block_instruction: c"qemu_plugin_tb_get_insn"
                 as unsafe extern "C" fn(*const c_void, usize) -> *mut c_void,

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// First word: both sides speak of the same layout. Counts up with each change.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu3");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"cohtemu4");
 /// Processes that can be observed at the same time: one [`Shared`] each, side by side.
 pub const PROCESSES: usize = 32;
 /// Threads of a process that can be observed at the same time: one lane each.
@@ -116,6 +116,8 @@ pub struct Instruction {
     pub code: [AtomicU64; 2],
     /// The bytes of the instruction before it, when that is a `prefetchw` and control came from there.
     pub before: [AtomicU64; 2],
+    /// Executions, of the code that these are counted of.
+    pub executions: AtomicU64,
 }
 
 impl Instruction {

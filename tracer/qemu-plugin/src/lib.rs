@@ -6,7 +6,8 @@
 //! `accessed` after each access, in the thread that made it, and the threads truly run at the same time.
 //!
 //! Arguments: `memory=FD` (see `layout::Shared`), `plugin=FD` (this file), `tool=PID`; `became` where the descriptors are
-//! the tool's own, because an emulated program became this one. Only to measure QEMU itself: `empty`, which has a callback
+//! the tool's own, because an emulated program became this one; `counts=FIRST-END`, hexadecimal addresses of code whose
+//! executions are counted by instruction. Only to measure QEMU itself: `empty`, which has a callback
 //! for each access that does nothing.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![expect(
@@ -116,7 +117,12 @@ fn install(id: Id, arguments: &[String]) -> Result<(), String> {
         all
     };
     let all = all.ok_or("the shared memory cannot be mapped")?;
-    let program = Program::new(all, api, tool)?;
+    let counted = arguments.iter().find_map(|argument| {
+        let (first, end) = argument.strip_prefix("counts=")?.split_once('-')?;
+        let address = |text| u64::from_str_radix(text, 16).ok();
+        Some(address(first)?..address(end)?)
+    });
+    let program = Program::new(all, api, tool, counted.unwrap_or_default())?;
     let Ok(()) = PROGRAM.set(program) else {
         return Err("it is loaded twice".to_owned());
     };

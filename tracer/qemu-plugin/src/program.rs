@@ -2,6 +2,7 @@
 
 use std::{
     ffi::c_int,
+    ops::Range,
     sync::{
         OnceLock,
         atomic::{
@@ -48,6 +49,8 @@ pub(crate) struct Program {
     pub api: Api,
     pub log: LogWriter,
     pub tool: Tool,
+    /// Code whose executions are counted.
+    pub counted: Range<u64>,
     /// This process is not observed any more: there was no room for it, or the tool is gone.
     off: AtomicBool,
     /// Threads of this process so far.
@@ -69,6 +72,7 @@ impl Program {
         all: &'static [Shared; PROCESSES],
         api: Api,
         tool: Tool,
+        counted: Range<u64>,
     ) -> Result<Program, String> {
         if all[0].header.magic.load(Acquire) != MAGIC {
             return Err("the tool is of another version".to_owned());
@@ -82,6 +86,7 @@ impl Program {
             api,
             log: LogWriter::new(),
             tool,
+            counted,
             off: AtomicBool::new(false),
             threads: AtomicU32::new(0),
             baseline: OnceLock::new(),
@@ -239,6 +244,13 @@ impl Program {
     pub(crate) fn accessed_unobserved(&self) {
         if !self.is_off() {
             self.shared().header.unseen.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// A described instruction of the counted code is executed.
+    pub(crate) fn executed(&self, id: u32) {
+        if let Some(instruction) = self.shared().instructions.get(id as usize) {
+            instruction.executions.fetch_add(1, Relaxed);
         }
     }
 

@@ -35,7 +35,12 @@ extern "C" fn accessed(vcpu: u32, word: u32, address: u64, instruction: *mut c_v
     crate::program::accessed(vcpu, word, address, Tagged(instruction.addr() as u32));
 }
 
-/// The same for instructions beyond what can be described.
+/// Called by QEMU before each execution of an instruction of the counted code.
+extern "C" fn executed(_vcpu: u32, instruction: *mut c_void) {
+    program().executed(instruction.addr() as u32);
+}
+
+/// The same as [`accessed`] for instructions beyond what can be described.
 extern "C" fn accessed_undescribed(_vcpu: u32, _word: u32, _address: u64, _: *mut c_void) {
     program().accessed_unobserved();
 }
@@ -72,7 +77,13 @@ extern "C" fn translated(_id: Id, block: *mut c_void) {
             begin(ip, host);
         }
         let after = if is_prefetchw(before) { before } else { &[] };
-        let (callback, tagged) = match describe(ip, bytes, after) {
+        let described = describe(ip, bytes, after);
+        if let Some(id) = described.filter(|_| program.counted.contains(&ip)) {
+            let with = std::ptr::without_provenance_mut(id as usize);
+            // SAFETY: an instruction of the block; the callback lives as long as the process.
+            unsafe { (api.on_execution)(instruction, executed, NO_REGISTERS, with) };
+        }
+        let (callback, tagged) = match described {
             Some(id) => (
                 accessed as crate::api::MemoryCallback,
                 Tagged::new(id, !after.is_empty()),

@@ -1,5 +1,7 @@
 //! `measure`: what this machine charges for a line.
 
+mod shown;
+
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
@@ -30,6 +32,9 @@ const LOCK: &str = "cohtrace-measure.lock";
 /// Measures, prints, and keeps it for other commands until the machine is started anew.
 pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode> {
     output::check(None)?;
+    if args.show_states {
+        return shown::run();
+    }
     if args.kept.output.is_some() {
         output::check(args.kept.output.as_deref())?;
     }

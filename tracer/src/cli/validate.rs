@@ -1,4 +1,7 @@
-//! `validate`: programs that do so many events, counted by the tool's own sources → how the counts err.
+//! `validate`: programs that do so many events, counted by the tool's own sources → how the counts err; and loops that are
+//! timed → what they cost.
+
+mod cost_table;
 
 use std::{
     fmt::Write as _,
@@ -13,7 +16,8 @@ use crate::{
     number::grouped,
     sys::stop_signal::StopSignal,
     validate::{
-        events::{EVENTS, Event, NOT_COUNTED},
+        costs::{self, COSTS, Cost, CostRow, CostStep},
+        events::{Counter, EVENTS, Event, NOT_COUNTED},
         report::Document,
         run::{self, Machinery, Plan, Row, SizeRuns, Step},
     },
@@ -29,56 +33,120 @@ const LEAST_DONE: f64 = 0.01;
 /// Counts, and prints the table.
 pub(super) fn run(args: &ValidateArgs) -> Result<ExitCode> {
     output::check(None)?;
+    let wanted = Wanted::by(args)?;
     let plan = Plan {
-        events: events(args)?,
+        events: wanted.events,
         sizes: args.sizes.clone(),
         runs: args.runs,
         asked_for: |n| n,
     };
     let stop = StopSignal::install().context("installing signal handlers")?;
+    let stopped = || stop.arrived();
     let mut machinery = Machinery::new(args.qemu.clone())?;
     let mut progress = Progress::new(args.quiet);
     let started = Instant::now();
     let mut tell = |step: Step| progress.update(|| line(step, args.runs, started.elapsed()));
-    let rows = run::run(&plan, &mut machinery, &|| stop.arrived(), &mut tell);
+    let rows = run::run(&plan, &mut machinery, &stopped, &mut tell);
+    let mut tell = |step: CostStep| progress.update(|| cost_line(step, args.runs));
+    let costs = costs::measure(
+        &wanted.costs,
+        args.runs,
+        &mut machinery,
+        &stopped,
+        &mut tell,
+    );
     progress.clear();
     let text = if args.json {
-        let document = Document::new(args.runs, &rows);
+        let document = Document::new(args.runs, &rows, &costs);
         serde_json::to_string_pretty(&document).context("writing JSON")? + "\n"
     } else {
-        table(&rows, args.runs)
+        text(&rows, &costs, args.runs)
     };
     output::write_stdout(&text)?;
-    Ok(exit_code(args.check, &rows))
+    let by_name = !(args.event.is_empty() && args.source.is_empty());
+    let check = args.check.then_some(Check { by_name });
+    Ok(exit_code(check, &rows, &costs))
 }
 
-/// Those that were asked for, in the order of the table.
-fn events(args: &ValidateArgs) -> Result<Vec<&'static Event>> {
-    let of = |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
-    let events: Vec<&Event> = (EVENTS.iter())
-        .filter(|event| of(&args.event, event.name) && of(&args.source, event.counter.name()))
-        .collect();
-    if events.is_empty() {
-        bail!(
-            "no event of {} is counted by {}: `cohtrace validate --help` names both",
-            args.event.join(", "),
-            args.source.join(", ")
-        );
+/// What was asked for, in the order of the tables.
+struct Wanted {
+    events: Vec<&'static Event>,
+    costs: Vec<&'static Cost>,
+}
+
+impl Wanted {
+    fn by(args: &ValidateArgs) -> Result<Wanted> {
+        let of = |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
+        let is_wanted = |name: &str, counter: Counter| {
+            of(&args.event, name) && of(&args.source, counter.name())
+        };
+        let events = EVENTS.iter();
+        let costs = COSTS.iter();
+        let wanted = Wanted {
+            events: events
+                .filter(|event| is_wanted(event.name, event.counter))
+                .collect(),
+            costs: costs
+                .filter(|cost| is_wanted(cost.name, Counter::Clock))
+                .collect(),
+        };
+        if wanted.events.is_empty() && wanted.costs.is_empty() {
+            bail!(
+                "no event of {} is counted by {}: `cohtrace validate --help` names both",
+                args.event.join(", "),
+                args.source.join(", ")
+            );
+        }
+        Ok(wanted)
     }
-    Ok(events)
 }
 
-fn exit_code(check: bool, rows: &[Row]) -> ExitCode {
+/// `--check`.
+#[derive(Clone, Copy)]
+struct Check {
+    /// Events or sources were named: then what the machine has not is missing, too.
+    by_name: bool,
+}
+
+fn exit_code(check: Option<Check>, rows: &[Row], costs: &[CostRow]) -> ExitCode {
+    let Some(Check { by_name }) = check else {
+        return ExitCode::SUCCESS;
+    };
+    let is_missing =
+        |missing: &Option<String>, absent: bool| missing.is_some() && (by_name || !absent);
     let counted = |row: &&Row| row.missing.is_none();
-    if !check {
-        ExitCode::SUCCESS
-    } else if rows.iter().filter(counted).any(|row| !row.is_right()) {
+    let mut lacking = (rows.iter().map(|row| (&row.missing, row.absent)))
+        .chain(costs.iter().map(|row| (&row.missing, row.absent)));
+    if rows.iter().filter(counted).any(|row| !row.is_right()) {
         ExitCode::from(EXIT_WRONG)
-    } else if rows.iter().any(|row| row.missing.is_some()) {
+    } else if lacking.any(|(missing, absent)| is_missing(missing, absent)) {
         ExitCode::from(EXIT_DOUBT)
     } else {
         ExitCode::SUCCESS
     }
+}
+
+fn cost_line(step: CostStep, runs: u32) -> String {
+    format!("cost of {}: run {} of {runs}", step.cost.name, step.run)
+}
+
+/// All for people.
+fn text(rows: &[Row], costs: &[CostRow], runs: u32) -> String {
+    let mut out = String::new();
+    if !rows.is_empty() {
+        out = table(rows, runs);
+    }
+    if !costs.is_empty() {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out += &cost_table::table(costs, runs);
+    }
+    out.push_str("\nNot counted by any source:\n");
+    for (event, why) in NOT_COUNTED {
+        let _ = writeln!(out, "  {event}: {why}");
+    }
+    out
 }
 
 fn line(step: Step, runs: u32, took: Duration) -> String {
@@ -140,10 +208,6 @@ fn table(rows: &[Row], planned: u32) -> String {
                 &said,
             );
         }
-    }
-    out.push_str("\nNot counted by any source:\n");
-    for (event, why) in NOT_COUNTED {
-        let _ = writeln!(out, "  {event}: {why}");
     }
     out
 }
@@ -220,7 +284,7 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_size_and_the_class_once() {
         let rows = [row("loads", &[(1, 6.0), (1000, 1005.5)])];
-        let text = table(&rows, 2);
+        let text = text(&rows, &[], 2);
         let lines: Vec<&str> = text.lines().take(3).collect();
         assert_eq!(
             lines,
@@ -230,22 +294,46 @@ mod tests {
                 "                                   1,000       1,000       1,005.5           0     +0.55 %",
             ]
         );
-        assert!(text.contains("instructions, branches: "));
+        assert!(text.contains("HITM of a PMU: "));
     }
 
     #[test]
     fn only_a_wrong_class_fails_a_check_and_what_was_not_counted_is_no_success() {
-        let code = |check, rows: &[Row]| format!("{:?}", exit_code(check, rows));
+        let code = |check, rows: &[Row]| format!("{:?}", exit_code(check, rows, &[]));
         let of = |code| format!("{:?}", ExitCode::from(code));
         let right = row("loads", &[(1, 1.0), (1000, 1000.0)]);
         let wrong = row("stores", &[(1, 2.0), (1000, 2000.0)]);
         let mut missing = right.clone();
         missing.missing = Some("no emulator".to_owned());
-        assert_eq!(code(true, std::slice::from_ref(&right)), of(0));
-        assert_eq!(code(true, &[right.clone(), wrong.clone()]), of(1));
-        assert_eq!(code(true, &[missing.clone(), wrong.clone()]), of(1));
-        assert_eq!(code(true, &[right, missing]), of(3));
-        assert_eq!(code(false, &[wrong]), of(0));
+        let [all, named] = [false, true].map(|by_name| Some(Check { by_name }));
+        assert_eq!(code(all, std::slice::from_ref(&right)), of(0));
+        assert_eq!(code(all, &[right.clone(), wrong.clone()]), of(1));
+        assert_eq!(code(all, &[missing.clone(), wrong.clone()]), of(1));
+        assert_eq!(code(all, &[right.clone(), missing.clone()]), of(3));
+        assert_eq!(code(None, std::slice::from_ref(&wrong)), of(0));
+        // What the machine has not is missing only where it was asked for.
+        missing.absent = true;
+        let rows = [right, missing];
+        assert_eq!([all, named].map(|check| code(check, &rows)), [of(0), of(3)]);
+    }
+
+    #[test]
+    fn a_cost_that_does_not_repeat_is_no_failure_and_one_that_was_not_measured_is() {
+        let mut cost = CostRow {
+            cost: &COSTS[0],
+            charges: [1.0, 2.0, 3.0]
+                .map(|cycles| costs::Charge { cycles, ns: 1.0 })
+                .to_vec(),
+            missing: None,
+            absent: false,
+        };
+        let check = Some(Check { by_name: false });
+        let code =
+            |cost: &CostRow| format!("{:?}", exit_code(check, &[], std::slice::from_ref(cost)));
+        let of = |code| format!("{:?}", ExitCode::from(code));
+        assert_eq!((cost.repeats(), code(&cost)), (Some(false), of(0)));
+        cost.missing = Some("no program".to_owned());
+        assert_eq!(code(&cost), of(3));
     }
 
     #[test]

@@ -1,16 +1,18 @@
-# A program asked to do n events: asked LETTER N [m]
+# A program asked to do n events: asked LETTER N [m [NUMBER [SIZE]]]
 #
 # Nothing but its loops runs in it: no C library, no start-up code. Each loop lies between the labels event_x and
 # event_x_end, for the letter x, so that what runs there is known by its address. With a third argument the program says
 # on standard output that it is ready and waits for a byte on standard input, before its loop and after it: a counter can
-# be opened and read there.
+# be opened and read there. Of costs, the fourth argument says which one, and the fifth how much code.
+#
+# Loops of two threads are in threads.s, what only a PMU counts in hardware.s, and what is timed in costs.s: all are one text.
 #
 # Registers: r12 n, r13 whether it waits, r14 the other thread's part, r15 the loop.
 
 .set LINE, 64
 .set PAGE, 4096
 .set PAGES, 1024
-.set LOOPS, 15
+.set LOOPS, 26
 
 .bss
 .balign 4096
@@ -24,6 +26,8 @@ ping:       .skip 64                    # written by the first thread, read by t
 pong:       .skip 64                    # how far the other thread is
 byte:       .skip 64                    # read from standard input
 times:      .skip 64                    # ticks of a loop, and of an empty one
+number:     .skip 64                    # the fourth argument
+size:       .skip 64                    # the fifth
             .skip 65536
 stack:      .skip 64                    # end of the other thread's stack
 .balign 4096
@@ -35,7 +39,8 @@ lines_end:
 .balign 8
 loops:
     .quad event_a, event_b, event_c, event_d, event_e, event_f, event_g, event_h, event_i, event_j, event_k, event_l
-    .quad event_m, event_n, event_o
+    .quad event_m, event_n, event_o, event_p, event_q, event_r, event_s, event_t, event_u
+    .quad event_v, wrong, wrong, wrong, event_z
 
 
 .text
@@ -53,19 +58,33 @@ _start:
     cmp eax, LOOPS
     jae wrong
     mov r15, [loops + rax * 8]
-    mov rsi, [rsp + 24]                 # n, in decimal
-    xor r12d, r12d
-digit:
-    movzx eax, byte ptr [rsi]
-    test eax, eax
-    jz number
-    sub eax, '0'
-    imul r12, r12, 10
-    add r12, rax
-    inc rsi
-    jmp digit
-number:
+    mov rsi, [rsp + 24]                 # n
+    call decimal
+    mov r12, rax
+    cmp qword ptr [rsp], 5
+    jb begin
+    mov rsi, [rsp + 40]
+    call decimal
+    mov [number], rax
+    cmp qword ptr [rsp], 6
+    jb begin
+    mov rsi, [rsp + 48]
+    call decimal
+    mov [size], rax
+begin:
     jmp r15
+# The number that is written in decimal at rsi.
+decimal:
+    xor eax, eax
+1:  movzx ecx, byte ptr [rsi]
+    test ecx, ecx
+    jz 2f
+    sub ecx, '0'
+    imul rax, rax, 10
+    add rax, rcx
+    inc rsi
+    jmp 1b
+2:  ret
 wrong:
     mov edi, 2
     jmp leave_with
@@ -95,42 +114,6 @@ mark:
 marked:
     ret
 
-# Starts the other thread at r14, with its own stack and all else shared.
-start_other:
-    mov eax, 56                         # clone
-    mov edi, 0x50f00                    # VM, FS, FILES, SIGHAND, THREAD, SYSVSEM
-    lea rsi, [stack]
-    xor edx, edx
-    xor r10d, r10d
-    xor r8d, r8d
-    syscall
-    test rax, rax
-    jz other
-    js wrong
-    ret
-other:
-    call r14
-    mov eax, 60                         # exit
-    xor edi, edi
-    syscall
-
-# Waits until it is turn eax; lets others run now and then, since there may be one CPU.
-wait_turn:
-    mov r8d, eax
-wait_some:
-    mov r9d, 200
-wait_once:
-    cmp dword ptr [turn], r8d
-    je waited
-    pause
-    dec r9d
-    jnz wait_once
-    mov eax, 24                         # sched_yield
-    syscall
-    jmp wait_some
-waited:
-    ret
-
 # Loops over n lines, from the first one: rsi is the line, rcx how many are left.
 .macro each_line
     lea rsi, [lines]
@@ -142,14 +125,16 @@ waited:
     jnz \to
 .endm
 
-# a: loads of a word.
-.globl event_a, event_a_end
+# a: loads of a word. Its turns have labels of their own, for who counts all their instructions.
+.globl event_a, event_a_end, turns_a, turns_a_end
 event_a:
     call mark
     mov rcx, r12
-1:  mov rax, [word]
+turns_a:
+    mov rax, [word]
     dec rcx
-    jnz 1b
+    jnz turns_a
+turns_a_end:
 event_a_end:
     jmp leave
 
@@ -197,141 +182,6 @@ event_e:
     next_line 1b
 event_e_end:
     jmp leave
-
-# f: loads of lines that the other thread has written.
-.globl event_f, event_f_end
-event_f:
-    call mark
-    lea r14, [other_f]
-    call start_other
-    mov eax, 1
-    call wait_turn
-    each_line
-1:  mov rax, [rsi]
-    next_line 1b
-event_f_end:
-    jmp leave
-other_f:
-    each_line
-1:  mov [rsi], rcx
-    next_line 1b
-    mov dword ptr [turn], 1
-    ret
-
-# g: stores to a line that the other thread has read since the last one. Both take turns by words on other lines, so that
-# each has made its access, and a tool has seen it, before the other makes the next one.
-.macro await place
-90: mov r9d, 200
-91: cmp [\place], rbx
-    je 92f
-    pause
-    dec r9d
-    jnz 91b
-    mov eax, 24                         # sched_yield
-    syscall
-    jmp 90b
-92:
-.endm
-.globl event_g, event_g_end
-event_g:
-    call mark
-    lea r14, [other_g]
-    call start_other
-    xor ebx, ebx
-1:  inc rbx
-    await pong
-    mov [ping], rbx
-    mov [turn], rbx
-    cmp rbx, r12
-    jb 1b
-    inc rbx
-    await pong
-event_g_end:
-    jmp leave
-other_g:
-    mov rax, [ping]
-    mov ebx, 1
-    mov [pong], rbx
-1:  await turn
-    mov rax, [ping]
-    inc rbx
-    mov [pong], rbx
-    cmp rbx, r12
-    jbe 1b
-    ret
-
-# o: the same with each thread on a CPU of its own, the first two that it may use.
-.globl event_o, event_o_end
-event_o:
-    mov eax, 204                        # sched_getaffinity
-    xor edi, edi
-    mov esi, 64
-    lea rdx, [times]
-    syscall
-    test rax, rax
-    js wrong
-    mov rax, [times]                    # of the first 64 CPUs
-    mov rbx, rax
-    neg rbx
-    and rbx, rax                        # its lowest bit
-    xor rax, rbx
-    mov r15, rax
-    neg r15
-    and r15, rax                        # the next one
-    jz wrong
-    call stay
-    call mark
-    lea r14, [other_o]
-    call start_other
-    xor ebx, ebx
-1:  inc rbx
-    await pong
-    mov [ping], rbx
-    mov [turn], rbx
-    cmp rbx, r12
-    jb 1b
-    inc rbx
-    await pong
-event_o_end:
-    jmp leave
-other_o:
-    mov rbx, r15
-    call stay
-    jmp other_g
-# The thread stays on the CPUs of rbx.
-stay:
-    mov [times], rbx
-    mov eax, 203                        # sched_setaffinity
-    xor edi, edi
-    mov esi, 8
-    lea rdx, [times]
-    syscall
-    test rax, rax
-    jnz wrong
-    ret
-
-# h: stores to lines of which this thread and the other have a copy.
-.globl event_h, event_h_end
-event_h:
-    call mark
-    each_line
-1:  mov rax, [rsi]
-    next_line 1b
-    lea r14, [other_h]
-    call start_other
-    mov eax, 1
-    call wait_turn
-    each_line
-1:  mov [rsi], rcx
-    next_line 1b
-event_h_end:
-    jmp leave
-other_h:
-    each_line
-1:  mov rax, [rsi]
-    next_line 1b
-    mov dword ptr [turn], 1
-    ret
 
 # i: stores to lines that only this thread has read.
 .globl event_i, event_i_end
@@ -386,6 +236,40 @@ advise:
     syscall
     ret
 
+# q: pages, each with a store and a load of another line.
+.globl event_q, event_q_end
+event_q:
+    call mark
+    lea rsi, [lines]
+    mov rcx, r12
+1:  mov [rsi], rcx
+    mov rax, [rsi + 2048]
+    add rsi, PAGE
+    dec rcx
+    jnz 1b
+event_q_end:
+    jmp leave
+
+# v: operations on floating-point numbers, one of each kind, among moves of such numbers.
+.globl event_v, event_v_end, turns_v, turns_v_end
+event_v:
+    call mark
+    mov rcx, r12
+    movsd xmm1, [start_real]
+    movsd xmm2, [third_real]
+turns_v:
+    movapd xmm0, xmm1
+    addsd xmm0, xmm2
+    mulsd xmm0, xmm2
+    movapd xmm3, xmm0
+    divsd xmm0, xmm2
+    sqrtsd xmm0, xmm0
+    dec rcx
+    jnz turns_v
+turns_v_end:
+event_v_end:
+    jmp leave
+
 # k: accesses of a word, each a load and a store in one instruction.
 .globl event_k, event_k_end
 event_k:
@@ -409,84 +293,12 @@ point:
 event_l_end:
     jmp leave
 
-# m: additions, each of which waits for the one before it; the ticks that they took, and that no additions take, go to
-# standard output, the fewest of some turns. The turns before make the core as fast as it gets.
-.globl event_m, event_m_end
-event_m:
-    call mark
-    mov qword ptr [times], -1
-    mov qword ptr [times + 8], -1
-    mov edi, 1
-    mov r14d, 2000                      # some milliseconds of warming
-1:  mov rcx, 10000
-2:  add rax, rdi
-    dec rcx
-    jnz 2b
-    dec r14d
-    jnz 1b
-    mov r14d, 15
-3:  xor ebx, ebx
-    call additions
-    cmp rax, [times + 8]
-    cmova rax, [times + 8]
-    mov [times + 8], rax
-    mov rbx, r12
-    call additions
-    cmp rax, [times]
-    cmova rax, [times]
-    mov [times], rax
-    dec r14d
-    jnz 3b
-    mov eax, 1
-    mov edi, 1
-    lea rsi, [times]
-    mov edx, 16
-    syscall
-event_m_end:
-    jmp leave
-# Ticks of rbx additions: hundreds without a branch, then the rest.
-additions:
-    mov edi, 1
-    mov r9d, 100
-    mov rax, rbx
-    xor edx, edx
-    div r9
-    mov r8, rax
-    mov rcx, rdx
-    lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
-    mov r11, rax
-    xor eax, eax
-    test r8, r8
-    jz 2f
-1:
-.rept 100
-    add rax, rdi
-.endr
-    dec r8
-    jnz 1b
-2:  test rcx, rcx
-    jz 4f
-3:  add rax, rdi
-    dec rcx
-    jnz 3b
-4:  lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
-    sub rax, r11
-    ret
-
 # n: for n rounds, 3 parts of time in one function and 7 in another. Both do the same, in turns of a known length:
 # multiplications that wait for each other, behind which a store hides. (Loads of what was just stored take more or less time
 # by where the loop is, so that such loops share the time otherwise than their turns.) Rounds differ in length by a generator
 # of Knuth's, so that no clock is in step with them.
 .globl event_n, event_n_end, less, less_end, more, more_end
-.macro turns
+.macro multiply
 1:  mov [word], rcx
 .rept 8
     imul rax, rax
@@ -515,9 +327,9 @@ event_n_end:
     jmp leave
 .balign 64
 less:
-    turns
+    multiply
 less_end:
 .balign 64
 more:
-    turns
+    multiply
 more_end:

@@ -1,21 +1,22 @@
 //! Counts of the emulated source: every access of the program, in order, replayed through a directory or caches.
 
 use std::{
+    ops::Range,
     path::PathBuf,
     process::{Child, Stdio},
     sync::Arc,
     time::Duration,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     NotCounted,
     access::{Access, LineSize, Op, Pid, Place, SpaceId},
     asked::Asked,
     coherence::{CacheGeometry, SystemModel},
-    decode::{LoadedInto, loaded_into},
-    events::{Event, Level, Ordered},
+    decode::{LoadedInto, is_branch, loaded_into, real_operation},
+    events::{Event, Executions, Level, Ordered},
     homes::Homes,
     observed::{Observer, follow, options},
     run::Counted,
@@ -30,6 +31,9 @@ use cohtrace_judge::analysis::{Hinted, Simulation};
 
 /// A run that takes longer hangs.
 const MOST: Duration = Duration::from_mins(10);
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// The caches of `Misses`, which are nobody's in particular.
 fn caches() -> SystemModel {
@@ -65,40 +69,62 @@ impl Emulation {
         n: u64,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Counted, NotCounted> {
+        let code = match ordered {
+            Ordered::Executions(_) => Some(asked.code(&format!("turns_{}", event.letter))?),
+            _ => None,
+        };
+        let emulator = self.prepare(asked, event.letter, n, code)?;
         let mut tally = Tally::new(asked, event, ordered)?;
-        let lost = self.run(
-            asked,
-            event.letter,
-            n,
-            stopped,
-            &mut |access, space, place| {
-                tally.take(access, space, place);
-            },
-        )?;
+        let lost = self.run(&emulator, n, stopped, &mut |access, space, place| {
+            tally.take(access, space, place);
+        })?;
+        let count = match ordered {
+            Ordered::Executions(which) => {
+                let executed = emulator.executed().into_iter();
+                executed
+                    .filter(|executed| counts(which, &executed.bytes))
+                    .map(|executed| executed.times)
+                    .sum()
+            }
+            _ => tally.count(),
+        };
         Ok(Counted {
-            count: tally.count() as f64,
+            count: count as f64,
             lost,
         })
+    }
+
+    /// An emulator for one run, which counts executions of some code.
+    fn prepare(
+        &self,
+        asked: &Asked,
+        letter: char,
+        n: u64,
+        counted: Option<Range<u64>>,
+    ) -> Result<Arc<Emulator>, NotCounted> {
+        let words = asked.words(letter, n);
+        let prepared = Emulator::prepare(&words, self.qemu.clone());
+        let emulator = prepared.map_err(crate::source::SourceError::from)?;
+        Ok(Arc::new(match counted {
+            Some(code) => emulator.counting(code),
+            None => emulator,
+        }))
     }
 
     /// Passes on every access of a run, in order. How many were lost.
     fn run(
         &self,
-        asked: &Asked,
-        letter: char,
+        emulator: &Arc<Emulator>,
         n: u64,
         stopped: &dyn Fn() -> bool,
         take: &mut dyn FnMut(&Access, SpaceId, Place),
     ) -> Result<u64, NotCounted> {
-        let words = asked.words(letter, n);
-        let prepared = Emulator::prepare(&words, self.qemu.clone());
-        let emulator = Arc::new(prepared.map_err(crate::source::SourceError::from)?);
         let mut command = emulator.command();
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let starting = "starting the emulator";
         let held = Held::new(command).map_err(NotCounted::of(starting))?;
         let options = SourceOptions {
-            emulator: Some(emulator),
+            emulator: Some(emulator.clone()),
             ..options()
         };
         let pid = Pid(held.pid());
@@ -131,6 +157,15 @@ impl Emulation {
     }
 }
 
+/// Whether executions of an instruction are counted.
+fn counts(which: Executions, bytes: &[u8]) -> bool {
+    match which {
+        Executions::All => true,
+        Executions::Branches => is_branch(bytes),
+        Executions::Reals(operation) => real_operation(bytes) == Some(operation),
+    }
+}
+
 /// Ends with the run, whatever becomes of that.
 struct Ending(Child);
 
@@ -145,14 +180,16 @@ impl Drop for Ending {
 /// Counts what an event is of the accesses of a run.
 struct Tally {
     ordered: Ordered,
-    code: std::ops::Range<u64>,
-    memory: std::ops::Range<u64>,
+    code: Range<u64>,
+    memory: Range<u64>,
     /// Instructions that load into a vector register, of those seen.
     real: FxHashMap<u64, bool>,
     /// From the first byte of the loop on.
     bytes: &'static [u8],
     homes: Homes,
     caches: Option<Simulation>,
+    /// Numbers of the pages that the loop has accessed.
+    pages: FxHashSet<u64>,
     count: u64,
 }
 
@@ -173,6 +210,7 @@ impl Tally {
             real: FxHashMap::default(),
             homes: Homes::of(ordered),
             caches,
+            pages: FxHashSet::default(),
             count: 0,
         })
     }
@@ -198,6 +236,10 @@ impl Tally {
             Ordered::RealLoads if access.op == Op::Load => {
                 let is_real = self.is_real(access.ip);
                 executions * u64::from(is_real)
+            }
+            Ordered::Pages if of_loop => {
+                let is_new = self.pages.insert(access.addr / PAGE);
+                u64::from(is_new)
             }
             Ordered::Interventions
             | Ordered::Invalidations

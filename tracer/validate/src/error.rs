@@ -54,12 +54,35 @@ pub enum NotCounted {
     /// A window ended before the program did.
     #[error("the watch window ended early: {0:?}")]
     WindowEnded(crate::event::WindowEnd),
+    /// No PMU of a core is here.
+    #[error("unavailable: no PMU")]
+    NoPmu,
+    /// The PMU of a core does not have the event.
+    #[error("unavailable: the PMU has no such event")]
+    NoPmuEvent,
+    /// The PMU counted for a part of the time only.
+    #[error("others had the PMU's counters for {percent:.0} % of the time")]
+    Shared {
+        /// Part of the time, percent.
+        percent: f64,
+    },
+    /// Nothing tells how large the first-level instruction cache is.
+    #[error("unavailable: the kernel does not tell the size of the instruction cache")]
+    NoInstructionCache,
     /// The user asked to stop.
     #[error("interrupted")]
     Stopped,
 }
 
 impl NotCounted {
+    /// Whether the machine has not what it takes, so that nothing that is allowed or installed would help.
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            NotCounted::NoPmu | NotCounted::NoPmuEvent | NotCounted::NoInstructionCache
+        )
+    }
+
     /// Of what was tried with the program's file or pipes.
     pub(crate) fn of(what: &'static str) -> impl FnOnce(io::Error) -> NotCounted {
         move |source| NotCounted::Program { what, source }

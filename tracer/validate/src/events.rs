@@ -1,6 +1,13 @@
-//! What is counted, by whom, and how many are predicted: the table, as data.
+//! What is counted, by whom, and how many are predicted.
 //!
-//! To add an event: its loop in `asked/asked.s`, between `event_x` and `event_x_end`, and its entry here.
+//! To add an event: its loop in `asked/*.s`, between `event_x` and `event_x_end`, and its entry in `events/table.rs`.
+
+mod table;
+
+pub use table::{EVENTS, MOST, NOT_COUNTED, SHARE_PERCENT};
+
+use crate::decode::RealOperation;
+use crate::sys::perf_event::counting::HardwareEvent;
 
 /// Who counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,6 +16,8 @@ pub enum Counter {
     Emulate,
     /// A watch window: data breakpoints.
     Watch,
+    /// The read-then-write pairs of a watch window.
+    Pairs,
     /// An event that the kernel itself counts.
     Software,
     /// Probes on user code.
@@ -17,17 +26,21 @@ pub enum Counter {
     Timer,
     /// The time stamp counter, and the clocks that [`cohtrace_measure`] measures.
     Clock,
+    /// The PMU of a core, which counts and does not sample.
+    Pmu,
 }
 
 impl Counter {
     /// All.
-    pub const ALL: [Counter; 6] = [
+    pub const ALL: [Counter; 8] = [
         Counter::Emulate,
         Counter::Watch,
+        Counter::Pairs,
         Counter::Software,
         Counter::Uprobes,
         Counter::Timer,
         Counter::Clock,
+        Counter::Pmu,
     ];
 
     /// As in `--source`.
@@ -35,10 +48,12 @@ impl Counter {
         match self {
             Counter::Emulate => "emulate",
             Counter::Watch => "watch",
+            Counter::Pairs => "pairs",
             Counter::Software => "software",
             Counter::Uprobes => "uprobes",
             Counter::Timer => "timer",
             Counter::Clock => "clock",
+            Counter::Pmu => "pmu",
         }
     }
 }
@@ -62,8 +77,23 @@ pub enum Ordered {
     Upgrades,
     /// Stores of an Exclusive copy that ask for nothing, where the first reader gets such a copy.
     CleanWrites,
+    /// Pages that were not accessed before.
+    Pages,
+    /// Executions of the instructions between the labels `turns_x`, whether or not they access memory.
+    Executions(Executions),
     /// Misses of a first level of 32 KiB and 8 ways, and of a second of 256 KiB and 8 ways.
     Misses(Level),
+}
+
+/// Which executions are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executions {
+    /// All.
+    All,
+    /// Of branches.
+    Branches,
+    /// Of instructions with this floating-point operation.
+    Reals(RealOperation),
 }
 
 /// A level of the caches.
@@ -88,257 +118,19 @@ pub struct Event {
     pub counter: Counter,
     /// What of an order of accesses; `None`: of a window, all.
     pub ordered: Option<Ordered>,
+    /// What a PMU counts.
+    pub hardware: Option<HardwareEvent>,
     /// Which loop of the program does it.
     pub letter: char,
     /// The label of the memory that its accesses are to, with its length in bytes.
     pub memory: (&'static str, u64),
+    /// Events of one that is asked for.
+    pub each: f64,
     /// The sizes that it can be asked for.
     pub sizes: (u64, u64),
 }
 
-/// Lines that the program has.
-const LINES: u64 = 1_000_000;
-/// Most that sizes are.
-pub const MOST: u64 = 1_000_000;
-/// Data breakpoints cost some 10 us each.
-const MOST_WATCHED: u64 = 100_000;
-/// Turns of a ping-pong take two such accesses, and two threads that run at the same time.
-const MOST_TURNS: u64 = 1_000;
-/// Fewer rounds are over before there are samples of them.
-const LEAST_TIMED: u64 = 100_000;
-/// Time stamp counters step by up to some 40 cycles, which must be below a percent.
-const LEAST_CYCLES: u64 = 10_000;
-/// Percent of the time that the program of `time-share` is in its first function: 3 of 10 turns of one loop.
-pub const SHARE_PERCENT: f64 = 30.0;
-
-const WORD: (&str, u64) = ("word", 8);
-const REAL: (&str, u64) = ("real", 8);
-const LINE: (&str, u64) = ("lines", LINES * 64);
-const PING: (&str, u64) = ("ping", 8);
-
-const fn of_order(
-    name: &'static str,
-    letter: char,
-    ordered: Ordered,
-    memory: (&'static str, u64),
-    about: &'static str,
-    predicted_from: &'static str,
-) -> Event {
-    Event {
-        name,
-        about,
-        predicted_from,
-        counter: Counter::Emulate,
-        ordered: Some(ordered),
-        letter,
-        memory,
-        sizes: (1, MOST),
-    }
-}
-
-const fn of_window(
-    name: &'static str,
-    ordered: Ordered,
-    about: &'static str,
-    predicted_from: &'static str,
-) -> Event {
-    Event {
-        name,
-        about,
-        predicted_from,
-        counter: Counter::Watch,
-        ordered: Some(ordered),
-        letter: 'o',
-        memory: PING,
-        sizes: (1, MOST_TURNS),
-    }
-}
-
-const fn of(
-    name: &'static str,
-    letter: char,
-    counter: Counter,
-    sizes: (u64, u64),
-    about: &'static str,
-    predicted_from: &'static str,
-) -> Event {
-    Event {
-        name,
-        about,
-        predicted_from,
-        counter,
-        ordered: None,
-        letter,
-        memory: WORD,
-        sizes,
-    }
-}
-
-/// All events that a source here can count.
-pub static EVENTS: &[Event] = &[
-    of_order(
-        "loads",
-        'a',
-        Ordered::Loads,
-        WORD,
-        "loads of a word",
-        "one load in each turn of a loop",
-    ),
-    of_order(
-        "stores",
-        'b',
-        Ordered::Stores,
-        WORD,
-        "stores to a word",
-        "one store in each turn",
-    ),
-    of_order(
-        "locked",
-        'c',
-        Ordered::Locked,
-        WORD,
-        "locked additions, among plain ones",
-        "one of each in a turn",
-    ),
-    of_order(
-        "fp-loads",
-        'd',
-        Ordered::RealLoads,
-        REAL,
-        "loads of floating-point numbers, among others",
-        "one of each in a turn",
-    ),
-    of_order(
-        "l1d-miss",
-        'e',
-        Ordered::Misses(Level::First),
-        LINE,
-        "misses of a first level of 32 KiB",
-        "lines that are loaded, each once",
-    ),
-    of_order(
-        "l2d-miss",
-        'e',
-        Ordered::Misses(Level::Second),
-        LINE,
-        "misses of a second level of 256 KiB",
-        "lines that are loaded, each once",
-    ),
-    of_order(
-        "intervention",
-        'f',
-        Ordered::Interventions,
-        LINE,
-        "loads that find a line modified by another thread",
-        "lines that it wrote before",
-    ),
-    of_order(
-        "invalidation",
-        'g',
-        Ordered::Invalidations,
-        PING,
-        "stores that take a line from another thread's cache",
-        "turns of a ping-pong of two threads",
-    ),
-    of_order(
-        "upgrade",
-        'h',
-        Ordered::Upgrades,
-        LINE,
-        "stores to lines that this thread and another have read",
-        "lines that both read before",
-    ),
-    of_order(
-        "upgrade-alone",
-        'i',
-        Ordered::Upgrades,
-        LINE,
-        "stores to lines that this thread alone has read; the paper's protocol has no clean owner",
-        "lines that it read before",
-    ),
-    of_order(
-        "clean-write",
-        'i',
-        Ordered::CleanWrites,
-        LINE,
-        "the same, where the first reader owns the line: nothing is asked for",
-        "lines that it read before",
-    ),
-    of(
-        "accesses",
-        'k',
-        Counter::Watch,
-        (1, MOST_WATCHED),
-        "accesses of a word in a watch window, none lost",
-        "one in each turn of a loop",
-    ),
-    of_window(
-        "watched-intervention",
-        Ordered::Interventions,
-        "loads in a window that find the line modified by another CPU",
-        "turns of a ping-pong of two threads",
-    ),
-    of_window(
-        "watched-invalidation",
-        Ordered::Invalidations,
-        "stores in a window that take the line from another CPU's cache",
-        "turns of a ping-pong of two threads",
-    ),
-    of(
-        "page-touch",
-        'j',
-        Counter::Software,
-        (1, MOST),
-        "pages touched for the first time, page-faults of the kernel",
-        "one page in each turn, no huge ones",
-    ),
-    of(
-        "checkpoint",
-        'l',
-        Counter::Uprobes,
-        (1, MOST),
-        "executions of an instruction",
-        "one in each turn of a loop",
-    ),
-    of(
-        "time-share",
-        'n',
-        Counter::Timer,
-        (LEAST_TIMED, MOST),
-        "percent of the time in one of two functions",
-        "3 of 10 equal turns are in it",
-    ),
-    of(
-        "cycles",
-        'm',
-        Counter::Clock,
-        (LEAST_CYCLES, MOST),
-        "core cycles, by the time stamp counter and the measured clock",
-        "additions that wait for each other, a cycle each",
-    ),
-];
-
-/// What no source of this tool counts, and why. They are told, so that nobody takes them for counted.
-pub static NOT_COUNTED: &[(&str, &str)] = &[
-    (
-        "instructions, branches",
-        "the emulated source sees accesses of memory only",
-    ),
-    (
-        "fp add, mul, div, sqrt",
-        "the same; their costs are not measured",
-    ),
-    (
-        "branch miss, icache miss, issue width",
-        "a PMU would count them; their costs are not measured",
-    ),
-    (
-        "cycles, cache misses, HITM, dTLB misses of a PMU",
-        "the tool samples by PMUs and does not count by them",
-    ),
-];
-
-/// The event of a name.
+/// The event of a name, as its first source counts it.
 pub fn named(name: &str) -> Option<&'static Event> {
     EVENTS.iter().find(|event| event.name == name)
 }
@@ -348,15 +140,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_names_of_one_event_and_orders_are_the_emulators() {
+    fn a_source_counts_an_event_once_and_has_what_it_takes() {
         for event in EVENTS {
-            let of_name = EVENTS.iter().filter(|other| other.name == event.name);
-            assert_eq!(of_name.count(), 1, "{}", event.name);
+            let same = |other: &&Event| (other.name, other.counter) == (event.name, event.counter);
+            assert_eq!(EVENTS.iter().filter(same).count(), 1, "{}", event.name);
             let has_order = matches!(event.counter, Counter::Emulate | Counter::Watch);
             assert!(has_order || event.ordered.is_none(), "{}", event.name);
             let is_emulated = event.counter == Counter::Emulate;
             assert!(!is_emulated || event.ordered.is_some(), "{}", event.name);
+            let is_pmu = event.counter == Counter::Pmu;
+            assert_eq!(is_pmu, event.hardware.is_some(), "{}", event.name);
             assert!(event.sizes.0 <= event.sizes.1 && event.sizes.1 <= MOST);
+            assert!(event.each > 0.0);
         }
         assert_eq!(named("loads").map(|event| event.letter), Some('a'));
         assert!(named("nothing").is_none());

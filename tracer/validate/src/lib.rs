@@ -3,7 +3,8 @@
 //! ```text
 //!   events   what, how many are predicted, who counts it      (data)
 //!   asked    the program that does n of them, carried in the tool
-//!   emulated, watched, kernel, shares, cycles                 (one file for each way to count)
+//!   emulated, watched, kernel, shares, cycles, pmu            (one file for each way to count)
+//!   costs    what is timed since nothing counts it
 //!   observed a source while a program runs, for those of them that take one
 //!   homes    which accesses of an order are an event
 //!   run      sizes and runs, one process each, and the class of the error
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 pub mod asked;
+pub mod costs;
 #[cfg(target_arch = "x86_64")]
 mod cycles;
 mod emulated;
@@ -24,6 +26,7 @@ pub mod events;
 mod homes;
 mod kernel;
 mod observed;
+mod pmu;
 pub mod report;
 pub mod run;
 mod shares;

@@ -10,10 +10,12 @@ use cohtrace_measure::{
 use crate::{
     NotCounted,
     asked::Asked,
+    costs::{self, Charge, Charges, Cost},
     emulated::Emulation,
     events::{Counter, Event, SHARE_PERCENT},
     kernel,
     observed::Observer,
+    pmu,
     shares::{Samples, Timed},
     watched::Windows,
 };
@@ -85,6 +87,8 @@ pub struct Row {
     pub lost: u64,
     /// Why it was not counted, or not to the end.
     pub missing: Option<String>,
+    /// That is since the machine has not what counts it.
+    pub absent: bool,
 }
 
 impl Row {
@@ -135,6 +139,7 @@ pub fn run(
             class: None,
             lost: 0,
             missing: None,
+            absent: false,
         };
         let sizes = sizes(event);
         if sizes.is_empty() {
@@ -173,6 +178,7 @@ pub fn run(
                     Err(why) => {
                         // Ctrl-C ends the program, too, and that is no fault of it.
                         let why = if stopped() { NotCounted::Stopped } else { why };
+                        row.absent = why.is_absent();
                         row.missing = Some(why.to_string());
                         row.sizes.extend((number > 1).then_some(runs));
                         break 'sizes;
@@ -198,7 +204,7 @@ fn weight(n: u64) -> f64 {
 fn predicted(event: &Event, n: u64) -> f64 {
     match event.counter {
         Counter::Timer => SHARE_PERCENT,
-        _ => n as f64,
+        _ => n as f64 * event.each,
     }
 }
 
@@ -259,6 +265,8 @@ impl Counts for Machinery {
             // The table has none; its test says so.
             (Counter::Emulate, None) => Err(NotCounted::NoSymbol(event.name.to_owned())),
             (Counter::Watch, _) => self.windows.count(asked, event, n, stopped),
+            (Counter::Pairs, _) => self.windows.count_pairs(asked, event, n, stopped),
+            (Counter::Pmu, _) => pmu::count(self.observer.machine(), asked, event, n),
             (Counter::Software, _) => kernel::page_faults(asked, event, n),
             (Counter::Uprobes, _) => kernel::executions(asked, event, n),
             (Counter::Timer, _) => {
@@ -273,6 +281,15 @@ impl Counts for Machinery {
             counted,
             is_likely: None,
         })
+    }
+}
+
+impl Charges for Machinery {
+    fn charge(&mut self, cost: &Cost) -> Result<Charge, NotCounted> {
+        #[cfg(target_arch = "x86_64")]
+        return costs::charge(self.observer.machine(), &self.asked, cost);
+        #[cfg(not(target_arch = "x86_64"))]
+        Err(NotCounted::NoProgram)
     }
 }
 

@@ -4,6 +4,8 @@
 pub const DISABLED: u64 = 1 << 0;
 /// Not in kernel mode.
 pub const EXCLUDE_KERNEL: u64 = 1 << 5;
+/// Not in a hypervisor.
+pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 /// Not while the idle task runs.
 pub const EXCLUDE_IDLE: u64 = 1 << 7;
 /// Records executable mappings.

@@ -104,6 +104,11 @@ impl Block {
         self.order.is_empty()
     }
 
+    /// Addresses of its lines, in the order of the chain.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.order.iter().map(|at| self.base() + at)
+    }
+
     fn base(&self) -> u64 {
         self.memory.as_mut_ptr() as u64
     }

@@ -3,6 +3,8 @@
 //! Our own attribute struct: aya's attach can express neither `sample_type` nor side-band bits, and
 //! a field that was not requested is uninitialised kernel stack to a BPF program.
 
+pub mod counting;
+
 use std::{
     io,
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},

@@ -34,6 +34,9 @@ pub(crate) struct MeasureArgs {
     /// waits.
     #[arg(long)]
     pub realtime: bool,
+    /// Bring lines into each state once, and say where they are: for tests that run the tool in an emulator.
+    #[arg(long, hide = true)]
+    pub show_states: bool,
 }
 
 /// Where what was found goes.

@@ -56,7 +56,7 @@ fn known(instruction: &Instruction) -> Known {
 }
 
 /// What the plugin's `pack_code` packed.
-fn unpack(words: [u64; 2]) -> ([u8; 15], usize) {
+pub(super) fn unpack(words: [u64; 2]) -> ([u8; 15], usize) {
     let mut bytes = [0; 15];
     bytes[..8].copy_from_slice(&words[0].to_le_bytes());
     bytes[8..].copy_from_slice(&words[1].to_le_bytes()[..7]);

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    ops::Range,
     os::fd::{AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
     process::Command,
@@ -34,6 +35,8 @@ pub struct Emulator {
     program: PathBuf,
     arguments: Vec<OsString>,
     plugin: OwnedFd,
+    /// Code whose executions are counted.
+    counted: Option<Range<u64>>,
     pub(super) memory: EmulatorMemory,
 }
 
@@ -70,8 +73,17 @@ impl Emulator {
             program: found,
             arguments: arguments.to_vec(),
             plugin,
+            counted: None,
             memory,
         })
+    }
+
+    /// The same, counting executions of the code at these addresses too, by instruction, for
+    /// [`executed`](Emulator::executed): slow there, and costs nothing elsewhere.
+    #[must_use]
+    pub fn counting(mut self, code: Range<u64>) -> Emulator {
+        self.counted = Some(code);
+        self
     }
 
     /// The command that runs the program in the emulator. To be started by this process itself.
@@ -83,6 +95,9 @@ impl Emulator {
             self.plugin.as_raw_fd(),
             std::process::id(),
         ));
+        if let Some(Range { start, end }) = &self.counted {
+            plugin.push(format!(",counts={start:x}-{end:x}"));
+        }
         let mut command = Command::new(&self.qemu);
         command
             .arg("-plugin")

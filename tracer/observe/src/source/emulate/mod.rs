@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod clock;
+mod executions;
 mod guest_maps;
 mod instructions;
 mod lanes;
@@ -30,6 +31,7 @@ mod processes;
 mod program;
 mod side_band;
 
+pub use executions::Executed;
 pub use launcher::{Emulator, QEMU, QEMU_VARIABLE, is_installed, plugin};
 
 use clock::StampClock;
