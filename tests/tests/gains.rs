@@ -148,6 +148,47 @@ fn without_holds_samples_give_a_bound_where_instructions_wait_in_place_and_a_ses
 }
 
 #[test]
+fn what_was_predicted_stands_beside_what_padding_gained_and_is_kept() {
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
+    let [before, after] = ["before.coh", "after.coh"].map(|name| directory.path().join(name));
+    for (program, session) in [(&twins.plain, &before), (&twins.padded, &after)] {
+        let mut recorder = cohtrace(["record", "-q", "--source", "timer", "--duration", "2"]);
+        let recorder = recorder.args(["--hold", "3", "-o"]).arg(session);
+        let recorder = recorder.arg("--").args(ahead(program)).arg("2600");
+        run(recorder, GRACE).expect_code(0);
+    }
+    let state = directory.path().join("state");
+    let of_state = |mut tool: std::process::Command| {
+        run(tool.env("XDG_STATE_HOME", &state), GRACE).expect_code(0)
+    };
+    let mut nothing = cohtrace(["validate", "--event", "gain", "--check"]);
+    let none = run(nothing.env("XDG_STATE_HOME", &state), GRACE).expect_code(3);
+    assert!(none.stdout.contains("No predicted gain"), "{}", none.said());
+    let compare = |more: &[&str]| {
+        let mut diff = cohtrace(["diff", "-q"]);
+        diff.args(more).arg(&before).arg(&after);
+        of_state(diff)
+    };
+    let text = compare(&[]);
+    assert!(text.stdout.contains("Gains: "), "{}", text.said());
+    let gains = document(&compare(&["--json"]))["gains"].clone();
+    let gains = gains.as_array().expect("gains");
+    assert_eq!(gains.len(), 2, "{gains:?}");
+    for gain in gains {
+        assert_eq!(gain["grade"], "held");
+        // Padded, it is faster, whatever the machine has to do besides.
+        assert!(gain["real"].as_f64() > Some(1.2), "{gain}");
+    }
+    // The same two sessions, compared twice, count once.
+    let tally = document(&of_state(cohtrace([
+        "validate", "--event", "gain", "--json",
+    ])));
+    assert_eq!(tally["held"]["compared"], 2, "{tally}");
+}
+
+#[test]
 fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
     let Some(_turn) = ready_for_two() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -25,7 +25,7 @@ pub(super) use hinting::{
 pub(super) use measuring::MeasureArgs;
 pub(super) use observing::{AttachArgs, ObservingArgs, RecordArgs, TargetArgs, WatchArgs};
 pub(super) use simulating::SimulateArgs;
-pub(super) use validating::ValidateArgs;
+pub(super) use validating::{GAIN, ValidateArgs};
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
 
