@@ -132,8 +132,17 @@ fn without_holds_samples_give_a_bound_where_instructions_wait_in_place_and_a_ses
     let recorder = recorder.arg(&session).arg("--").args(ahead(&twins.plain));
     run(recorder.arg("2600"), GRACE).expect_code(0);
     let replayed = run(cohtrace(["report", "--json", "-q"]).arg(&session), GRACE).expect_code(0);
-    let gain = &document(&replayed)["findings"][0]["gain"];
+    let report = document(&replayed);
+    let gain = &report["findings"][0]["gain"];
     assert_eq!(gain["grade"], "held", "{gain}");
+    // Within the budget, but for what the last hold took too long on a busy machine.
+    let run_of = &report["run"];
+    let number = |name: &str| run_of[name].as_f64().expect("a number");
+    let most = 0.03 * number("duration_s") + 0.02;
+    assert!(
+        number("holds") >= 6.0 && number("held_s") < most,
+        "{run_of}"
+    );
     assert!(
         gain["per_thread"][0]["readings"].as_u64() >= Some(3),
         "{gain}"
