@@ -54,41 +54,47 @@ fn document(ended: &Ended) -> Value {
 }
 
 /// What padding gains each thread, and what holding the other says, until they agree within a part, for both threads and in one
-/// turn.
+/// turn. A turn in which the program itself was not the same before and after counts for nothing: its host has moved a CPU.
 fn agrees(case: Case, within: f64) {
     let Some(_turn) = ready_for_two() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let twins = Twins::build(case, directory.path()).expect("it builds");
+    let plain = || rates(&twins.plain, ALONE).expect("it runs");
     let mut said = Vec::new();
     for _ in 0..TURNS {
-        let plain = [(); 2].map(|()| rates(&twins.plain, ALONE).expect("it runs"));
-        let report = document(&attach(&twins.plain, &["--hold", "3"]).expect_code(0));
-        let padded = rates(&twins.padded, ALONE).expect("it runs");
+        let before = plain();
+        let more = ["--hold", "3", "--threshold", "0.1"];
+        let report = document(&attach(&twins.plain, &more).expect_code(0));
+        let (after, padded) = (plain(), rates(&twins.padded, ALONE).expect("it runs"));
+        let gain = &report["findings"][0]["gain"];
+        said.push(format!("{before:?}, {after:?}, padded {padded:?}: {gain}"));
+        let is_steady = |n: usize| (before[n] / after[n] - 1.0).abs() < within;
+        if !(is_steady(0) && is_steady(1)) {
+            continue;
+        }
         let is_right = |n: usize| {
-            let real = padded[n] / f64::midpoint(plain[0][n], plain[1][n]);
+            let real = padded[n] / f64::midpoint(before[n], after[n]);
             let held = times(&report, THREADS[n]);
             held.is_some_and(|[low, held, high]| {
                 let near = (held / real - 1.0).abs() <= within;
                 near || (low..=high).contains(&real)
             })
         };
-        let gain = &report["findings"][0]["gain"];
         if gain["grade"] == "held" && is_right(0) && is_right(1) {
             return;
         }
-        said.push(format!("{plain:?} padded {padded:?}: {gain}"));
     }
     panic!("never within {within}:\n{}", said.join("\n"));
 }
 
 #[test]
 fn holding_the_other_thread_says_what_padding_gains_a_locked_addition() {
-    agrees(LOCKED, 0.15);
+    agrees(LOCKED, 0.25);
 }
 
 #[test]
 fn holding_the_other_thread_says_what_padding_gains_a_store_with_a_barrier_behind_it() {
-    agrees(FENCED, 0.15);
+    agrees(FENCED, 0.25);
 }
 
 #[test]
@@ -97,18 +103,8 @@ fn a_thread_that_only_loads_is_read_by_its_own_counter_elsewhere() {
 }
 
 #[test]
-fn where_padding_gains_nothing_nobody_says_that_it_does() {
-    let Some(_turn) = ready_for_two() else { return };
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let twins = Twins::build(RARE, directory.path()).expect("it builds");
-    let ended = attach(&twins.plain, &["--hold", "3", "--threshold", "0.001"]);
-    let report = document(&ended.expect_code(0));
-    let findings = report["findings"].as_array().expect("findings");
-    for thread in THREADS {
-        if let Some([_, held, _]) = times(&report, thread) {
-            assert!(held < 1.05, "{}", findings[0]["gain"]);
-        }
-    }
+fn where_padding_gains_next_to_nothing_holding_says_so() {
+    agrees(RARE, 0.05);
 }
 
 #[test]
@@ -210,7 +206,7 @@ fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
     let mut moments = Moments::default();
     let mut held = 0;
     for kill in 0..30 {
-        let mut tool = cohtrace(["attach", "-q", "--hold", "90", "-p", &pid]);
+        let mut tool = cohtrace(["attach", "-q", "--hold", "50", "-p", &pid]);
         let tool = Running::start(&mut tool).expect("cohtrace starts");
         let start = Instant::now();
         // Not before somebody stands; then any moment later.
