@@ -201,8 +201,8 @@ fn two_variables_and_two_blocks_of_the_heap_fight_if_both_move() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for (flags, names) in [(&[][..], 2), (&["-DMALLOC"], 0)] {
-        let found = json(&session(directory.path(), "neighbours", flags));
+    for (flag, names) in [("-DCHANCE", 2), ("-DMALLOC", 0)] {
+        let found = json(&session(directory.path(), "neighbours", &[flag]));
         let ways = ways(&found);
         // The words are at bytes 48 and 64 of both together, which begin with a line.
         let first = latent(&found)[0]["neighbours"][0]["line"]["address"].as_str();
@@ -212,7 +212,7 @@ fn two_variables_and_two_blocks_of_the_heap_fight_if_both_move() {
             assert_eq!(
                 *fights,
                 first == second,
-                "{flags:?} {moved} of {line}: {hand_offs}"
+                "{flag} {moved} of {line}: {hand_offs}"
             );
         }
         let only = &latent(&found)[0];
@@ -223,6 +223,27 @@ fn two_variables_and_two_blocks_of_the_heap_fight_if_both_move() {
             assert_eq!(names, ["lower_or_upper[]", "upper_or_lower[]"]);
         }
     }
+}
+
+#[test]
+fn variables_that_ask_to_begin_with_a_line_are_told_no_other_start() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    // The twin of the variables above, which begin with a line by chance.
+    let session = session(directory.path(), "neighbours", &[]);
+    let found = json(&session);
+    for (moved, line, fights, hand_offs) in ways(&found) {
+        let may_fight = line == 128;
+        assert!(may_fight || !fights, "{moved} of {line}: {hand_offs}");
+    }
+    let only = &latent(&found)[0];
+    assert_eq!(only["alignment"], 64);
+    let text = report(&session, &[]).expect_code(0).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let bound = "The program asks for a start at a multiple of 64 bytes: no other is told.";
+    assert!(text.contains(bound), "{text}");
 }
 
 #[test]

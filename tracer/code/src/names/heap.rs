@@ -260,10 +260,12 @@ fn give_type(object: &mut Resolved, told: Vec<Resolved>) {
                 object.name.type_name = type_name.as_ref().map(|name| format!("{name} [{count}]"));
                 object.name.layout = Some(ObjectLayout::row(type_name, bytes, count, layout));
                 object.stride = Some(bytes);
+                object.name.alignment = first.name.alignment;
                 object.typed.clone_from(&first.typed);
             } else if first.name.start == Some(start) {
                 object.name.type_name.clone_from(&first.name.type_name);
                 object.name.layout = layout;
+                object.name.alignment = first.name.alignment;
                 object.typed.clone_from(&first.typed);
             }
         }

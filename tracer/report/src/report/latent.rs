@@ -1,32 +1,25 @@
 //! Sharing that is not there yet, as the report has it: which memory, in which ways, and at what cost.
 
-use std::collections::BTreeMap;
+mod thing;
 
 use serde::Serialize;
 
+use self::thing::{Thing, Used, things};
 use super::{
     model::{AccessRow, Hex, Line, Object},
     rows,
     run_facts::RunFacts,
-    subject::{OnLine, accessed_by},
 };
 use crate::{
     access::{Cost, LineSize, Tid},
-    analysis::{RunElsewhere, SiteCounts, There, UsedLine, Way},
+    analysis::{RunElsewhere, There, Way},
     event::Tally,
     finding::{self, Latent, LatentWay},
-    names::{AccessedBy, Names, ObjectKind, Owner},
+    names::{Names, ObjectKind},
 };
 
 /// Lines are told apart as they are today.
 const LINE: LineSize = LineSize::B64;
-
-/// Lines of a run whose names are asked for.
-const LOOKED_AT: usize = 256;
-
-/// What is executed less often than this part of the busiest instruction on the line tells no name and is not told: who sets
-/// memory up, and allocators, do not fight for it.
-const RARE: f64 = 0.02;
 
 /// Start addresses that malloc promises are multiples of so many bytes, on 64-bit machines (glibc manual, 3.2.3.6).
 const MALLOC_ALIGNMENT: u8 = 16;
@@ -49,6 +42,9 @@ pub struct LatentSharing {
     pub object: Object,
     /// Lines of 64 bytes that threads would fight for.
     pub lines: u64,
+    /// Bytes that the program asks it to start at a multiple of, by a declaration or a type, and that it starts at; of several
+    /// objects, the most. Null where that is not known.
+    pub alignment: Option<u64>,
     /// Threads that use them; not those that hardly ever do.
     pub threads: u64,
     /// What it costs as it is.
@@ -73,7 +69,9 @@ pub struct LatentCost {
     pub start_offset: Option<u8>,
     /// Of heap memory: whether malloc, which promises multiples of 16 bytes, may place it so; null of other memory.
     pub malloc_may: Option<bool>,
-    /// Whether threads would fight here that do not today; of today, false.
+    /// Whether it keeps the alignment that the program asks for: else it never lies so. Null where none is known.
+    pub keeps_alignment: Option<bool>,
+    /// Whether threads would fight here that do not today, if it may lie so; of today, false.
     pub fights: bool,
     /// Hand-offs from one CPU to another, of all its lines.
     pub hand_offs: u64,
@@ -94,18 +92,6 @@ pub struct LatentLine {
     pub accesses: Vec<AccessRow>,
 }
 
-/// Runs that are one thing.
-struct Thing<'a> {
-    runs: Vec<&'a RunElsewhere>,
-    ways: Vec<(Way, There)>,
-    /// What the lines are that threads would fight for.
-    fighting: Vec<Used<'a>>,
-    names: Vec<String>,
-    kind: ObjectKind,
-    /// Where it begins, bytes from the start of 128.
-    start: Option<u8>,
-}
-
 /// Names and judges what was replayed: the worst first.
 pub fn latent(
     runs: &[RunElsewhere],
@@ -114,7 +100,12 @@ pub fn latent(
     facts: &RunFacts,
 ) -> Vec<LatentSharing> {
     let judged = things(runs, names).into_iter().filter_map(|thing| {
-        let latent = finding::latent(&thing.ways, tally.whole_cost(), &facts.thresholds)?;
+        let latent = finding::latent(
+            &thing.ways,
+            thing.alignment,
+            tally.whole_cost(),
+            &facts.thresholds,
+        )?;
         Some((thing, latent))
     });
     let mut judged: Vec<(Thing<'_>, Latent)> = judged.collect();
@@ -126,115 +117,6 @@ pub fn latent(
         .collect()
 }
 
-/// A line with what is done there often.
-struct Used<'a> {
-    line: &'a UsedLine,
-    sites: Vec<SiteCounts>,
-}
-
-impl<'a> Used<'a> {
-    fn new(line: &'a UsedLine) -> Used<'a> {
-        let executions = line.sites.iter().map(|counts| counts.emulated);
-        let least = executions.max().unwrap_or(0) as f64 * RARE;
-        let often = line
-            .sites
-            .iter()
-            .filter(|counts| counts.emulated as f64 >= least);
-        Used {
-            line,
-            sites: often.cloned().collect(),
-        }
-    }
-
-    fn owner(&self, names: &dyn Names) -> Option<Owner> {
-        let by: Vec<AccessedBy> = self.sites.iter().filter_map(accessed_by).collect();
-        let owned = names.owner(self.line.key, LINE, &by)?;
-        // Which of an object's lines it is, is no matter here.
-        Some(Owner {
-            part: 0,
-            ..owned.owner
-        })
-    }
-
-    fn objects(&self, names: &dyn Names) -> OnLine {
-        OnLine::new(names, self.line.key, LINE, &self.sites)
-    }
-}
-
-/// Puts runs together that are of the same owners. Those without a line that threads would fight for are nothing.
-fn things<'a>(runs: &'a [RunElsewhere], names: &dyn Names) -> Vec<Thing<'a>> {
-    let mut things: Vec<Thing<'a>> = Vec::new();
-    let mut named: BTreeMap<Vec<Owner>, usize> = BTreeMap::new();
-    for run in runs {
-        let fighting = run.lines.iter().filter(|line| line.fights);
-        let fighting: Vec<Used<'a>> = fighting.map(Used::new).collect();
-        let looked_at = &fighting[..fighting.len().min(LOOKED_AT)];
-        let owners: Vec<Option<Owner>> = looked_at.iter().map(|used| used.owner(names)).collect();
-        let is_whole = owners.iter().all(Option::is_some) && looked_at.len() == fighting.len();
-        let mut each: Vec<Owner> = Vec::new();
-        for owner in owners.into_iter().flatten() {
-            if !each.contains(&owner) {
-                each.push(owner);
-            }
-        }
-        let (kind, start) = objects(looked_at, names);
-        if fighting.is_empty() {
-            continue;
-        }
-        let mut labels: Vec<String> = each.iter().map(|owner| owner.label.clone()).collect();
-        labels.dedup();
-        let thing = Thing {
-            runs: vec![run],
-            ways: run.ways.clone(),
-            fighting,
-            names: labels,
-            kind,
-            start,
-        };
-        if let Some(known) = named.get(&each).filter(|_| is_whole) {
-            things[*known].add(thing);
-        } else {
-            if is_whole {
-                named.insert(each, things.len());
-            }
-            things.push(thing);
-        }
-    }
-    things
-}
-
-/// The kind of the objects, and where they begin, bytes from the start of 128, if it is the same for all of the lines.
-fn objects(lines: &[Used<'_>], names: &dyn Names) -> (ObjectKind, Option<u8>) {
-    let mut kind = None;
-    let mut starts: Vec<Option<u64>> = Vec::new();
-    for used in lines {
-        let on_line = used.objects(names);
-        let object = on_line.main().and_then(|main| on_line.objects.get(main));
-        kind = kind.or_else(|| object.map(|object| object.kind));
-        starts.push(object.and_then(|object| object.start));
-    }
-    // Elements of a line each begin alike on lines of 64 bytes.
-    let alike = |start: &Option<u64>| start.map(|start| start % LINE.bytes());
-    let first = starts.first().copied().flatten();
-    let same = starts.iter().all(|start| alike(start) == alike(&first));
-    let start = first.filter(|_| same);
-    (
-        kind.unwrap_or_default(),
-        start.map(|start| (start % LineSize::B128.bytes()) as u8),
-    )
-}
-
-impl<'a> Thing<'a> {
-    fn add(&mut self, other: Thing<'a>) {
-        self.runs.extend(other.runs);
-        self.fighting.extend(other.fighting);
-        for ((_, all), (_, there)) in self.ways.iter_mut().zip(&other.ways) {
-            *all = all.plus(there);
-        }
-        self.start = self.start.filter(|start| other.start == Some(*start));
-    }
-}
-
 fn sharing(
     number: usize,
     thing: &Thing<'_>,
@@ -242,7 +124,7 @@ fn sharing(
     names: &dyn Names,
     facts: &RunFacts,
 ) -> LatentSharing {
-    let cost = |way: Way, there: &There, fights: bool| LatentCost {
+    let cost = |way: Way, there: &There, keeps_alignment, fights: bool| LatentCost {
         moved_bytes: way.moved,
         line_bytes: way.line_bytes,
         start_offset: thing.start.map(|start| {
@@ -250,13 +132,14 @@ fn sharing(
         }),
         malloc_may: (thing.kind == ObjectKind::Heap)
             .then(|| way.moved.is_multiple_of(MALLOC_ALIGNMENT)),
+        keeps_alignment,
         fights,
         hand_offs: there.hand_offs.total(),
         falsely: there.hand_offs.falsely,
         dragged: there.hand_offs.dragged,
         messages: there.messages,
     };
-    let of = |way: &LatentWay| cost(way.way, &way.there, way.fights);
+    let of = |way: &LatentWay| cost(way.way, &way.there, way.keeps_alignment, way.fights);
     let worst = (thing.runs.iter().copied()).max_by_key(|run| messages_added(&run.ways));
     let pair = worst.and_then(|run| run.worst_neighbours());
     let neighbours: Vec<Used<'_>> = pair.into_iter().flatten().map(Used::new).collect();
@@ -271,8 +154,14 @@ fn sharing(
         names: thing.names.clone(),
         object: object.unwrap_or_default(),
         lines: thing.fighting.len() as u64,
+        alignment: thing.alignment,
         threads: threads.len() as u64,
-        today: cost(Way::TODAY, &latent.today, false),
+        today: cost(
+            Way::TODAY,
+            &latent.today,
+            thing.alignment.map(|_| true),
+            false,
+        ),
         ways: latent.ways.iter().map(of).collect(),
         neighbours: (neighbours.iter())
             .map(|used| latent_line(used, names))

@@ -81,11 +81,9 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
         out.line(&format!("     {line}"));
     }
     out.blank();
-    let clean = sharing.ways.iter().filter(|way| !way.fights);
-    let clean: Vec<String> = clean.map(words).collect();
-    if !clean.is_empty() {
-        let text = format!("No worse than today: {}.", list(&clean, clean.len()));
-        out.prose(" why ", &text);
+    let why = why(sharing);
+    if !why.is_empty() {
+        out.prose(" why ", &why);
         out.blank();
     }
     let rows = uses(out, sharing);
@@ -94,6 +92,26 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
     }
     out.blank();
     out.prose(" fix ", &sharing.advice);
+}
+
+/// `No worse than today: 40 bytes later.`, and why some starts are not told.
+fn why(sharing: &LatentSharing) -> String {
+    let may_be = |way: &&LatentCost| way.keeps_alignment != Some(false);
+    let clean = sharing.ways.iter().filter(|way| !way.fights);
+    let clean: Vec<String> = clean.filter(may_be).map(words).collect();
+    let mut why = Vec::new();
+    if !clean.is_empty() {
+        let clean = list(&clean, clean.len());
+        why.push(format!("No worse than today: {clean}."));
+    }
+    let is_bound = !sharing.ways.iter().all(|way| may_be(&way));
+    if let Some(alignment) = sharing.alignment.filter(|_| is_bound) {
+        let bytes = count(alignment, "byte", "bytes");
+        why.push(format!(
+            "The program asks for a start at a multiple of {bytes}: no other is told."
+        ));
+    }
+    why.join(" ")
 }
 
 /// `struct part`, `a and b`, `heap memory`.

@@ -52,6 +52,11 @@ impl Way {
         short.chain([0, 64].map(|moved| of(128, moved)))
     }
 
+    /// Whether what starts at a multiple of so many bytes today, does so this way.
+    pub fn keeps(self, alignment: u64) -> bool {
+        alignment == 0 || u64::from(self.moved).is_multiple_of(alignment)
+    }
+
     pub(super) fn line_size(self) -> LineSize {
         LineSize::new(self.line_bytes.into()).unwrap_or(LINE)
     }

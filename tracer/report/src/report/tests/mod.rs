@@ -9,6 +9,7 @@ mod compiled;
 mod emulated;
 mod findings;
 mod hostile;
+mod latent;
 mod layout;
 mod objects;
 mod pipeline;
