@@ -318,3 +318,56 @@ fn sessions_and_options_that_cannot_be_predicted_from_are_refused_with_what_to_d
         sampled.said()
     );
 }
+
+/// What one more thread would bring to the one array of a report.
+fn one_more(report: &Value) -> Option<&Value> {
+    let told = latent(report).iter().map(|one| &one["one_more_thread"]);
+    let told: Vec<&Value> = told.filter(|one| !one.is_null()).collect();
+    assert!(told.len() <= 1, "{told:#?}");
+    told.first().copied()
+}
+
+#[test]
+fn what_one_more_thread_brings_is_what_a_program_with_one_more_shows() {
+    if !has_emulator() {
+        return;
+    }
+    // As in tests/workloads/latent/elements.c: three elements of half a line, and the fourth, whose line the third has alone.
+    const ROUNDS: u64 = 100;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let three = session(directory.path(), "elements", &["-DTHREADS=3"]);
+    let three = json(&three);
+    let told = one_more(&three).expect("the third meets the fourth");
+    assert_eq!(
+        (&told["element_bytes"], &told["elements"]),
+        (&32.into(), &3.into())
+    );
+    let predicted = number(&told["hand_offs"]);
+    assert!(agree(predicted, 2 * ROUNDS), "{told}");
+    // With four threads both lines are fought for alike, and the fifth has one for itself.
+    let four = json(&session(directory.path(), "elements", &["-DTHREADS=4"]));
+    assert_eq!(one_more(&four), None);
+    let findings = four["findings"].as_array().expect("a list").iter();
+    let ours = findings.filter(|finding| finding["object"]["name"] == "all");
+    let seen: u64 = ours
+        .map(|finding| number(&finding["handoffs"]["observed"]))
+        .sum();
+    assert!(agree(2 * predicted, seen), "{predicted}, {seen}");
+}
+
+#[test]
+fn a_word_behind_an_array_meets_the_next_element_and_one_a_line_farther_does_not() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let found = |word: &str| {
+        let flags = ["-DBYTES=64", word];
+        json(&session(directory.path(), "elements", &flags))
+    };
+    let beside = found("-DWORD=200");
+    let told = one_more(&beside).expect("it is on the line of the fourth");
+    assert_eq!(told["behind_moved_bytes"], 0);
+    assert!(number(&told["falsely"]) > 0);
+    assert_eq!(one_more(&found("-DWORD=256")), None);
+}

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     access::LineSize,
-    analysis::{Elsewhere, NeighbourBounds, Neighbours, RunElsewhere, Runs},
+    analysis::{
+        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
+        RunElsewhere, Runs, ThreadArrays,
+    },
     event::Batch,
     number::count,
     report::{Caveat, latent::latent, model},
@@ -59,6 +62,7 @@ fn has_order(path: &Path, meta: &Meta) -> Result<()> {
 /// The report of a session, with what would be.
 pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
     let mut neighbours = Neighbours::new(NeighbourBounds::default());
+    let mut by_thread = ByThread::default();
     let mut spaces = AddressSpaces::default();
     let replayed = replay_for(
         &args.session,
@@ -67,53 +71,70 @@ pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
         &args.reading,
         |batch| {
             for due in batch.in_order() {
-                if let Some((access, _, place)) = spaces.follow(due) {
+                if let Some((access, space, place)) = spaces.follow(due) {
                     neighbours.observe(access, place);
+                    by_thread.observe(access, place, space);
                 }
             }
         },
     )?;
-    let least = replayed.pipeline.thresholds().hand_offs as u64;
-    let found = neighbours.runs(least);
-    drop((neighbours, spaces));
-    let elsewhere = elsewhere(args, &found, least)?;
+    let hand_offs = replayed.pipeline.thresholds().hand_offs as u64;
+    let found = Found {
+        runs: neighbours.runs(hand_offs),
+        arrays: by_thread.arrays(hand_offs),
+        hand_offs,
+    };
+    drop((neighbours, by_thread, spaces));
+    let (runs, one_more) = replay(args, &found)?;
     let (pipeline, facts) = (&replayed.pipeline, &replayed.facts);
     Ok(make_with(
         pipeline,
         &replayed.modules,
         facts,
         |report, names| {
-            report.latent = Some(latent(&elsewhere, names, &pipeline.tally, facts));
+            let found_latent = latent(&runs, &one_more, names, &pipeline.tally, facts);
+            report.latent = Some(found_latent);
             report.caveats.extend(left_out(&found));
         },
     ))
 }
 
-/// Reads the session again. So many hand-offs more than today are worth a look.
-fn elsewhere(args: &ReportArgs, found: &Runs, hand_offs: u64) -> Result<Vec<RunElsewhere>> {
-    if found.runs.is_empty() {
-        return Ok(Vec::new());
+/// What is worth a replay.
+struct Found {
+    runs: Runs,
+    arrays: ThreadArrays,
+    /// More than today that are worth a look.
+    hand_offs: u64,
+}
+
+/// Reads the session again.
+fn replay(args: &ReportArgs, found: &Found) -> Result<(Vec<RunElsewhere>, Vec<OneMoreElement>)> {
+    if found.runs.runs.is_empty() && found.arrays.arrays.is_empty() {
+        return Ok(Default::default());
     }
     let quiet = args.reading.quiet;
     let mut reading = Reading::open(&args.session, LineSize::B64, "predicting", quiet)?;
-    let mut elsewhere = Elsewhere::new(found.runs.clone());
+    let mut elsewhere = Elsewhere::new(found.runs.runs.clone());
+    let mut one_more = OneMoreThread::new(&found.arrays);
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();
     while reading.next_batch(&mut batch)? {
         for due in batch.in_order() {
             if let Some((access, space, place)) = spaces.follow(due) {
                 elsewhere.observe(access, place, space);
+                one_more.observe(access, place, space);
             }
         }
         batch.clear();
     }
     reading.clear();
-    Ok(elsewhere.finish(hand_offs))
+    Ok((elsewhere.finish(found.hand_offs), one_more.finish()))
 }
 
 /// What was not replayed.
-fn left_out(found: &Runs) -> Vec<Caveat> {
+fn left_out(found: &Found) -> Vec<Caveat> {
     let mut caveats = Vec::new();
+    let (found, arrays) = (&found.runs, &found.arrays);
     if found.left_out > 0 {
         caveats.push(Caveat::reading(format!(
             "{} left out of what is not there yet: threads are rarer there than on those that were replayed.",
@@ -128,6 +149,12 @@ fn left_out(found: &Runs) -> Vec<Caveat> {
         caveats.push(Caveat::reading(format!(
             "{} on more lines than are looked at for sharing that is not there yet.",
             count(found.untracked, "access was", "accesses were")
+        )));
+    }
+    if arrays.left_out > 0 {
+        caveats.push(Caveat::reading(format!(
+            "{} left out of what one more thread would bring: others are used more.",
+            count(arrays.left_out, "array was", "arrays were")
         )));
     }
     caveats

@@ -58,7 +58,8 @@ pub(crate) mod watched_fixture;
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
 pub use latent::{
-    Elsewhere, NeighbourBounds, Neighbours, Run, RunElsewhere, Runs, There, UsedLine, Way,
+    ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread, Run,
+    RunElsewhere, Runs, There, ThreadArray, ThreadArrays, UsedLine, Way,
 };
 pub use line::Line;
 pub use lives::{HandOffs, Kinds, Lives};

@@ -11,7 +11,7 @@
 use super::{Thresholds, Verdict};
 use crate::{
     access::Cost,
-    analysis::{HandOffs, There, Way},
+    analysis::{HandOffs, OneMoreElement, There, Way},
 };
 
 /// Some memory for which threads would fight if it lay otherwise.
@@ -69,6 +69,18 @@ pub fn latent(
         .collect();
     let any = ways.iter().any(|way| way.fights);
     any.then_some(Latent { today, ways })
+}
+
+/// Whether one more thread would fight at the end of an array, where that costs `there`, for what threads do not fight for
+/// today.
+pub fn one_more_fights(
+    element: &OneMoreElement,
+    there: &There,
+    whole: Cost,
+    thresholds: &Thresholds,
+) -> bool {
+    let is_finding = element.fought_for as f64 >= thresholds.hand_offs;
+    !is_finding && fights(&element.today, there, whole, thresholds)
 }
 
 fn fights(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) -> bool {

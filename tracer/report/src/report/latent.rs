@@ -1,10 +1,15 @@
 //! Sharing that is not there yet, as the report has it: which memory, in which ways, and at what cost.
 
+mod one_more;
 mod thing;
 
 use serde::Serialize;
 
-use self::thing::{Thing, Used, things};
+pub use self::one_more::OneMoreThread;
+use self::{
+    one_more::one_more_thread,
+    thing::{Thing, Used, things},
+};
 use super::{
     model::{AccessRow, Hex, Line, Object},
     rows,
@@ -12,7 +17,7 @@ use super::{
 };
 use crate::{
     access::{Cost, LineSize, Tid},
-    analysis::{RunElsewhere, There, Way},
+    analysis::{OneMoreElement, RunElsewhere, There, Way},
     event::Tally,
     finding::{self, Latent, LatentWay},
     names::{Names, ObjectKind},
@@ -51,6 +56,9 @@ pub struct LatentSharing {
     pub today: LatentCost,
     /// What it would cost, each way that was replayed.
     pub ways: Vec<LatentCost>,
+    /// Where threads have an element each: what the element of one more thread would bring at its end, if they would fight there;
+    /// else null.
+    pub one_more_thread: Option<OneMoreThread>,
     /// The two neighbouring lines that threads would fight for most, and who does what there.
     pub neighbours: Vec<LatentLine>,
     /// What to do about it, before it happens.
@@ -95,35 +103,84 @@ pub struct LatentLine {
 /// Names and judges what was replayed: the worst first.
 pub fn latent(
     runs: &[RunElsewhere],
+    one_more: &[OneMoreElement],
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
 ) -> Vec<LatentSharing> {
-    let judged = things(runs, names).into_iter().filter_map(|thing| {
-        let latent = finding::latent(
-            &thing.ways,
-            thing.alignment,
-            tally.whole_cost(),
-            &facts.thresholds,
-        )?;
-        Some((thing, latent))
-    });
-    let mut judged: Vec<(Thing<'_>, Latent)> = judged.collect();
+    let whole = tally.whole_cost();
+    let mut judged: Vec<Judged<'_>> = Vec::new();
+    for thing in things(runs, names) {
+        let (ways, alignment) = (&thing.ways, thing.alignment);
+        if let Some(latent) = finding::latent(ways, alignment, whole, &facts.thresholds) {
+            judged.push(Judged {
+                thing,
+                latent,
+                one_more: None,
+            });
+        }
+    }
+    for element in one_more {
+        if let Some(found) = one_more_thread(element, names, whole, &facts.thresholds) {
+            add_one_more(&mut judged, element, found, names);
+        }
+    }
     // Stable: equal ones stay in the order of their place.
-    judged.sort_by_key(|(_, latent)| std::cmp::Reverse(latent.most_added()));
+    judged.sort_by_key(|judged| std::cmp::Reverse(judged.most_added()));
     let numbered = judged.iter().zip(1..);
     numbered
-        .map(|((thing, latent), n)| sharing(n, thing, latent, names, facts))
+        .map(|(judged, n)| sharing(n, judged, names, facts))
         .collect()
+}
+
+/// Some memory for which threads would fight.
+struct Judged<'a> {
+    thing: Thing<'a>,
+    latent: Latent,
+    one_more: Option<OneMoreThread>,
+}
+
+impl Judged<'_> {
+    fn most_added(&self) -> u64 {
+        let messages = self.one_more.map_or(0, |one_more| one_more.messages);
+        self.latent.most_added().max(messages)
+    }
+}
+
+/// Adds it to what is told of the array already, or as a thing of its own.
+fn add_one_more<'a>(
+    judged: &mut Vec<Judged<'a>>,
+    element: &'a OneMoreElement,
+    found: OneMoreThread,
+    names: &dyn Names,
+) {
+    let last = element.array.last.line(LINE);
+    let has_last = |judged: &&mut Judged<'_>| {
+        let mut lines = judged.thing.fighting.iter();
+        judged.one_more.is_none() && lines.any(|used| used.line.key == last)
+    };
+    if let Some(judged) = judged.iter_mut().find(has_last) {
+        judged.one_more = Some(found);
+        return;
+    }
+    let things = things(std::slice::from_ref(&element.run), names);
+    judged.extend(things.into_iter().map(|thing| Judged {
+        thing,
+        latent: Latent {
+            today: element.today,
+            ways: Vec::new(),
+        },
+        one_more: Some(found),
+    }));
 }
 
 fn sharing(
     number: usize,
-    thing: &Thing<'_>,
-    latent: &Latent,
+    judged: &Judged<'_>,
     names: &dyn Names,
     facts: &RunFacts,
 ) -> LatentSharing {
+    let (thing, latent) = (&judged.thing, &judged.latent);
     let cost = |way: Way, there: &There, keeps_alignment, fights: bool| LatentCost {
         moved_bytes: way.moved,
         line_bytes: way.line_bytes,
@@ -163,6 +220,7 @@ fn sharing(
             false,
         ),
         ways: latent.ways.iter().map(of).collect(),
+        one_more_thread: judged.one_more,
         neighbours: (neighbours.iter())
             .map(|used| latent_line(used, names))
             .collect(),

@@ -3,7 +3,7 @@
 use super::{
     access_text::{self, full_name},
     finding_text::memory_words,
-    latent::{LatentCost, LatentSharing},
+    latent::{LatentCost, LatentSharing, OneMoreThread},
     model::{AccessRow, Report},
     named::op_name,
     shorten,
@@ -77,10 +77,16 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
         .chain(fighting)
         .map(cells)
         .collect();
-    for line in table::layout(&WAYS, &rows, WIDTH - 5) {
-        out.line(&format!("     {line}"));
+    if rows.len() > 1 {
+        for line in table::layout(&WAYS, &rows, WIDTH - 5) {
+            out.line(&format!("     {line}"));
+        }
+        out.blank();
     }
-    out.blank();
+    if let Some(one_more) = &sharing.one_more_thread {
+        out.prose(" add ", &one_more_words(one_more));
+        out.blank();
+    }
     let why = why(sharing);
     if !why.is_empty() {
         out.prose(" why ", &why);
@@ -92,6 +98,25 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
     }
     out.blank();
     out.prose(" fix ", &sharing.advice);
+}
+
+/// `One more thread, with an element of 32 bytes behind the last of 3, would add 120 hand-offs, ..`.
+fn one_more_words(one_more: &OneMoreThread) -> String {
+    let moved = match one_more.behind_moved_bytes {
+        0 => String::new(),
+        bytes => format!(
+            " What lies behind would move by {} to make room.",
+            count(bytes, "byte", "bytes")
+        ),
+    };
+    format!(
+        "One more thread, with an element of {} behind the last of {}, would add {}, {} of them for neighbours, and {}.{moved}",
+        count(one_more.element_bytes, "byte", "bytes"),
+        grouped(one_more.elements),
+        count(one_more.hand_offs, "hand-off", "hand-offs"),
+        grouped(one_more.falsely + one_more.dragged),
+        count(one_more.messages, "message", "messages"),
+    )
 }
 
 /// `No worse than today: 40 bytes later.`, and why some starts are not told.

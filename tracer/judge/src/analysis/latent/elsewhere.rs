@@ -16,7 +16,7 @@ use crate::{
 
 /// Instructions of threads, with the bytes that each accesses, that are told apart on a line. Of further ones the bytes are
 /// judged each by itself, and no name is known.
-const MOST_SITES: usize = 256;
+pub(super) const MOST_SITES: usize = 256;
 
 /// Lines are cut as they are today first.
 pub(super) const LINE: LineSize = LineSize::B64;

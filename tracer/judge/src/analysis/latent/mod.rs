@@ -19,12 +19,16 @@
 //! All memory of a run of lines moves by the same bytes. Objects that lie in it one behind the other do so too, as they do
 //! if what lies before them grows.
 
+mod by_thread;
 mod elsewhere;
 mod neighbours;
+mod one_more;
 mod replayed;
 #[cfg(test)]
 mod tests;
 
+pub use by_thread::{ByThread, ThreadArray, ThreadArrays};
 pub use elsewhere::{Elsewhere, Way};
 pub use neighbours::{NeighbourBounds, Neighbours, Run, Runs};
+pub use one_more::{OneMoreElement, OneMoreThread};
 pub use replayed::{RunElsewhere, There, UsedLine};

@@ -30,7 +30,7 @@ impl There {
     }
 
     /// Hand-offs that would not be if each thread's bytes had lines of their own.
-    fn for_neighbours(&self) -> u64 {
+    pub fn for_neighbours(&self) -> u64 {
         self.hand_offs
             .falsely
             .saturating_add(self.hand_offs.dragged)

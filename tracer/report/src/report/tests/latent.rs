@@ -1,8 +1,12 @@
 //! What is told of sharing that is not there yet.
 
+use expect_test::expect;
+
 use crate::{
     access::{Access, Op, Place, SpaceId},
-    analysis::{Elsewhere, NeighbourBounds, Neighbours, emulated_fixture::emulated},
+    analysis::{
+        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, emulated_fixture::emulated,
+    },
     event::Tally,
     names::{ObjectKind, ObjectName},
     report::{
@@ -35,22 +39,27 @@ fn parts() -> Vec<Access> {
     order
 }
 
-fn predicted(order: &[Access], object: ObjectName) -> Vec<LatentSharing> {
+fn predicted(order: &[Access], objects: Vec<ObjectName>) -> Vec<LatentSharing> {
     let mut neighbours = Neighbours::new(NeighbourBounds::default());
+    let mut by_thread = ByThread::default();
     for access in order {
         neighbours.observe(access, place(access));
+        by_thread.observe(access, place(access), SpaceId(0));
     }
     let mut elsewhere = Elsewhere::new(neighbours.runs(8).runs);
+    let mut one_more = OneMoreThread::new(&by_thread.arrays(8));
     for access in order {
         elsewhere.observe(access, place(access), SpaceId(0));
+        one_more.observe(access, place(access), SpaceId(0));
     }
     let names = FakeNames {
         owner: Some("parts[]".to_owned()),
-        objects: vec![object],
+        objects,
         ..FakeNames::default()
     };
     let names = names.field(0, 64, 0, ".sum");
-    latent(&elsewhere.finish(8), &names, &Tally::default(), &facts())
+    let (runs, one_more) = (elsewhere.finish(8), one_more.finish());
+    latent(&runs, &one_more, &names, &Tally::default(), &facts())
 }
 
 fn aligned(alignment: Option<u64>) -> ObjectName {
@@ -80,7 +89,7 @@ fn printed(found: Vec<LatentSharing>) -> String {
 
 #[test]
 fn an_array_that_is_asked_to_begin_with_a_line_has_no_other_start_and_longer_lines_hold() {
-    let anywhere = predicted(&parts(), aligned(None));
+    let anywhere = predicted(&parts(), vec![aligned(None)]);
     let starts = [(8, 64), (16, 64), (24, 64), (32, 64), (0, 128), (64, 128)];
     assert_eq!(fighting(&anywhere), starts);
     assert!(
@@ -89,19 +98,189 @@ fn an_array_that_is_asked_to_begin_with_a_line_has_no_other_start_and_longer_lin
             .iter()
             .all(|way| way.keeps_alignment.is_none())
     );
-    let with_line = predicted(&parts(), aligned(Some(64)));
+    let with_line = predicted(&parts(), vec![aligned(Some(64))]);
     assert_eq!(fighting(&with_line), [(0, 128), (64, 128)]);
     assert_eq!(with_line[0].alignment, Some(64));
     // A multiple of 16 leaves some of them.
-    let some = predicted(&parts(), aligned(Some(16)));
+    let some = predicted(&parts(), vec![aligned(Some(16))]);
     assert_eq!(fighting(&some), [(16, 64), (32, 64), (0, 128), (64, 128)]);
     // One that does not start so, whatever was asked for, is where chance has put it.
     let unheard = ObjectName {
         start: Some(BASE + 8),
         ..aligned(Some(64))
     };
-    assert_eq!(fighting(&predicted(&parts(), unheard)), starts);
+    assert_eq!(fighting(&predicted(&parts(), vec![unheard])), starts);
     let bound = "The program asks for a start at a multiple of 64 bytes: no other is told.";
     assert!(printed(with_line).contains(bound));
     assert!(!printed(anywhere).contains("asks for a start"));
+}
+
+/// By turns, each thread adds to the first word of its element of so many bytes; then the last one's follower to `behind`.
+fn elements(threads: u32, stride: u64, behind: Option<u64>) -> Vec<Access> {
+    let mut order = Vec::new();
+    for _ in 0..100 {
+        for thread in 0..threads {
+            let at = BASE + u64::from(thread) * stride;
+            order.push(emulated(thread + 1, 0x40_1000, Op::Rmw, at));
+        }
+        let other = |at| emulated(9, 0x40_2000, Op::Rmw, BASE + at);
+        order.extend(behind.map(other));
+    }
+    order
+}
+
+fn array(bytes: u64) -> ObjectName {
+    object("parts", ObjectKind::Global, BASE, bytes)
+}
+
+#[test]
+fn an_odd_number_of_half_lines_is_told_what_one_more_thread_brings_and_an_even_one_is_not() {
+    let odd = predicted(&elements(3, 32, None), vec![array(96)]);
+    let [only] = &odd[..] else {
+        panic!("one: {odd:#?}");
+    };
+    let one_more = only.one_more_thread.expect("told");
+    assert_eq!((one_more.element_bytes, one_more.elements), (32, 3));
+    assert_eq!(one_more.behind_moved_bytes, 0);
+    assert!((196..=200).contains(&one_more.hand_offs), "{one_more:?}");
+    let words = "One more thread, with an element of 32 bytes behind the last of 3, would add 198 hand-offs";
+    assert!(printed(odd).contains(words));
+    let even = predicted(&elements(4, 32, None), vec![array(128)]);
+    assert!(even.iter().all(|sharing| sharing.one_more_thread.is_none()));
+}
+
+#[test]
+fn what_lies_behind_an_array_moves_only_where_the_array_has_no_room() {
+    let order = elements(4, 48, Some(192));
+    let told = |objects: Vec<ObjectName>| {
+        let found = predicted(&order, objects);
+        let moved = |sharing: &LatentSharing| Some(sharing.one_more_thread?.behind_moved_bytes);
+        found.iter().find_map(moved)
+    };
+    let behind = |alignment| ObjectName {
+        alignment,
+        ..object("total", ObjectKind::Global, BASE + 192, 8)
+    };
+    assert_eq!(told(vec![array(192), behind(Some(8))]), Some(48));
+    // It asks to begin with a line, and so is a line farther, and alone.
+    assert_eq!(told(vec![array(192), behind(Some(64))]), None);
+    // There is room for eight, and somebody uses the fifth as the next thread would: no neighbours.
+    assert_eq!(told(vec![array(384)]), None);
+}
+
+#[test]
+fn the_json_form_of_what_is_not_there_yet_has_every_key() {
+    let mut found = predicted(&elements(3, 32, None), vec![array(96)]);
+    let only = &mut found[0];
+    // One of each is as the others.
+    only.ways.truncate(1);
+    only.neighbours.truncate(1);
+    only.neighbours[0].accesses.truncate(1);
+    let json = serde_json::to_string_pretty(only).expect("numbers and words");
+    expect![[r#"
+        {
+          "id": "L1",
+          "kind": "latent-sharing",
+          "names": [
+            "parts[]"
+          ],
+          "object": {
+            "kind": "global",
+            "name": "parts",
+            "called": null,
+            "thread": null,
+            "type": null,
+            "file": null,
+            "line": null,
+            "offset_in_object": 0,
+            "size": 96,
+            "allocation": null
+          },
+          "lines": 2,
+          "alignment": null,
+          "threads": 3,
+          "today": {
+            "moved_bytes": 0,
+            "line_bytes": 64,
+            "start_offset": 0,
+            "malloc_may": null,
+            "keeps_alignment": null,
+            "fights": false,
+            "hand_offs": 198,
+            "falsely": 197,
+            "dragged": 0,
+            "messages": 796
+          },
+          "ways": [
+            {
+              "moved_bytes": 8,
+              "line_bytes": 64,
+              "start_offset": 8,
+              "malloc_may": null,
+              "keeps_alignment": null,
+              "fights": false,
+              "hand_offs": 198,
+              "falsely": 197,
+              "dragged": 0,
+              "messages": 796
+            }
+          ],
+          "one_more_thread": {
+            "element_bytes": 32,
+            "elements": 3,
+            "behind_moved_bytes": 0,
+            "hand_offs": 198,
+            "falsely": 197,
+            "dragged": 0,
+            "messages": 796
+          },
+          "neighbours": [
+            {
+              "line": {
+                "key": "private:0:0x404000",
+                "address": "0x404000",
+                "bytes": 64
+              },
+              "accesses": [
+                {
+                  "offset": 0,
+                  "size": 8,
+                  "size_known": true,
+                  "within": null,
+                  "field": ".sum",
+                  "op": "rmw",
+                  "count": 100,
+                  "trapped": 0,
+                  "cost_share": 0.0,
+                  "at_barrier_share": 0.0,
+                  "spinning_share": 0.0,
+                  "basis": "emulated",
+                  "coherence": null,
+                  "latency_cycles": null,
+                  "threads": [
+                    {
+                      "pid": 1,
+                      "tid": 1,
+                      "comm": null,
+                      "cpus": []
+                    }
+                  ],
+                  "code": {
+                    "module": "/opt/stripped/server",
+                    "build_id": null,
+                    "ip": "0x1000",
+                    "symbol": null,
+                    "symbol_offset": null,
+                    "inlined": [],
+                    "inline_chain": [],
+                    "file": null,
+                    "line": null,
+                    "column": null
+                  }
+                }
+              ]
+            }
+          ],
+          "advice": "Give what each thread uses lines of its own wherever the memory begins: start it at a multiple of 128 bytes (alignas(128), aligned_alloc) and make its size a multiple of 128; multiples of 64 do where lines are of 64 bytes."
+        }"#]].assert_eq(&json);
 }
