@@ -13,9 +13,10 @@
 
 #ifdef CHANCE
 #define IN_ORDER __attribute__((section(".in_order"), used))
-// In whichever order: the section begins with a line, and each of the three is one.
+// In this order or the other: the section begins with a line, and each is some of them. Others' variables are far.
 IN_ORDER _Alignas(64) char a_line[64] = {1};
 IN_ORDER long upper_or_lower[8] = {0}, lower_or_upper[8] = {0};
+IN_ORDER char far_from_others[256] = {1};
 #else
 _Alignas(64) long upper_or_lower[8], lower_or_upper[8];
 #endif

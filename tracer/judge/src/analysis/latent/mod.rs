@@ -20,6 +20,7 @@
 //! if what lies before them grows.
 
 mod by_thread;
+mod counted;
 mod elsewhere;
 mod neighbours;
 mod one_more;

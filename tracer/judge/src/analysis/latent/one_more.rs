@@ -19,15 +19,13 @@ use rustc_hash::FxHashMap;
 
 use super::{
     by_thread::{ThreadArray, ThreadArrays},
-    elsewhere::{LINE, MOST_SITES},
+    counted::{Counted, at},
+    elsewhere::LINE,
     replayed::{RunElsewhere, There, UsedLine},
 };
 use crate::{
     access::{Access, Basis, Cpu, LineKey, Place, SpaceId, Tid},
-    analysis::{
-        OrderBounds, OrderedLines, Site, SiteCounts, Way, groups, small_map::SmallMap,
-        split_by_line::split_by_line,
-    },
+    analysis::{Way, split_by_line::split_by_line},
 };
 
 /// Whose the new element is: no thread has this number.
@@ -79,8 +77,7 @@ pub struct OneMoreElement {
 #[derive(Debug)]
 struct Replayed {
     how: Replay,
-    order: OrderedLines,
-    sites: FxHashMap<LineKey, SmallMap<Site, u64>>,
+    counted: Counted,
 }
 
 /// What is counted of an array.
@@ -111,18 +108,13 @@ impl OneMoreThread {
                 of_line.entry(line).or_default().push(number);
             }
         }
-        let bounds = OrderBounds {
-            paired_lines: 0,
-            ..OrderBounds::default()
-        };
         let arrays = found.arrays.iter();
         OneMoreThread {
             arrays: arrays.map(|array| (*array, Uses::default())).collect(),
             of_line,
             replays: REPLAYS.map(|how| Replayed {
                 how,
-                order: OrderedLines::new(LINE, bounds),
-                sites: FxHashMap::default(),
+                counted: Counted::new(),
             }),
             cpu: found.unused_cpu,
         }
@@ -154,14 +146,18 @@ impl OneMoreThread {
                 }
                 for replay in &mut self.replays {
                     let moved = replay.moved(array, position);
-                    replay.take(&part, at(*number, position + moved), space);
+                    replay
+                        .counted
+                        .take(&part, at(*number, position + moved), space);
                     if is_last && replay.how != Replay::Today {
                         let new = Access {
                             tid: NEW_THREAD,
                             cpu: self.cpu,
                             ..part
                         };
-                        replay.take(&new, at(*number, position + array.stride), space);
+                        replay
+                            .counted
+                            .take(&new, at(*number, position + array.stride), space);
                     }
                 }
             }
@@ -189,17 +185,9 @@ impl OneMoreThread {
             })
             .collect();
         for replay in &self.replays {
-            for line in replay.order.shared() {
-                let Place::Private { space, addr } = line.key().0 else {
+            for (number, addr, there) in replay.counted.shared() {
+                let Some(element) = found.get_mut(number) else {
                     continue;
-                };
-                let Some(element) = found.get_mut(space.0 as usize) else {
-                    continue;
-                };
-                let counts = line.counts(&groups(&replay.sites(line.key()), line.uses(), LINE));
-                let there = There {
-                    hand_offs: counts.hand_offs,
-                    messages: counts.shared_transactions,
                 };
                 let sum = match replay.how {
                     Replay::Today => {
@@ -233,46 +221,11 @@ impl Replayed {
         }
     }
 
-    fn take(&mut self, access: &Access, place: Place, space: SpaceId) {
-        self.order.observe(access, place, space, &mut Vec::new());
-        if !access.op.touches() {
-            return;
-        }
-        split_by_line(access, place, LINE, &[], |key, piece| {
-            let site = Site {
-                space,
-                ip: access.ip,
-                pid: access.pid,
-                tid: access.tid,
-                offset: piece.offset,
-                size: piece.size,
-                op: access.op,
-                locked: access.locked,
-                kernel: access.kernel,
-                size_known: access.size != 0,
-                within: 0,
-            };
-            let sites = self.sites.entry(key).or_default();
-            if let Some(executions) = sites.slot(site, MOST_SITES) {
-                *executions = executions.saturating_add(access.executions());
-            }
-        });
-    }
-
-    fn sites(&self, key: LineKey) -> Vec<SiteCounts> {
-        let sites = self.sites.get(&key).into_iter().flat_map(SmallMap::iter);
-        let counted = |(site, executions): &(Site, u64)| SiteCounts {
-            emulated: *executions,
-            ..SiteCounts::unseen(*site)
-        };
-        sites.map(counted).collect()
-    }
-
     /// A line as it is, of the array of that number.
     fn used(&self, number: u32, key: LineKey) -> UsedLine {
         UsedLine {
             key,
-            sites: self.sites(LineKey(at(number, key.0.position()))),
+            sites: self.counted.sites(LineKey(at(number, key.0.position()))),
             fights: true,
         }
     }
@@ -285,14 +238,6 @@ fn lines(array: &ThreadArray) -> impl Iterator<Item = LineKey> + use<> {
     let positions =
         (first.0.position()..end.saturating_add(LINE.bytes())).step_by(LINE.bytes() as usize);
     positions.map(move |position| LineKey(first.0.at(position)))
-}
-
-/// Memory that is the array's alone, with lines where they are.
-fn at(array: u32, position: u64) -> Place {
-    Place::Private {
-        space: SpaceId(array),
-        addr: position,
-    }
 }
 
 /// Whether a byte is among so many from a place on, of the same memory.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     access::Op,
-    analysis::{ByThread, emulated_fixture::emulated},
+    analysis::{ByThread, OrderBounds, OrderedLines, emulated_fixture::emulated},
 };
 
 /// The start of a line.
