@@ -12,12 +12,16 @@ use super::{
 use crate::{
     access::LineSize,
     analysis::{
-        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
-        RunElsewhere, Runs, ThreadArrays,
+        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, OneMoves, Runs,
+        ThreadArrays,
     },
     event::Batch,
     number::count,
-    report::{Caveat, latent::latent, model},
+    report::{
+        Caveat,
+        latent::{Replayed, latent},
+        model,
+    },
     session::{Meta, SessionReader},
     source::{SourceKind as _, emulate},
     space::AddressSpaces,
@@ -85,14 +89,14 @@ pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
         hand_offs,
     };
     drop((neighbours, by_thread, spaces));
-    let (runs, one_more) = replay(args, &found)?;
+    let elsewhere = replay(args, &found)?;
     let (pipeline, facts) = (&replayed.pipeline, &replayed.facts);
     Ok(make_with(
         pipeline,
         &replayed.modules,
         facts,
         |report, names| {
-            let found_latent = latent(&runs, &one_more, names, &pipeline.tally, facts);
+            let found_latent = latent(&elsewhere, names, &pipeline.tally, facts);
             report.latent = Some(found_latent);
             report.caveats.extend(left_out(&found));
         },
@@ -108,14 +112,15 @@ struct Found {
 }
 
 /// Reads the session again.
-fn replay(args: &ReportArgs, found: &Found) -> Result<(Vec<RunElsewhere>, Vec<OneMoreElement>)> {
+fn replay(args: &ReportArgs, found: &Found) -> Result<Replayed> {
     if found.runs.runs.is_empty() && found.arrays.arrays.is_empty() {
-        return Ok(Default::default());
+        return Ok(Replayed::default());
     }
     let quiet = args.reading.quiet;
     let mut reading = Reading::open(&args.session, LineSize::B64, "predicting", quiet)?;
     let mut elsewhere = Elsewhere::new(found.runs.runs.clone());
     let mut one_more = OneMoreThread::new(&found.arrays);
+    let mut one_moves = OneMoves::new(found.runs.gaps.clone());
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();
     while reading.next_batch(&mut batch)? {
@@ -123,12 +128,17 @@ fn replay(args: &ReportArgs, found: &Found) -> Result<(Vec<RunElsewhere>, Vec<On
             if let Some((access, space, place)) = spaces.follow(due) {
                 elsewhere.observe(access, place, space);
                 one_more.observe(access, place, space);
+                one_moves.observe(access, place, space);
             }
         }
         batch.clear();
     }
     reading.clear();
-    Ok((elsewhere.finish(found.hand_offs), one_more.finish()))
+    Ok(Replayed {
+        runs: elsewhere.finish(found.hand_offs),
+        one_more: one_more.finish(),
+        one_moves: one_moves.finish(),
+    })
 }
 
 /// What was not replayed.

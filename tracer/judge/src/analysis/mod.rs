@@ -58,8 +58,8 @@ pub(crate) mod watched_fixture;
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
 pub use latent::{
-    ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread, Run,
-    RunElsewhere, Runs, There, ThreadArray, ThreadArrays, UsedLine, Way,
+    ByThread, Elsewhere, Gap, Mover, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
+    OneMoves, PairMoved, Run, RunElsewhere, Runs, There, ThreadArray, ThreadArrays, UsedLine, Way,
 };
 pub use line::Line;
 pub use lives::{HandOffs, Kinds, Lives};

@@ -63,7 +63,7 @@ pub fn latent(
                 way: *way,
                 there: *there,
                 keeps_alignment,
-                fights: may_be && fights(&today, there, whole, thresholds),
+                fights: may_be && would_fight(&today, there, whole, thresholds),
             }
         })
         .collect();
@@ -80,10 +80,11 @@ pub fn one_more_fights(
     thresholds: &Thresholds,
 ) -> bool {
     let is_finding = element.fought_for as f64 >= thresholds.hand_offs;
-    !is_finding && fights(&element.today, there, whole, thresholds)
+    !is_finding && would_fight(&element.today, there, whole, thresholds)
 }
 
-fn fights(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) -> bool {
+/// Whether threads would fight where memory costs `there` for what they do not fight for where it costs `today`.
+pub fn would_fight(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) -> bool {
     let more = |of: fn(&HandOffs) -> u64| {
         let [today, there] = [today, there].map(|there| of(&there.hand_offs));
         there.saturating_sub(today)

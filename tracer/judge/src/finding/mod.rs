@@ -33,7 +33,7 @@ mod tests;
 pub use confirmation::Confidence;
 pub use facts::Fact;
 pub use judged_pairs::{JudgedPair, judge_pairs};
-pub use latent::{Latent, LatentWay, latent, one_more_fights};
+pub use latent::{Latent, LatentWay, latent, one_more_fights, would_fight};
 pub use load_hints::{
     Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, Policy, choose,
     judge_load, keeping,

@@ -1,13 +1,18 @@
 //! Sharing that is not there yet, as the report has it: which memory, in which ways, and at what cost.
 
 mod one_more;
+mod one_moves;
 mod thing;
 
 use serde::Serialize;
 
-pub use self::one_more::OneMoreThread;
+pub use self::{
+    one_more::OneMoreThread,
+    one_moves::{MovingBlock, OneMoves},
+};
 use self::{
     one_more::one_more_thread,
+    one_moves::one_moves,
     thing::{Thing, Used, things},
 };
 use super::{
@@ -17,7 +22,7 @@ use super::{
 };
 use crate::{
     access::{Cost, LineSize, Tid},
-    analysis::{OneMoreElement, RunElsewhere, There, Way},
+    analysis::{OneMoreElement, PairMoved, RunElsewhere, There, Way},
     event::Tally,
     finding::{self, Latent, LatentWay},
     names::{Names, ObjectKind},
@@ -59,6 +64,8 @@ pub struct LatentSharing {
     /// Where threads have an element each: what the element of one more thread would bring at its end, if they would fight there;
     /// else null.
     pub one_more_thread: Option<OneMoreThread>,
+    /// Of blocks of the heap: the ways in which one of two comes closer to the other, and threads would fight.
+    pub one_moves: Vec<OneMoves>,
     /// The two neighbouring lines that threads would fight for most, and who does what there.
     pub neighbours: Vec<LatentLine>,
     /// What to do about it, before it happens.
@@ -102,27 +109,33 @@ pub struct LatentLine {
 
 /// Names and judges what was replayed: the worst first.
 pub fn latent(
-    runs: &[RunElsewhere],
-    one_more: &[OneMoreElement],
+    replayed: &Replayed,
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
 ) -> Vec<LatentSharing> {
     let whole = tally.whole_cost();
     let mut judged: Vec<Judged<'_>> = Vec::new();
-    for thing in things(runs, names) {
+    for thing in things(&replayed.runs, names) {
         let (ways, alignment) = (&thing.ways, thing.alignment);
         if let Some(latent) = finding::latent(ways, alignment, whole, &facts.thresholds) {
             judged.push(Judged {
                 thing,
                 latent,
                 one_more: None,
+                one_moves: Vec::new(),
             });
         }
     }
-    for element in one_more {
+    for element in &replayed.one_more {
         if let Some(found) = one_more_thread(element, names, whole, &facts.thresholds) {
             add_one_more(&mut judged, element, found, names);
+        }
+    }
+    for pair in &replayed.one_moves {
+        let found = one_moves(pair, names, whole, &facts.thresholds);
+        if !found.is_empty() {
+            add_one_moves(&mut judged, pair, found, names);
         }
     }
     // Stable: equal ones stay in the order of their place.
@@ -133,17 +146,33 @@ pub fn latent(
         .collect()
 }
 
+/// What came of the replays.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// All memory of a run of lines elsewhere, or with longer lines.
+    pub runs: Vec<RunElsewhere>,
+    /// Arrays with one more thread.
+    pub one_more: Vec<OneMoreElement>,
+    /// Neighbours of which one moves.
+    pub one_moves: Vec<PairMoved>,
+}
+
 /// Some memory for which threads would fight.
 struct Judged<'a> {
     thing: Thing<'a>,
     latent: Latent,
     one_more: Option<OneMoreThread>,
+    one_moves: Vec<OneMoves>,
 }
 
 impl Judged<'_> {
     fn most_added(&self) -> u64 {
         let messages = self.one_more.map_or(0, |one_more| one_more.messages);
-        self.latent.most_added().max(messages)
+        let moved = self.one_moves.iter().map(|moved| moved.messages).max();
+        self.latent
+            .most_added()
+            .max(messages)
+            .max(moved.unwrap_or(0))
     }
 }
 
@@ -171,7 +200,33 @@ fn add_one_more<'a>(
             ways: Vec::new(),
         },
         one_more: Some(found),
+        one_moves: Vec::new(),
     }));
+}
+
+/// Adds it to what is told of the same things already, or as a thing of its own.
+fn add_one_moves<'a>(
+    judged: &mut Vec<Judged<'a>>,
+    pair: &'a PairMoved,
+    found: Vec<OneMoves>,
+    names: &dyn Names,
+) {
+    for thing in things(std::slice::from_ref(&pair.run), names) {
+        let is_same = |judged: &&mut Judged<'_>| judged.thing.names == thing.names;
+        if let Some(known) = judged.iter_mut().find(is_same) {
+            one_moves::add(&mut known.one_moves, found.clone());
+            continue;
+        }
+        judged.push(Judged {
+            thing,
+            latent: Latent {
+                today: pair.today,
+                ways: Vec::new(),
+            },
+            one_more: None,
+            one_moves: found.clone(),
+        });
+    }
 }
 
 fn sharing(
@@ -221,6 +276,7 @@ fn sharing(
         ),
         ways: latent.ways.iter().map(of).collect(),
         one_more_thread: judged.one_more,
+        one_moves: judged.one_moves.clone(),
         neighbours: (neighbours.iter())
             .map(|used| latent_line(used, names))
             .collect(),

@@ -3,7 +3,7 @@
 use super::{
     access_text::{self, full_name},
     finding_text::memory_words,
-    latent::{LatentCost, LatentSharing, OneMoreThread},
+    latent::{LatentCost, LatentSharing, MovingBlock, OneMoreThread, OneMoves},
     model::{AccessRow, Report},
     named::op_name,
     shorten,
@@ -87,6 +87,10 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
         out.prose(" add ", &one_more_words(one_more));
         out.blank();
     }
+    if !sharing.one_moves.is_empty() {
+        out.prose(" one ", &one_moves_words(&sharing.one_moves));
+        out.blank();
+    }
     let why = why(sharing);
     if !why.is_empty() {
         out.prose(" why ", &why);
@@ -116,6 +120,32 @@ fn one_more_words(one_more: &OneMoreThread) -> String {
         count(one_more.hand_offs, "hand-off", "hand-offs"),
         grouped(one_more.falsely + one_more.dragged),
         count(one_more.messages, "message", "messages"),
+    )
+}
+
+/// `If only one of two blocks moves, it adds: the first 16 bytes later, 120 hand-offs and 480 messages; ..`.
+fn one_moves_words(moves: &[OneMoves]) -> String {
+    let words = moves.iter().map(|moved| {
+        let block = match moved.moves {
+            MovingBlock::First => "the first",
+            MovingBlock::Second => "the second",
+        };
+        let way = if moved.moved_bytes < 0 {
+            "earlier"
+        } else {
+            "later"
+        };
+        let bytes = moved.moved_bytes.unsigned_abs();
+        format!(
+            "{block} {bytes} bytes {way}, {} and {}",
+            count(moved.hand_offs, "hand-off", "hand-offs"),
+            count(moved.messages, "message", "messages"),
+        )
+    });
+    let words: Vec<String> = words.collect();
+    format!(
+        "If only one of two blocks moves, it adds: {}.",
+        words.join("; ")
     )
 }
 

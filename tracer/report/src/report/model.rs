@@ -32,7 +32,7 @@ pub use run::{Doubt, Observed, Run, Target, Watch};
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
-    latent::{LatentCost, LatentLine, LatentSharing, OneMoreThread},
+    latent::{LatentCost, LatentLine, LatentSharing, MovingBlock, OneMoreThread, OneMoves},
     named::{FindingId, Hex},
 };
 

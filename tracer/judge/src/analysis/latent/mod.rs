@@ -24,12 +24,14 @@ mod counted;
 mod elsewhere;
 mod neighbours;
 mod one_more;
+mod one_moves;
 mod replayed;
 #[cfg(test)]
 mod tests;
 
 pub use by_thread::{ByThread, ThreadArray, ThreadArrays};
 pub use elsewhere::{Elsewhere, Way};
-pub use neighbours::{NeighbourBounds, Neighbours, Run, Runs};
+pub use neighbours::{Gap, NeighbourBounds, Neighbours, Run, Runs};
 pub use one_more::{OneMoreElement, OneMoreThread};
+pub use one_moves::{Mover, OneMoves, PairMoved};
 pub use replayed::{RunElsewhere, There, UsedLine};

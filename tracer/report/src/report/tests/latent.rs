@@ -5,13 +5,14 @@ use expect_test::expect;
 use crate::{
     access::{Access, Op, Place, SpaceId},
     analysis::{
-        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, emulated_fixture::emulated,
+        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, OneMoves,
+        emulated_fixture::emulated,
     },
     event::Tally,
-    names::{ObjectKind, ObjectName},
+    names::{ObjectKind, ObjectLayout, ObjectName},
     report::{
         fixture::{FakeNames, facts, object, report},
-        latent::{LatentSharing, latent},
+        latent::{LatentSharing, MovingBlock, Replayed, latent},
         text::{self, TextOptions},
     },
 };
@@ -39,27 +40,38 @@ fn parts() -> Vec<Access> {
     order
 }
 
-fn predicted(order: &[Access], objects: Vec<ObjectName>) -> Vec<LatentSharing> {
+fn named(order: &[Access], names: &FakeNames) -> Vec<LatentSharing> {
     let mut neighbours = Neighbours::new(NeighbourBounds::default());
     let mut by_thread = ByThread::default();
     for access in order {
         neighbours.observe(access, place(access));
         by_thread.observe(access, place(access), SpaceId(0));
     }
-    let mut elsewhere = Elsewhere::new(neighbours.runs(8).runs);
+    let found = neighbours.runs(8);
+    let mut elsewhere = Elsewhere::new(found.runs);
+    let mut one_moves = OneMoves::new(found.gaps);
     let mut one_more = OneMoreThread::new(&by_thread.arrays(8));
     for access in order {
         elsewhere.observe(access, place(access), SpaceId(0));
         one_more.observe(access, place(access), SpaceId(0));
+        one_moves.observe(access, place(access), SpaceId(0));
     }
+    let replayed = Replayed {
+        runs: elsewhere.finish(8),
+        one_more: one_more.finish(),
+        one_moves: one_moves.finish(),
+    };
+    latent(&replayed, names, &Tally::default(), &facts())
+}
+
+/// As much, of lines that are all of one thing.
+fn predicted(order: &[Access], objects: Vec<ObjectName>) -> Vec<LatentSharing> {
     let names = FakeNames {
         owner: Some("parts[]".to_owned()),
         objects,
         ..FakeNames::default()
     };
-    let names = names.field(0, 64, 0, ".sum");
-    let (runs, one_more) = (elsewhere.finish(8), one_more.finish());
-    latent(&runs, &one_more, &names, &Tally::default(), &facts())
+    named(order, &names.field(0, 64, 0, ".sum"))
 }
 
 fn aligned(alignment: Option<u64>) -> ObjectName {
@@ -234,6 +246,7 @@ fn the_json_form_of_what_is_not_there_yet_has_every_key() {
             "dragged": 0,
             "messages": 796
           },
+          "one_moves": [],
           "neighbours": [
             {
               "line": {
@@ -283,4 +296,47 @@ fn the_json_form_of_what_is_not_there_yet_has_every_key() {
           ],
           "advice": "Give what each thread uses lines of its own wherever the memory begins: start it at a multiple of 128 bytes (alignas(128), aligned_alloc) and make its size a multiple of 128; multiples of 64 do where lines are of 64 bytes."
         }"#]].assert_eq(&json);
+}
+
+/// Two structs of so many bytes on the heap, on two lines, with a word of each used by a thread of its own, by turns.
+fn blocks(bytes: u64, types: [&str; 2]) -> Vec<LatentSharing> {
+    let starts = [BASE + 16, BASE + 96];
+    let mut order = Vec::new();
+    for _ in 0..100 {
+        for (start, thread) in starts.into_iter().zip(1..) {
+            order.push(emulated(thread, 0x40_1000, Op::Rmw, start));
+        }
+    }
+    let block = |n: usize| ObjectName {
+        kind: ObjectKind::Heap,
+        name: None,
+        type_name: Some(types[n].to_owned()),
+        layout: Some(ObjectLayout::row(None, 8, bytes / 8, None)),
+        ..object("", ObjectKind::Heap, starts[n], bytes)
+    };
+    let of = |object: usize| vec![(0, 64, object, Some(".sum".to_owned()))];
+    let names = FakeNames {
+        objects: vec![block(0), block(1)],
+        fields_at: [(BASE, of(0)), (BASE + 64, of(1))].into(),
+        ..FakeNames::default()
+    };
+    named(&order, &names)
+}
+
+#[test]
+fn of_two_blocks_one_comes_closer_where_there_is_room_and_elements_do_not() {
+    let moves = |found: &[LatentSharing]| -> Vec<(MovingBlock, i8)> {
+        let moves = found.iter().flat_map(|sharing| &sharing.one_moves);
+        moves.map(|one| (one.moves, one.moved_bytes)).collect()
+    };
+    let (first, second) = (MovingBlock::First, MovingBlock::Second);
+    // The words are at 16 and 96: 48 bytes later and 48 bytes earlier they are on one line.
+    let found = blocks(24, ["struct head", "struct tail"]);
+    assert_eq!(moves(&found), [(first, 48), (second, -48)]);
+    let words = "the second 48 bytes earlier, 198 hand-offs and 796 messages";
+    assert!(printed(found).contains(words));
+    // The chunk of the first, of 64 bytes, leaves 16; elements of one block do not move at all.
+    assert_eq!(moves(&blocks(56, ["struct head", "struct tail"])), []);
+    assert_eq!(moves(&blocks(40, ["struct node", "struct node"])), []);
+    assert_eq!(moves(&blocks(24, ["struct node", "struct node"])).len(), 2);
 }
