@@ -371,3 +371,34 @@ fn a_word_behind_an_array_meets_the_next_element_and_one_a_line_farther_does_not
     assert!(number(&told["falsely"]) > 0);
     assert_eq!(one_more(&found("-DWORD=256")), None);
 }
+
+#[test]
+fn of_two_blocks_with_one_between_them_one_meets_the_other_if_that_is_gone() {
+    if !has_emulator() {
+        return;
+    }
+    const ROUNDS: u64 = 200;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let moves = |flags: &[&str]| -> Vec<(String, i64, u64)> {
+        let found = json(&session(directory.path(), "blocks", flags));
+        let things = latent(&found).iter();
+        let moves = things.flat_map(|one| one["one_moves"].as_array().expect("a list").clone());
+        let moved = |one: Value| {
+            let bytes = one["moved_bytes"].as_i64().expect("a number");
+            let which = one["moves"].as_str().expect("a word").to_owned();
+            (which, bytes, number(&one["hand_offs"]))
+        };
+        moves.map(moved).collect()
+    };
+    // At 16 and 96; the block between them has 48 bytes.
+    let told = moves(&[]);
+    let ways: Vec<(&str, i64)> = (told.iter())
+        .map(|(which, bytes, _)| (which.as_str(), *bytes))
+        .collect();
+    assert_eq!(ways, [("first", 48), ("second", -48)]);
+    for (which, _, hand_offs) in &told {
+        assert!(agree(*hand_offs, 2 * ROUNDS), "{which}: {hand_offs}");
+    }
+    // The twin: as far as they are from each other, the first reaches.
+    assert_eq!(moves(&["-DNEXT"]), []);
+}
