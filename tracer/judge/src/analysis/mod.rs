@@ -59,7 +59,8 @@ pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
 pub use latent::{
     ByThread, Elsewhere, Gap, Mover, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
-    OneMoves, PairMoved, Run, RunElsewhere, Runs, There, ThreadArray, ThreadArrays, UsedLine, Way,
+    OneMoves, PairMoved, Run, RunElsewhere, Runs, SampledRun, SampledUses, There, ThreadArray,
+    ThreadArrays, UsedLine, Way,
 };
 pub use line::Line;
 pub use lives::{HandOffs, Kinds, Lives};

@@ -26,6 +26,7 @@ mod neighbours;
 mod one_more;
 mod one_moves;
 mod replayed;
+mod sampled;
 #[cfg(test)]
 mod tests;
 
@@ -35,3 +36,4 @@ pub use neighbours::{Gap, NeighbourBounds, Neighbours, Run, Runs};
 pub use one_more::{OneMoreElement, OneMoreThread};
 pub use one_moves::{Mover, OneMoves, PairMoved};
 pub use replayed::{RunElsewhere, There, UsedLine};
+pub use sampled::{SampledRun, SampledUses};

@@ -115,7 +115,7 @@ pub struct Gap {
 pub(super) const LEAST_GAP: u8 = 16;
 
 /// Who uses a line less than this part of what its busiest thread does, sets it up.
-const RARE: f64 = 0.02;
+pub(super) const RARE: f64 = 0.02;
 
 /// What is worth a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

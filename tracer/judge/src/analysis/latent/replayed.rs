@@ -75,7 +75,7 @@ impl UsedLine {
     fn users(&self) -> Option<Users> {
         let mut sites = self.sites.iter().map(|counts| User {
             tid: counts.site.tid,
-            executions: u32::try_from(counts.emulated).unwrap_or(u32::MAX),
+            executions: u32::try_from(counts.accesses() + counts.trapped).unwrap_or(u32::MAX),
             stored: counts.site.op.stores(),
             from: counts.site.offset,
             to: counts.site.offset + counts.site.size,
