@@ -1,4 +1,5 @@
-//! `report --latent`: session → pipeline and neighbours, session → the same memory elsewhere → report with what would be.
+//! `report --latent`: session → pipeline and neighbours, session → the same memory elsewhere → report with what would be. Of
+//! sessions without an order: session → pipeline and neighbours → report with where threads would meet.
 
 use std::path::Path;
 
@@ -13,13 +14,13 @@ use crate::{
     access::LineSize,
     analysis::{
         ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, OneMoves, Runs,
-        ThreadArrays,
+        SampledUses, ThreadArrays,
     },
     event::Batch,
     number::count,
     report::{
         Caveat,
-        latent::{Replayed, latent},
+        latent::{Replayed, latent, sampled_latent},
         model,
     },
     session::{Meta, SessionReader},
@@ -44,27 +45,68 @@ pub(super) fn check(args: &ReportArgs) -> Result<()> {
     has_order(&args.session, session.meta())
 }
 
-/// Whether what it has tells what memory would cost elsewhere.
+/// Whether what it has tells what memory would cost elsewhere: what an emulator saw has to have the order of neighbours too.
 fn has_order(path: &Path, meta: &Meta) -> Result<()> {
-    let name = path.display();
-    let emulated = (meta.sources.iter()).any(|source| source.name == emulate::KIND.name());
-    if !emulated {
+    if is_emulated(meta) && !meta.exact_elsewhere {
         bail!(
-            "{name}: no emulator saw its accesses, so their order is not complete, and without that nothing can be \
-             predicted; record such a session with `cohtrace record --source emulate -o x.coh -- PROGRAM`"
-        );
-    }
-    if !meta.exact_elsewhere {
-        bail!(
-            "{name}: recorded by a version of cohtrace that kept the order of accesses to each line, but not to \
-             neighbouring ones, so nothing can be predicted; record it again"
+            "{}: recorded by a version of cohtrace that kept the order of accesses to each line, but not to \
+             neighbouring ones, so nothing can be predicted; record it again",
+            path.display()
         );
     }
     Ok(())
 }
 
+fn is_emulated(meta: &Meta) -> bool {
+    let mut sources = meta.sources.iter();
+    sources.any(|source| source.name == emulate::KIND.name())
+}
+
 /// The report of a session, with what would be.
 pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
+    let session = SessionReader::open(&args.session)?;
+    if is_emulated(session.meta()) {
+        of_order(args)
+    } else {
+        of_samples(args)
+    }
+}
+
+/// Of samples and watch windows: where threads would meet, at no known cost.
+fn of_samples(args: &ReportArgs) -> Result<model::Report> {
+    let mut uses = SampledUses::default();
+    let mut spaces = AddressSpaces::default();
+    let replayed = replay_for(
+        &args.session,
+        &args.analysis,
+        args.pairs.thresholds(),
+        &args.reading,
+        |batch| {
+            for due in batch.in_order() {
+                if let Some((access, space, place)) = spaces.follow(due) {
+                    uses.observe(access, place, space);
+                }
+            }
+        },
+    )?;
+    let (runs, facts) = (uses.runs(), &replayed.facts);
+    Ok(make_with(
+        &replayed.pipeline,
+        &replayed.modules,
+        facts,
+        |report, names| {
+            report.latent = Some(sampled_latent(&runs, names, facts));
+            report.caveats.push(Caveat::reading(
+                "Of sharing that is not there yet, samples show what threads use often; a session of `cohtrace record \
+                 --source emulate` has all of it, and the cost.",
+            ));
+            report.caveats.extend(untracked(uses.untracked()));
+        },
+    ))
+}
+
+/// Of a complete order: what is predicted by replaying it.
+fn of_order(args: &ReportArgs) -> Result<model::Report> {
     let mut neighbours = Neighbours::new(NeighbourBounds::default());
     let mut by_thread = ByThread::default();
     let mut spaces = AddressSpaces::default();
@@ -155,12 +197,7 @@ fn left_out(found: &Found) -> Vec<Caveat> {
             )
         )));
     }
-    if found.untracked > 0 {
-        caveats.push(Caveat::reading(format!(
-            "{} on more lines than are looked at for sharing that is not there yet.",
-            count(found.untracked, "access was", "accesses were")
-        )));
-    }
+    caveats.extend(untracked(found.untracked));
     if arrays.left_out > 0 {
         caveats.push(Caveat::reading(format!(
             "{} left out of what one more thread would bring: others are used more.",
@@ -168,4 +205,13 @@ fn left_out(found: &Found) -> Vec<Caveat> {
         )));
     }
     caveats
+}
+
+fn untracked(accesses: u64) -> Option<Caveat> {
+    (accesses > 0).then(|| {
+        Caveat::reading(format!(
+            "{} on more lines than are looked at for sharing that is not there yet.",
+            count(accesses, "access was", "accesses were")
+        ))
+    })
 }

@@ -2,6 +2,7 @@
 
 mod one_more;
 mod one_moves;
+mod sampled;
 mod thing;
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde::Serialize;
 pub use self::{
     one_more::OneMoreThread,
     one_moves::{MovingBlock, OneMoves},
+    sampled::sampled_latent,
 };
 use self::{
     one_more::one_more_thread,
@@ -37,6 +39,16 @@ const MALLOC_ALIGNMENT: u8 = 16;
 /// What its kind is called: never among findings.
 pub const KIND: &str = "latent-sharing";
 
+/// What tells it.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatentBasis {
+    /// A complete order, replayed with the memory elsewhere: costs are known.
+    Order,
+    /// Samples or watch windows: which bytes threads use at the same time. Nothing is replayed, for the order is not known.
+    Samples,
+}
+
 /// Memory for which threads would fight if it began elsewhere, or if lines were longer. No finding: nobody fights today, or
 /// less.
 #[derive(Debug, Clone, Serialize, PartialEq)]
@@ -45,6 +57,8 @@ pub struct LatentSharing {
     pub id: String,
     /// [`KIND`].
     pub kind: &'static str,
+    /// What tells it.
+    pub basis: LatentBasis,
     /// What the memory is, in its order: `struct part`, `counters[]`; several that lie next to each other, and move together.
     /// Empty where nothing has a name.
     pub names: Vec<String>,
@@ -59,7 +73,7 @@ pub struct LatentSharing {
     pub threads: u64,
     /// What it costs as it is.
     pub today: LatentCost,
-    /// What it would cost, each way that was replayed.
+    /// What it would cost, each way that was replayed or looked at.
     pub ways: Vec<LatentCost>,
     /// Where threads have an element each: what the element of one more thread would bring at its end, if they would fight there;
     /// else null.
@@ -86,16 +100,16 @@ pub struct LatentCost {
     pub malloc_may: Option<bool>,
     /// Whether it keeps the alignment that the program asks for: else it never lies so. Null where none is known.
     pub keeps_alignment: Option<bool>,
-    /// Whether threads would fight here that do not today, if it may lie so; of today, false.
+    /// Whether threads would fight here that do not today, if it may lie so; by samples, whether they would meet. Of today, false.
     pub fights: bool,
-    /// Hand-offs from one CPU to another, of all its lines.
-    pub hand_offs: u64,
+    /// Hand-offs from one CPU to another, of all its lines; this and what follows is null where nothing was replayed.
+    pub hand_offs: Option<u64>,
     /// Of those, hand-offs of nothing that the taker used. The rest brought a change that it used, or its kind is not known.
-    pub falsely: u64,
+    pub falsely: Option<u64>,
     /// Of the others, hand-offs that took along bytes which the taker used and nobody had changed.
-    pub dragged: u64,
+    pub dragged: Option<u64>,
     /// Messages of the directory protocol that sharing causes.
-    pub messages: u64,
+    pub messages: Option<u64>,
 }
 
 /// One of two neighbouring lines as they lie today.
@@ -212,7 +226,8 @@ fn add_one_moves<'a>(
     names: &dyn Names,
 ) {
     for thing in things(std::slice::from_ref(&pair.run), names) {
-        let is_same = |judged: &&mut Judged<'_>| judged.thing.names == thing.names;
+        let is_same =
+            |judged: &&mut Judged<'_>| !thing.names.is_empty() && judged.thing.names == thing.names;
         if let Some(known) = judged.iter_mut().find(is_same) {
             one_moves::add(&mut known.one_moves, found.clone());
             continue;
@@ -229,6 +244,15 @@ fn add_one_moves<'a>(
     }
 }
 
+/// What is told of memory, besides what it is.
+struct Told {
+    basis: LatentBasis,
+    today: LatentCost,
+    ways: Vec<LatentCost>,
+    one_more_thread: Option<OneMoreThread>,
+    one_moves: Vec<OneMoves>,
+}
+
 fn sharing(
     number: usize,
     judged: &Judged<'_>,
@@ -236,22 +260,57 @@ fn sharing(
     facts: &RunFacts,
 ) -> LatentSharing {
     let (thing, latent) = (&judged.thing, &judged.latent);
-    let cost = |way: Way, there: &There, keeps_alignment, fights: bool| LatentCost {
-        moved_bytes: way.moved,
-        line_bytes: way.line_bytes,
-        start_offset: thing.start.map(|start| {
-            ((u16::from(start) + u16::from(way.moved)) % u16::from(way.line_bytes)) as u8
-        }),
-        malloc_may: (thing.kind == ObjectKind::Heap)
-            .then(|| way.moved.is_multiple_of(MALLOC_ALIGNMENT)),
-        keeps_alignment,
-        fights,
-        hand_offs: there.hand_offs.total(),
-        falsely: there.hand_offs.falsely,
-        dragged: there.hand_offs.dragged,
-        messages: there.messages,
+    let of = |way: &LatentWay| LatentCost {
+        fights: way.fights,
+        ..LatentCost::at(thing, way.way, way.keeps_alignment).of(&way.there)
     };
-    let of = |way: &LatentWay| cost(way.way, &way.there, way.keeps_alignment, way.fights);
+    let keeps_alignment = thing.alignment.map(|_| true);
+    let told = Told {
+        basis: LatentBasis::Order,
+        today: LatentCost::at(thing, Way::TODAY, keeps_alignment).of(&latent.today),
+        ways: latent.ways.iter().map(of).collect(),
+        one_more_thread: judged.one_more,
+        one_moves: judged.one_moves.clone(),
+    };
+    LatentSharing {
+        id: format!("L{number}"),
+        ..described(thing, told, names, facts)
+    }
+}
+
+impl LatentCost {
+    /// Where a thing lies that way; no cost.
+    fn at(thing: &Thing<'_>, way: Way, keeps_alignment: Option<bool>) -> LatentCost {
+        let (moved, line) = (u16::from(way.moved), u16::from(way.line_bytes));
+        let is_heap = thing.kind == ObjectKind::Heap;
+        LatentCost {
+            moved_bytes: way.moved,
+            line_bytes: way.line_bytes,
+            start_offset: (thing.start).map(|start| ((u16::from(start) + moved) % line) as u8),
+            malloc_may: is_heap.then(|| way.moved.is_multiple_of(MALLOC_ALIGNMENT)),
+            keeps_alignment,
+            fights: false,
+            hand_offs: None,
+            falsely: None,
+            dragged: None,
+            messages: None,
+        }
+    }
+
+    /// The same, at a cost.
+    fn of(self, there: &There) -> LatentCost {
+        LatentCost {
+            hand_offs: Some(there.hand_offs.total()),
+            falsely: Some(there.hand_offs.falsely),
+            dragged: Some(there.hand_offs.dragged),
+            messages: Some(there.messages),
+            ..self
+        }
+    }
+}
+
+/// All but the number.
+fn described(thing: &Thing<'_>, told: Told, names: &dyn Names, facts: &RunFacts) -> LatentSharing {
     let worst = (thing.runs.iter().copied()).max_by_key(|run| messages_added(&run.ways));
     let pair = worst.and_then(|run| run.worst_neighbours());
     let neighbours: Vec<Used<'_>> = pair.into_iter().flatten().map(Used::new).collect();
@@ -261,22 +320,18 @@ fn sharing(
     threads.sort_unstable();
     threads.dedup();
     LatentSharing {
-        id: format!("L{number}"),
+        id: String::new(),
         kind: KIND,
+        basis: told.basis,
         names: thing.names.clone(),
         object: object.unwrap_or_default(),
         lines: thing.fighting.len() as u64,
         alignment: thing.alignment,
         threads: threads.len() as u64,
-        today: cost(
-            Way::TODAY,
-            &latent.today,
-            thing.alignment.map(|_| true),
-            false,
-        ),
-        ways: latent.ways.iter().map(of).collect(),
-        one_more_thread: judged.one_more,
-        one_moves: judged.one_moves.clone(),
+        today: told.today,
+        ways: told.ways,
+        one_more_thread: told.one_more_thread,
+        one_moves: told.one_moves,
         neighbours: (neighbours.iter())
             .map(|used| latent_line(used, names))
             .collect(),

@@ -3,7 +3,7 @@
 use super::{
     access_text::{self, full_name},
     finding_text::memory_words,
-    latent::{LatentCost, LatentSharing, MovingBlock, OneMoreThread, OneMoves},
+    latent::{LatentBasis, LatentCost, LatentSharing, MovingBlock, OneMoreThread, OneMoves},
     model::{AccessRow, Report},
     named::op_name,
     shorten,
@@ -26,6 +26,14 @@ const WAYS: [Column; 7] = [
     Column::right("hand-offs", 9, shorten::end),
     Column::right("for neighbours", 9, shorten::end),
     Column::right("messages", 8, shorten::end),
+    Column::left("malloc may", 8, shorten::end),
+];
+
+/// Where nothing was replayed.
+const PLACES: [Column; 4] = [
+    Column::left("it begins", 20, shorten::end),
+    Column::right("at", 3, shorten::end),
+    Column::right("lines of", 8, shorten::end),
     Column::left("malloc may", 8, shorten::end),
 ];
 
@@ -56,13 +64,27 @@ pub(super) fn print(out: &mut Lines, report: &Report) {
     out.prose(
         "",
         "Threads use neighbouring lines, so that it depends on where the memory begins, and on how long lines are, whether \
-         they fight. These are no findings: what they cost was replayed, not seen.",
+         they fight. These are no findings.",
     );
+    out.prose("", cost_words(latent));
     for sharing in latent.iter().take(IN_FULL) {
         out.blank();
         one(out, sharing);
     }
     out.and_more(latent.len(), IN_FULL);
+}
+
+/// Where the figures are from.
+fn cost_words(latent: &[LatentSharing]) -> &'static str {
+    let by_samples = latent
+        .iter()
+        .any(|sharing| sharing.basis == LatentBasis::Samples);
+    if by_samples {
+        "Not replayed: the order is not known. Samples show which bytes threads use at the same time, and so where they would \
+         meet; what that would cost, only `cohtrace record --source emulate` tells."
+    } else {
+        "What they cost was replayed, not seen."
+    }
 }
 
 fn one(out: &mut Lines, sharing: &LatentSharing) {
@@ -78,7 +100,11 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
         .map(cells)
         .collect();
     if rows.len() > 1 {
-        for line in table::layout(&WAYS, &rows, WIDTH - 5) {
+        let columns: &[Column] = match sharing.basis {
+            LatentBasis::Order => &WAYS,
+            LatentBasis::Samples => &PLACES,
+        };
+        for line in table::layout(columns, &rows, WIDTH - 5) {
             out.line(&format!("     {line}"));
         }
         out.blank();
@@ -214,20 +240,22 @@ fn words(way: &LatentCost) -> String {
 }
 
 fn cells(way: &LatentCost) -> Vec<String> {
-    vec![
+    let mut cells = vec![
         begins(way),
         way.start_offset
             .map_or_else(String::new, |at| at.to_string()),
         way.line_bytes.to_string(),
-        grouped(way.hand_offs),
-        grouped(way.falsely + way.dragged),
-        grouped(way.messages),
-        match way.malloc_may {
-            Some(true) => "yes".to_owned(),
-            Some(false) => "no".to_owned(),
-            None => String::new(),
-        },
-    ]
+    ];
+    if let (Some(hand_offs), Some(messages)) = (way.hand_offs, way.messages) {
+        let for_neighbours = way.falsely.unwrap_or(0) + way.dragged.unwrap_or(0);
+        cells.extend([hand_offs, for_neighbours, messages].map(grouped));
+    }
+    cells.push(match way.malloc_may {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => String::new(),
+    });
+    cells
 }
 
 /// Who does what on the two lines that threads would fight for most.

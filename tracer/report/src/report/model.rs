@@ -32,7 +32,9 @@ pub use run::{Doubt, Observed, Run, Target, Watch};
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
-    latent::{LatentCost, LatentLine, LatentSharing, MovingBlock, OneMoreThread, OneMoves},
+    latent::{
+        LatentBasis, LatentCost, LatentLine, LatentSharing, MovingBlock, OneMoreThread, OneMoves,
+    },
     named::{FindingId, Hex},
 };
 

@@ -39,12 +39,13 @@ pub(super) struct Used<'a> {
 
 impl<'a> Used<'a> {
     pub(super) fn new(line: &'a UsedLine) -> Used<'a> {
-        let executions = line.sites.iter().map(|counts| counts.emulated);
+        let seen = |counts: &SiteCounts| counts.accesses().saturating_add(counts.trapped);
+        let executions = line.sites.iter().map(seen);
         let least = executions.max().unwrap_or(0) as f64 * RARE;
         let often = line
             .sites
             .iter()
-            .filter(|counts| counts.emulated as f64 >= least);
+            .filter(|counts| seen(counts) as f64 >= least);
         Used {
             line,
             sites: often.cloned().collect(),
@@ -151,7 +152,7 @@ fn objects(lines: &[Used<'_>], names: &dyn Names) -> Objects {
 }
 
 impl<'a> Thing<'a> {
-    fn add(&mut self, other: Thing<'a>) {
+    pub(super) fn add(&mut self, other: Thing<'a>) {
         self.runs.extend(other.runs);
         self.fighting.extend(other.fighting);
         for ((_, all), (_, there)) in self.ways.iter_mut().zip(&other.ways) {

@@ -5,14 +5,14 @@ use expect_test::expect;
 use crate::{
     access::{Access, Op, Place, SpaceId},
     analysis::{
-        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, OneMoves,
+        ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, OneMoves, SampledUses,
         emulated_fixture::emulated,
     },
     event::Tally,
     names::{ObjectKind, ObjectLayout, ObjectName},
     report::{
         fixture::{FakeNames, facts, object, report},
-        latent::{LatentSharing, MovingBlock, Replayed, latent},
+        latent::{LatentSharing, MovingBlock, Replayed, latent, sampled_latent},
         text::{self, TextOptions},
     },
 };
@@ -193,6 +193,7 @@ fn the_json_form_of_what_is_not_there_yet_has_every_key() {
         {
           "id": "L1",
           "kind": "latent-sharing",
+          "basis": "order",
           "names": [
             "parts[]"
           ],
@@ -339,4 +340,45 @@ fn of_two_blocks_one_comes_closer_where_there_is_room_and_elements_do_not() {
     assert_eq!(moves(&blocks(56, ["struct head", "struct tail"])), []);
     assert_eq!(moves(&blocks(40, ["struct node", "struct node"])), []);
     assert_eq!(moves(&blocks(24, ["struct node", "struct node"])).len(), 2);
+}
+
+#[test]
+fn what_samples_show_is_told_without_a_cost_and_with_why() {
+    let mut uses = SampledUses::default();
+    for time_ns in 0..100 {
+        for (thread, at) in [(1, 56), (2, 64)] {
+            let sampled = Access {
+                time_ns,
+                basis: crate::access::Basis::Decoded,
+                ..emulated(thread, 0x40_1000, Op::Store, BASE + at)
+            };
+            uses.observe(&sampled, place(&sampled), SpaceId(0));
+        }
+    }
+    let told = |alignment| {
+        let names = FakeNames {
+            owner: Some("parts[]".to_owned()),
+            objects: vec![aligned(alignment)],
+            ..FakeNames::default()
+        };
+        let names = names.field(0, 64, 0, ".sum");
+        sampled_latent(&uses.runs(), &names, &facts())
+    };
+    let found = told(None);
+    let starts = [8, 16, 24, 32, 40, 48, 56].map(|moved| (moved, 64));
+    assert_eq!(fighting(&found), [&starts[..], &[(0, 128)]].concat());
+    assert_eq!(fighting(&told(Some(64))), [(0, 128)]);
+    let json = serde_json::to_value(&found[0]).expect("numbers and words");
+    assert_eq!(json["basis"], "samples");
+    let ways = json["ways"].as_array().expect("a list").iter();
+    let all = ways.chain([&json["today"]]);
+    for cost in all.flat_map(|way| ["hand_offs", "falsely", "messages"].map(|name| &way[name])) {
+        assert!(cost.is_null());
+    }
+    let text = printed(found);
+    assert!(
+        text.contains("Not replayed: the order is not known."),
+        "{text}"
+    );
+    assert!(!text.contains("hand-offs"), "{text}");
 }
