@@ -11,13 +11,16 @@ use super::{
     report::{make_with, replay_for},
 };
 use crate::{
-    access::LineSize,
+    access::{LineKey, LineSize},
     analysis::{
         ByThread, Elsewhere, NeighbourBounds, Neighbours, OneMoreThread, OneMoves, Runs,
         SampledUses, ThreadArrays,
     },
     event::Batch,
+    module::ModuleStore,
+    names::{Names as _, ObjectKind, Resolver},
     number::count,
+    pipeline::Pipeline,
     report::{
         Caveat,
         latent::{Replayed, latent, sampled_latent},
@@ -125,14 +128,16 @@ fn of_order(args: &ReportArgs) -> Result<model::Report> {
         },
     )?;
     let hand_offs = replayed.pipeline.thresholds().hand_offs as u64;
+    let runs = neighbours.runs(hand_offs);
+    let (pipeline, facts) = (&replayed.pipeline, &replayed.facts);
     let found = Found {
-        runs: neighbours.runs(hand_offs),
+        blocks: on_heap(&runs.pairs, pipeline, &replayed.modules),
+        runs,
         arrays: by_thread.arrays(hand_offs),
         hand_offs,
     };
     drop((neighbours, by_thread, spaces));
     let elsewhere = replay(args, &found)?;
-    let (pipeline, facts) = (&replayed.pipeline, &replayed.facts);
     Ok(make_with(
         pipeline,
         &replayed.modules,
@@ -149,8 +154,20 @@ fn of_order(args: &ReportArgs) -> Result<model::Report> {
 struct Found {
     runs: Runs,
     arrays: ThreadArrays,
+    /// The first line of each two neighbours that may have two blocks of the heap.
+    blocks: Vec<LineKey>,
     /// More than today that are worth a look.
     hand_offs: u64,
+}
+
+/// Those of the first lines that are heap memory.
+fn on_heap(pairs: &[LineKey], pipeline: &Pipeline, modules: &ModuleStore) -> Vec<LineKey> {
+    let names = Resolver::new(&pipeline.spaces, modules).with_heap(&pipeline.heap);
+    let is_heap = |key: &&LineKey| {
+        let objects = names.objects(**key, LineSize::B64, &[]);
+        objects.iter().any(|object| object.kind == ObjectKind::Heap)
+    };
+    pairs.iter().filter(is_heap).copied().collect()
 }
 
 /// Reads the session again.
@@ -162,7 +179,7 @@ fn replay(args: &ReportArgs, found: &Found) -> Result<Replayed> {
     let mut reading = Reading::open(&args.session, LineSize::B64, "predicting", quiet)?;
     let mut elsewhere = Elsewhere::new(found.runs.runs.clone());
     let mut one_more = OneMoreThread::new(&found.arrays);
-    let mut one_moves = OneMoves::new(found.runs.gaps.clone());
+    let mut one_moves = OneMoves::new(found.blocks.clone());
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();
     while reading.next_batch(&mut batch)? {

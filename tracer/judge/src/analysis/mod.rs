@@ -58,7 +58,7 @@ pub(crate) mod watched_fixture;
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
 pub use latent::{
-    ByThread, Elsewhere, Gap, Mover, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
+    ByThread, Elsewhere, Mover, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
     OneMoves, PairMoved, Run, RunElsewhere, Runs, SampledRun, SampledUses, There, ThreadArray,
     ThreadArrays, UsedLine, Way,
 };

@@ -40,10 +40,6 @@ pub(super) struct User {
     /// Repeats included.
     pub(super) executions: u32,
     pub(super) stored: bool,
-    /// First byte of the line that it uses.
-    pub(super) from: u8,
-    /// Behind the last one.
-    pub(super) to: u8,
 }
 
 /// The threads of a line.
@@ -80,8 +76,6 @@ impl User {
     fn add(&mut self, more: User) {
         self.executions = self.executions.saturating_add(more.executions);
         self.stored |= more.stored;
-        self.from = self.from.min(more.from);
-        self.to = self.to.max(more.to);
     }
 }
 
@@ -102,18 +96,6 @@ impl Run {
     }
 }
 
-/// Two neighbouring lines with bytes between the last that is used of the first and the first that is of the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// The first line.
-    pub first: LineKey,
-    /// Bytes between them, at least [`LEAST_GAP`].
-    pub bytes: u8,
-}
-
-/// Blocks of the heap move by so many bytes.
-pub(super) const LEAST_GAP: u8 = 16;
-
 /// Who uses a line less than this part of what its busiest thread does, sets it up.
 pub(super) const RARE: f64 = 0.02;
 
@@ -122,8 +104,8 @@ pub(super) const RARE: f64 = 0.02;
 pub struct Runs {
     /// Neighbouring lines of which each two may be fought for, by place.
     pub runs: Vec<Run>,
-    /// Of those neighbours, the ones with room between what is used of them, by place.
-    pub gaps: Vec<Gap>,
+    /// The first line of each two of them, by place.
+    pub pairs: Vec<LineKey>,
     /// Pairs of neighbours that may be, beyond the bound.
     pub left_out: u64,
     /// Accesses on lines beyond the bound.
@@ -156,14 +138,12 @@ impl Neighbours {
         if access.basis != Basis::Emulated || !access.op.touches() {
             return;
         }
-        split_by_line(access, place, LINE, &[], |key, piece| {
-            let user = User {
-                tid: access.tid,
-                executions: u32::try_from(access.executions()).unwrap_or(u32::MAX),
-                stored: access.op.stores(),
-                from: piece.offset,
-                to: piece.offset + piece.size,
-            };
+        let user = User {
+            tid: access.tid,
+            executions: u32::try_from(access.executions()).unwrap_or(u32::MAX),
+            stored: access.op.stores(),
+        };
+        split_by_line(access, place, LINE, &[], |key, _| {
             let Some(line) = self.lines.line(key) else {
                 self.untracked += 1;
                 return;
@@ -182,20 +162,20 @@ impl Neighbours {
 
     /// The lines whose neighbours could be handed from thread to thread at least so many times if both were one.
     pub fn runs(&self, hand_offs: u64) -> Runs {
-        let mut pairs: Vec<(u64, LineKey)> = Vec::new();
+        let mut ranked: Vec<(u64, LineKey)> = Vec::new();
         for (key, users) in &self.users {
             let behind = self.behind(*key);
             let most = behind.map_or(0, |behind| most_hand_offs(users.all(), behind.all()));
             if most > 0 && most >= hand_offs {
-                pairs.push((most, *key));
+                ranked.push((most, *key));
             }
         }
-        pairs.sort_unstable_by(|(a, at), (b, other)| b.cmp(a).then_with(|| at.cmp(other)));
-        let left_out = pairs.len().saturating_sub(self.bounds.pairs) as u64;
-        pairs.truncate(self.bounds.pairs);
-        let mut firsts: Vec<LineKey> = pairs.into_iter().map(|(_, key)| key).collect();
+        ranked.sort_unstable_by(|(a, at), (b, other)| b.cmp(a).then_with(|| at.cmp(other)));
+        let left_out = ranked.len().saturating_sub(self.bounds.pairs) as u64;
+        ranked.truncate(self.bounds.pairs);
+        let mut firsts: Vec<LineKey> = ranked.into_iter().map(|(_, key)| key).collect();
         firsts.sort_unstable();
-        let gaps = firsts.iter().filter_map(|first| self.gap(*first)).collect();
+        let pairs = firsts.clone();
         let mut runs: Vec<Run> = Vec::new();
         for first in firsts {
             match runs.last_mut() {
@@ -205,20 +185,10 @@ impl Neighbours {
         }
         Runs {
             runs,
-            gaps,
+            pairs,
             left_out,
             untracked: self.untracked,
         }
-    }
-
-    /// What is between a line and the one behind.
-    fn gap(&self, first: LineKey) -> Option<Gap> {
-        let line = &self.users.get(self.lines.get(first)?.id as usize)?.1;
-        let (line, behind) = (line.all(), self.behind(first)?.all());
-        let last = often(line).map(|user| user.to).max()?;
-        let next = often(behind).map(|user| user.from).min()?;
-        let bytes = LINE.bytes() as u8 - last + next;
-        (bytes >= LEAST_GAP).then_some(Gap { first, bytes })
     }
 
     /// The users of the line behind.
@@ -228,13 +198,6 @@ impl Neighbours {
         let line = key.0.reaches(position).then(|| self.lines.get(behind))??;
         Some(&self.users.get(line.id as usize)?.1)
     }
-}
-
-/// Those that do not only set it up.
-fn often(users: &[User]) -> impl Iterator<Item = &User> {
-    let most = users.iter().map(|user| user.executions).max().unwrap_or(0);
-    let least = f64::from(most) * RARE;
-    (users.iter()).filter(move |user| f64::from(user.executions) >= least)
 }
 
 /// Times that a line of both lines' bytes could go from a user of the one to one of the other and back, at most: each of the

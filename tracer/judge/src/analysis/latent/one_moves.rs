@@ -17,13 +17,16 @@ use rustc_hash::FxHashMap;
 use super::{
     counted::{Counted, at},
     elsewhere::LINE,
-    neighbours::{Gap, LEAST_GAP},
+    neighbours::RARE,
     replayed::{RunElsewhere, There, UsedLine},
 };
 use crate::{
     access::{Access, Basis, LineKey, Place, SpaceId},
-    analysis::{Way, split_by_line::split_by_line},
+    analysis::{Site, Way, split_by_line::split_by_line},
 };
+
+/// Blocks of the heap begin at multiples of so many bytes.
+const STEP: u8 = 16;
 
 /// Which of two neighbours moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +40,7 @@ pub enum Mover {
 impl Mover {
     /// Each way that malloc may move one of two blocks within a line.
     fn all() -> impl Iterator<Item = Mover> {
-        let steps = || (LEAST_GAP..LINE.bytes() as u8).step_by(LEAST_GAP.into());
+        let steps = || (STEP..LINE.bytes() as u8).step_by(STEP.into());
         steps().map(Mover::First).chain(steps().map(Mover::Second))
     }
 
@@ -63,7 +66,8 @@ pub struct PairMoved {
 /// Some pairs of neighbours, in all ways in which one of them may move. Feed it every access, in order.
 #[derive(Debug)]
 pub struct OneMoves {
-    gaps: Vec<Gap>,
+    /// The first line of each.
+    pairs: Vec<LineKey>,
     /// By line: pair, and whether the line is its second.
     of_line: FxHashMap<LineKey, Vec<(u32, bool)>>,
     today: Counted,
@@ -71,16 +75,16 @@ pub struct OneMoves {
 }
 
 impl OneMoves {
-    /// Nothing fed yet.
-    pub fn new(gaps: Vec<Gap>) -> OneMoves {
+    /// Nothing fed yet. Of each pair the first line.
+    pub fn new(pairs: Vec<LineKey>) -> OneMoves {
         let mut of_line: FxHashMap<LineKey, Vec<(u32, bool)>> = FxHashMap::default();
-        for (gap, number) in gaps.iter().zip(0..) {
-            for (line, is_second) in lines(gap).into_iter().zip([false, true]) {
+        for (first, number) in pairs.iter().zip(0..) {
+            for (line, is_second) in lines(*first).into_iter().zip([false, true]) {
                 of_line.entry(line).or_default().push((number, is_second));
             }
         }
         OneMoves {
-            gaps,
+            pairs,
             of_line,
             today: Counted::new(),
             moved: Mover::all().map(|mover| (mover, Counted::new())).collect(),
@@ -102,10 +106,8 @@ impl OneMoves {
             };
             let position = key.0.position() + u64::from(piece.offset);
             for (number, is_second) in pairs {
-                let gap = &self.gaps[*number as usize];
                 self.today.take(&part, at(*number, position), space);
-                let may = |mover: &Mover| mover.bytes() <= gap.bytes;
-                for (mover, counted) in self.moved.iter_mut().filter(|(mover, _)| may(mover)) {
+                for (mover, counted) in &mut self.moved {
                     let position = match mover {
                         Mover::First(bytes) if !is_second => position + u64::from(*bytes),
                         Mover::Second(bytes) if *is_second => position - u64::from(*bytes),
@@ -119,17 +121,20 @@ impl OneMoves {
 
     /// What came of it, pair by pair.
     pub fn finish(self) -> Vec<PairMoved> {
-        let pairs = self.gaps.iter().zip(0..);
+        let pairs = self.pairs.iter().zip(0..);
         let mut found: Vec<PairMoved> = pairs
-            .map(|(gap, number)| PairMoved {
-                today: There::default(),
-                moved: (Mover::all().filter(|mover| mover.bytes() <= gap.bytes))
-                    .map(|mover| (mover, There::default()))
-                    .collect(),
-                run: RunElsewhere {
-                    lines: lines(gap).map(|key| self.used(number, key)).to_vec(),
-                    ways: Vec::new(),
-                },
+            .map(|(first, number)| {
+                let lines = lines(*first).map(|key| self.used(number, key));
+                let room = room(&lines);
+                let movers = Mover::all().filter(|mover| mover.bytes() <= room);
+                PairMoved {
+                    today: There::default(),
+                    moved: movers.map(|mover| (mover, There::default())).collect(),
+                    run: RunElsewhere {
+                        lines: lines.to_vec(),
+                        ways: Vec::new(),
+                    },
+                }
             })
             .collect();
         for (number, _, there) in self.today.shared() {
@@ -161,9 +166,30 @@ impl OneMoves {
     }
 }
 
-fn lines(gap: &Gap) -> [LineKey; 2] {
-    let position = gap.first.0.position();
-    [0, LINE.bytes()].map(|behind| LineKey(gap.first.0.at(position + behind)))
+fn lines(first: LineKey) -> [LineKey; 2] {
+    let position = first.0.position();
+    [0, LINE.bytes()].map(|behind| LineKey(first.0.at(position + behind)))
+}
+
+/// Bytes between the last that is used often of the first line and the first that is of the second; what is used rarely is set
+/// up, or the allocator's.
+fn room([first, second]: &[UsedLine; 2]) -> u8 {
+    let often = |line: &UsedLine| {
+        let most = line.sites.iter().map(|counts| counts.emulated).max();
+        let least = most.unwrap_or(0) as f64 * RARE;
+        let sites = line.sites.iter();
+        let often = sites.filter(move |counts| counts.emulated as f64 >= least);
+        often.map(|counts| counts.site).collect::<Vec<Site>>()
+    };
+    let last = often(first)
+        .iter()
+        .map(|site| site.offset + site.size)
+        .max();
+    let next = often(second).iter().map(|site| site.offset).min();
+    let room = last
+        .zip(next)
+        .map(|(last, next)| LINE.bytes() as u8 - last + next);
+    room.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -198,7 +224,7 @@ mod tests {
         for access in &order {
             neighbours.observe(access, place(access));
         }
-        let mut moves = OneMoves::new(neighbours.runs(8).gaps);
+        let mut moves = OneMoves::new(neighbours.runs(8).pairs);
         for access in &order {
             moves.observe(access, place(access), SpaceId(3));
         }
@@ -233,9 +259,10 @@ mod tests {
 
     #[test]
     fn neighbours_without_room_between_them_are_not_moved() {
-        assert!(moved([56, 64]).is_empty());
-        assert!(moved([48, 64]).is_empty());
+        let none = |words| moved(words).iter().all(|pair| pair.moved.is_empty());
+        assert!(none([56, 64]));
+        assert!(none([48, 64]));
         // The twin.
-        assert_eq!(moved([40, 64]).len(), 1);
+        assert!(!none([40, 64]));
     }
 }

@@ -77,8 +77,6 @@ impl UsedLine {
             tid: counts.site.tid,
             executions: u32::try_from(counts.accesses() + counts.trapped).unwrap_or(u32::MAX),
             stored: counts.site.op.stores(),
-            from: counts.site.offset,
-            to: counts.site.offset + counts.site.size,
         });
         let mut users = Users::One(sites.next()?);
         for user in sites {

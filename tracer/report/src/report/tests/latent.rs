@@ -49,7 +49,7 @@ fn named(order: &[Access], names: &FakeNames) -> Vec<LatentSharing> {
     }
     let found = neighbours.runs(8);
     let mut elsewhere = Elsewhere::new(found.runs);
-    let mut one_moves = OneMoves::new(found.gaps);
+    let mut one_moves = OneMoves::new(found.pairs);
     let mut one_more = OneMoreThread::new(&by_thread.arrays(8));
     for access in order {
         elsewhere.observe(access, place(access), SpaceId(0));
