@@ -23,30 +23,29 @@ struct tail {
     long rest[2];
 };
 
-static struct head *head;
-static struct tail *tail;
-
 static void *add_to_head(void *argument) {
-    struct head *mine = head;
+    struct head *mine = argument;
     for (int round = 0; round < ROUNDS; round++) {
         wait_for_turn(0);
         __asm__ volatile("addq $1,%0" : "+m"(mine->sum));
         pass_turn(1);
     }
-    return argument;
+    return NULL;
 }
 
 static void *add_to_tail(void *argument) {
-    struct tail *mine = tail;
+    struct tail *mine = argument;
     for (int round = 0; round < ROUNDS; round++) {
         wait_for_turn(1);
         __asm__ volatile("addq $1,%0" : "+m"(mine->sum));
         pass_turn(0);
     }
-    return argument;
+    return NULL;
 }
 
 int main(void) {
+    struct head *head;
+    struct tail *tail;
     int tries = 0;
     do {
         // Each time from somewhere else.
@@ -62,12 +61,12 @@ int main(void) {
         tail = malloc(sizeof *tail);
         if (head == NULL || tail == NULL)
             return 3;
-        head->sum = tail->sum = 0;
         // Blocks are multiples of 16 bytes.
     } while ((uintptr_t)head % 128 != 16 || (uintptr_t)tail != (uintptr_t)head + APART);
+    head->sum = tail->sum = 0;
     pthread_t other;
-    pthread_create(&other, NULL, add_to_tail, NULL);
-    add_to_head(NULL);
+    pthread_create(&other, NULL, add_to_tail, tail);
+    add_to_head(head);
     pthread_join(other, NULL);
     return head->sum == ROUNDS && tail->sum == ROUNDS ? 0 : 4;
 }

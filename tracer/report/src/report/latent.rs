@@ -149,7 +149,7 @@ pub fn latent(
     for pair in &replayed.one_moves {
         let found = one_moves(pair, names, whole, &facts.thresholds);
         if !found.is_empty() {
-            add_one_moves(&mut judged, pair, found, names);
+            add_one_moves(&mut judged, pair, &found, names);
         }
     }
     // Stable: equal ones stay in the order of their place.
@@ -222,14 +222,14 @@ fn add_one_more<'a>(
 fn add_one_moves<'a>(
     judged: &mut Vec<Judged<'a>>,
     pair: &'a PairMoved,
-    found: Vec<OneMoves>,
+    found: &[OneMoves],
     names: &dyn Names,
 ) {
     for thing in things(std::slice::from_ref(&pair.run), names) {
         let is_same =
             |judged: &&mut Judged<'_>| !thing.names.is_empty() && judged.thing.names == thing.names;
         if let Some(known) = judged.iter_mut().find(is_same) {
-            one_moves::add(&mut known.one_moves, found.clone());
+            one_moves::add(&mut known.one_moves, found);
             continue;
         }
         judged.push(Judged {
@@ -239,7 +239,7 @@ fn add_one_moves<'a>(
                 ways: Vec::new(),
             },
             one_more: None,
-            one_moves: found.clone(),
+            one_moves: found.to_owned(),
         });
     }
 }

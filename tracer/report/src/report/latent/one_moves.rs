@@ -61,10 +61,10 @@ impl OneMoves {
 }
 
 /// Adds those of another two blocks that are the same things.
-pub(super) fn add(moves: &mut Vec<OneMoves>, more: Vec<OneMoves>) {
+pub(super) fn add(moves: &mut Vec<OneMoves>, more: &[OneMoves]) {
     for one in more {
-        match moves.iter_mut().find(|known| known.is_alike(&one)) {
-            None => moves.push(one),
+        match moves.iter_mut().find(|known| known.is_alike(one)) {
+            None => moves.push(*one),
             Some(known) => {
                 known.hand_offs = known.hand_offs.saturating_add(one.hand_offs);
                 known.falsely = known.falsely.saturating_add(one.falsely);
