@@ -1,5 +1,7 @@
 //! Sharing that is not there yet: what is predicted from one place of an array, and what is seen at the others.
 
+mod sampled;
+
 use std::path::{Path, PathBuf};
 
 use cohtrace_tests::{
