@@ -80,7 +80,7 @@ pub fn one_more_fights(
     thresholds: &Thresholds,
 ) -> bool {
     let is_finding = element.fought_for as f64 >= thresholds.hand_offs;
-    !is_finding && would_fight(&element.today, there, whole, thresholds)
+    element.is_own && !is_finding && would_fight(&element.today, there, whole, thresholds)
 }
 
 /// Whether threads would fight where memory costs `there` for what they do not fight for where it costs `today`.

@@ -35,6 +35,9 @@ const NEW_THREAD: Tid = Tid(u32::MAX);
 /// is who sets memory up.
 const TAKEN: f64 = 0.02;
 
+/// An element is used by its thread if others, or it between what it uses, do at most so much of what it does there.
+const FOREIGN: f64 = 0.1;
+
 /// How it is replayed: whether there is one more, and by how much what lies behind has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replay {
@@ -67,6 +70,8 @@ pub struct OneMoreElement {
     pub behind: There,
     /// What they would cost if that moves by whole lines.
     pub lines_behind: There,
+    /// Whether the last element is its thread's, and not something else that others use as well.
+    pub is_own: bool,
     /// Whether others use the bytes of the new element.
     pub taken: bool,
     /// Those lines as they are.
@@ -85,6 +90,8 @@ struct Replayed {
 struct Uses {
     /// Executions by its thread on the last element.
     last: u64,
+    /// All other executions on the last element.
+    foreign: u64,
     /// Executions by whomever where the new one would be.
     next: u64,
 }
@@ -140,6 +147,8 @@ impl OneMoreThread {
                     access.tid == array.thread && within(position, array.last, array.used);
                 if is_last {
                     uses.last = uses.last.saturating_add(access.executions());
+                } else if within(position, array.last, array.stride) {
+                    uses.foreign = uses.foreign.saturating_add(access.executions());
                 }
                 if within(position, array.next(), array.used) {
                     uses.next = uses.next.saturating_add(access.executions());
@@ -175,6 +184,7 @@ impl OneMoreThread {
                 beside: There::default(),
                 behind: There::default(),
                 lines_behind: There::default(),
+                is_own: uses.foreign as f64 <= uses.last as f64 * FOREIGN,
                 taken: uses.next as f64 > uses.last as f64 * TAKEN,
                 run: RunElsewhere {
                     lines: lines(array)

@@ -126,3 +126,10 @@ fn the_lines_are_told_as_they_are_with_who_uses_them() {
     };
     assert_eq!((users(0), users(1)), (vec![2], vec![9]));
 }
+
+#[test]
+fn an_element_that_others_use_as_well_is_nobody_s() {
+    // Words in between, as of boxes of eight bytes that each thread takes some of.
+    assert!(one_more(&by_turns(3, 56, &[])).is_own);
+    assert!(!one_more(&by_turns(3, 56, &[2 * 56 + 16])).is_own);
+}
