@@ -15,6 +15,10 @@ use serde_json::Value;
 /// As in `tests/workloads/latent/regression.c`.
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 60;
+/// As in `tests/workloads/latent/elements.c`.
+const ELEMENT_ROUNDS: u64 = 100;
+/// As in `tests/workloads/latent/blocks.c`.
+const BLOCK_ROUNDS: u64 = 200;
 /// The words that each thread writes, bytes from the start of its struct, in the order of a round.
 const WRITTEN: [u64; 5] = [24, 48, 32, 56, 40];
 const STRUCT: u64 = 64;
@@ -325,8 +329,7 @@ fn what_one_more_thread_brings_is_what_a_program_with_one_more_shows() {
     if !has_emulator() {
         return;
     }
-    // As in tests/workloads/latent/elements.c: three elements of half a line, and the fourth, whose line the third has alone.
-    const ROUNDS: u64 = 100;
+    // Three elements of half a line, and the fourth, whose line the third has alone.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let three = session(directory.path(), "elements", &["-DTHREADS=3"]);
     let three = json(&three);
@@ -336,7 +339,7 @@ fn what_one_more_thread_brings_is_what_a_program_with_one_more_shows() {
         (&32.into(), &3.into())
     );
     let predicted = number(&told["hand_offs"]);
-    assert!(agree(predicted, 2 * ROUNDS), "{told}");
+    assert!(agree(predicted, 2 * ELEMENT_ROUNDS), "{told}");
     // With four threads both lines are fought for alike, and the fifth has one for itself.
     let four = json(&session(directory.path(), "elements", &["-DTHREADS=4"]));
     assert_eq!(one_more(&four), None);
@@ -370,7 +373,6 @@ fn of_two_blocks_with_one_between_them_one_meets_the_other_if_that_is_gone() {
     if !has_emulator() {
         return;
     }
-    const ROUNDS: u64 = 200;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let moves = |flags: &[&str]| -> Vec<(String, i64, u64)> {
         let found = json(&session(directory.path(), "blocks", flags));
@@ -390,7 +392,7 @@ fn of_two_blocks_with_one_between_them_one_meets_the_other_if_that_is_gone() {
         .collect();
     assert_eq!(ways, [("first", 48), ("second", -48)]);
     for (which, _, hand_offs) in &told {
-        assert!(agree(*hand_offs, 2 * ROUNDS), "{which}: {hand_offs}");
+        assert!(agree(*hand_offs, 2 * BLOCK_ROUNDS), "{which}: {hand_offs}");
     }
     // The twin: as far as they are from each other, the first reaches.
     assert_eq!(moves(&["-DNEXT"]), []);
