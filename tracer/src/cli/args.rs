@@ -321,7 +321,8 @@ pub(super) struct ReportArgs {
     pub format: ReportFormat,
     /// Also predict sharing that is not there yet: objects for which threads would fight if they began at another address,
     /// or if lines were 128 bytes long, each with the hand-offs and messages that a replay of the session gives it there.
-    /// They are a list of their own and no findings. Of emulated sessions; reads the session twice.
+    /// They are a list of their own and no findings. Emulated sessions are read twice; of others, where threads would meet is
+    /// told, and no cost.
     #[arg(long)]
     pub latent: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use crate::{
 
 /// Instructions of threads, with the bytes that each accesses, that are told apart on a line. Of further ones the bytes are
 /// judged each by itself, and no name is known.
-const MOST_SITES: usize = 256;
+pub(super) const MOST_SITES: usize = 256;
 
 /// Lines are cut as they are today first.
 pub(super) const LINE: LineSize = LineSize::B64;
@@ -50,6 +50,11 @@ impl Way {
         let of = |line_bytes, moved| Way { moved, line_bytes };
         let short = (0..64).step_by(STEP.into()).map(move |moved| of(64, moved));
         short.chain([0, 64].map(|moved| of(128, moved)))
+    }
+
+    /// Whether what starts at a multiple of so many bytes today, does so this way.
+    pub fn keeps(self, alignment: u64) -> bool {
+        alignment == 0 || u64::from(self.moved).is_multiple_of(alignment)
     }
 
     pub(super) fn line_size(self) -> LineSize {

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     access::{LineKey, Op, Place, SpaceId},
     analysis::site_fixture::site,
-    finding::table_fixture::judged,
+    finding::judged_fixture::judged,
 };
 
 const LINE: LineKey = LineKey(Place::Private {
