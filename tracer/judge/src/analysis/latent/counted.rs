@@ -1,16 +1,10 @@
 //! One replay: the order of some lines, with who does what on each.
 
-use rustc_hash::FxHashMap;
-
-use super::{
-    elsewhere::{LINE, MOST_SITES},
-    replayed::There,
-};
+use super::{elsewhere::LINE, executed::Executed, replayed::There};
 use crate::{
     access::{Access, LineKey, Place, SpaceId},
     analysis::{
-        OrderBounds, OrderedLine, OrderedLines, Site, SiteCounts, groups, small_map::SmallMap,
-        split_by_line::split_by_line,
+        OrderBounds, OrderedLine, OrderedLines, SiteCounts, groups, split_by_line::split_by_line,
     },
 };
 
@@ -18,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Counted {
     order: OrderedLines,
-    sites: FxHashMap<LineKey, SmallMap<Site, u64>>,
+    executed: Executed,
 }
 
 impl Counted {
@@ -30,45 +24,21 @@ impl Counted {
         };
         Counted {
             order: OrderedLines::new(LINE, bounds),
-            sites: FxHashMap::default(),
+            executed: Executed::default(),
         }
     }
 
     /// Serves an access at that place.
     pub(super) fn take(&mut self, access: &Access, place: Place, space: SpaceId) {
         self.order.observe(access, place, space, &mut Vec::new());
-        if !access.op.touches() {
-            return;
-        }
         split_by_line(access, place, LINE, &[], |key, piece| {
-            let site = Site {
-                space,
-                ip: access.ip,
-                pid: access.pid,
-                tid: access.tid,
-                offset: piece.offset,
-                size: piece.size,
-                op: access.op,
-                locked: access.locked,
-                kernel: access.kernel,
-                size_known: access.size != 0,
-                within: 0,
-            };
-            let sites = self.sites.entry(key).or_default();
-            if let Some(executions) = sites.slot(site, MOST_SITES) {
-                *executions = executions.saturating_add(access.executions());
-            }
+            self.executed.count(access, space, key, &piece);
         });
     }
 
     /// Who does what on a line.
     pub(super) fn sites(&self, key: LineKey) -> Vec<SiteCounts> {
-        let sites = self.sites.get(&key).into_iter().flat_map(SmallMap::iter);
-        let counted = |(site, executions): &(Site, u64)| SiteCounts {
-            emulated: *executions,
-            ..SiteCounts::unseen(*site)
-        };
-        sites.map(counted).collect()
+        self.executed.of(key)
     }
 
     /// What each line of several threads costs: number of the memory, where the line begins in it, and the cost.

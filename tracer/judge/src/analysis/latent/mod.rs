@@ -26,6 +26,7 @@
 mod by_thread;
 mod counted;
 mod elsewhere;
+mod executed;
 mod neighbours;
 mod one_more;
 mod one_moves;
