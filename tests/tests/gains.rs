@@ -198,10 +198,8 @@ fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
     let Some(_turn) = ready_for_two() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
-    let words = ahead(&twins.plain);
-    let mut target = std::process::Command::new(&words[0]);
-    let target = target.args(&words[1..]).arg("600000");
-    let target = Running::start(target).expect("it starts");
+    let mut target = std::process::Command::new(&twins.plain);
+    let target = Running::start(target.arg("600000")).expect("it starts");
     let pid = target.pid().to_string();
     let mut moments = Moments::default();
     let mut held = 0;

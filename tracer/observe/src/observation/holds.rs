@@ -1,6 +1,6 @@
 //! Between the pipeline and who holds threads: has those read that are worth it, within what that may cost.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use super::suspects::Suspects;
 use crate::{
@@ -51,8 +51,14 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    pub(super) fn new(holder: Holder, plan: HoldPlan) -> Holds {
-        Holds {
+    /// `None` where nobody is to be held, and no process can be had to read how fast threads are; an error where somebody is.
+    pub(super) fn start(plan: HoldPlan) -> io::Result<Option<Holds>> {
+        let holder = match Holder::start() {
+            Ok(holder) => holder,
+            Err(_) if plan.share == 0.0 => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Holds {
             holder,
             planner: HoldPlanner::sparing(Pid(std::process::id())),
             share: plan.share,
@@ -63,7 +69,7 @@ impl Holds {
             reading: None,
             waiting: Vec::new(),
             newest_ns: 0,
-        }
+        }))
     }
 
     /// Whether a thread is being read: then nothing else may disturb it.

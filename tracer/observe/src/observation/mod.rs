@@ -34,10 +34,7 @@ use crate::{
         self, Progress, Source, SourceKind, SourceOptions, heap::HeapTracker, watch::Watcher,
     },
     space::MappedFiles,
-    sys::{
-        bpf::Told, events::Events, free_memory, hold::Holder, priority::Urgent,
-        stop_signal::StopSignal,
-    },
+    sys::{bpf::Told, events::Events, free_memory, priority::Urgent, stop_signal::StopSignal},
 };
 use holds::Holds;
 use suspects::Suspects;
@@ -130,8 +127,8 @@ impl Observation {
         let machine = Machine::probe(Path::new("/"));
         let targets = Targets::open(plan.what)?;
         let windows = Windows::new(plan.watch, plan.watch_share, &targets.target)?;
-        let hold = plan.hold.map(|hold| Ok(Holds::new(Holder::start()?, hold)));
-        let holds = hold.transpose().map_err(ObserveError::Hold)?;
+        let holds = plan.hold.map(Holds::start).transpose();
+        let holds = holds.map_err(ObserveError::Hold)?.flatten();
         let caches = plan.caches;
         let caches = caches.unwrap_or_else(|| CacheBudget::standard(memory::bytes()));
         let modules = ModuleStore::new("/".into(), true)
