@@ -33,8 +33,8 @@ pub(super) fn check(args: &ReportArgs) -> Result<()> {
             "--latent starts from lines of 64 bytes, and looks at lines of 128 by itself: leave --line-size away"
         );
     }
-    let session = SessionReader::open(&args.session)?;
-    has_order(&args.session, session.meta())
+    let session = SessionReader::open(args.session())?;
+    has_order(args.session(), session.meta())
 }
 
 /// Whether what it has tells what memory would cost elsewhere.
@@ -61,7 +61,7 @@ pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
     let mut neighbours = Neighbours::new(NeighbourBounds::default());
     let mut spaces = AddressSpaces::default();
     let replayed = replay_for(
-        &args.session,
+        args.session(),
         &args.analysis,
         args.pairs.thresholds(),
         &args.reading,
@@ -95,7 +95,7 @@ fn elsewhere(args: &ReportArgs, found: &Runs, hand_offs: u64) -> Result<Vec<RunE
         return Ok(Vec::new());
     }
     let quiet = args.reading.quiet;
-    let mut reading = Reading::open(&args.session, LineSize::B64, "predicting", quiet)?;
+    let mut reading = Reading::open(args.session(), LineSize::B64, "predicting", quiet)?;
     let mut elsewhere = Elsewhere::new(found.runs.clone());
     let mut spaces = AddressSpaces::default();
     let mut batch = Batch::default();

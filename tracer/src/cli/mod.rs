@@ -38,6 +38,7 @@ mod session_code;
 mod simulate;
 mod source_files;
 mod source_options;
+mod stats;
 mod usage;
 mod validate;
 mod watch_options;

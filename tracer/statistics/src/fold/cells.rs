@@ -1,0 +1,191 @@
+//! Amounts by key, slice and statistic.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::{
+    Event, Key, MOST_CELLS, Options, Refusal, Slices,
+    access::Tid,
+    slices::round_up,
+    statistic::{Amount, Statistic, Sums},
+};
+
+/// Where an event belongs, besides the whole: the number of its key, and its slice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) key: Option<u32>,
+    pub(super) slice: u32,
+}
+
+/// Number of the row for everything.
+pub(super) const ALL: u32 = 0;
+
+/// A row is a key and a slice; only those are kept in which something was.
+pub(super) struct Cells {
+    statistics: Vec<&'static dyn Statistic>,
+    slices: Slices,
+    last_slice: u32,
+    keys: FxHashMap<Key, u32>,
+    /// By number of the key and slice: which row of `amounts`.
+    rows: FxHashMap<(u32, u32), usize>,
+    amounts: Vec<Amount>,
+    /// By row: whether a sample was in it.
+    sampled: Vec<bool>,
+    /// By key: of the whole run.
+    totals: Vec<Amount>,
+    /// Who was counted, where different ones are: statistic, key, slice or none for the whole run, thread.
+    counted: FxHashSet<(usize, u32, Option<u32>, Tid)>,
+}
+
+impl Cells {
+    pub(super) fn new(options: &Options) -> Result<Cells, Refusal> {
+        let mut cells = Cells {
+            statistics: options.statistics.clone(),
+            slices: options.slices,
+            last_slice: options.slices.known_count().unwrap_or(1).saturating_sub(1),
+            keys: FxHashMap::default(),
+            rows: FxHashMap::default(),
+            amounts: Vec::new(),
+            sampled: Vec::new(),
+            totals: Vec::new(),
+            counted: FxHashSet::default(),
+        };
+        cells.key(Key::All);
+        cells.check()?;
+        Ok(cells)
+    }
+
+    /// Where an event of a key belongs.
+    pub(super) fn at(&mut self, key: Option<Key>, slice: u32) -> Result<At, Refusal> {
+        let keys = self.keys.len();
+        let key = key.map(|key| self.key(key));
+        let later = slice > self.last_slice;
+        self.last_slice = self.last_slice.max(slice);
+        if later || self.keys.len() > keys {
+            self.check()?;
+        }
+        Ok(At { key, slice })
+    }
+
+    fn key(&mut self, key: Key) -> u32 {
+        let next = self.keys.len() as u32;
+        let number = *self.keys.entry(key).or_insert(next);
+        if number == next {
+            let row = std::iter::repeat_n(Amount::default(), self.statistics.len());
+            self.totals.extend(row);
+        }
+        number
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        let of_slice = self.statistics.len() as u64 * self.keys.len() as u64;
+        let slices = u64::from(self.last_slice) + 1;
+        // Different threads are kept one by one.
+        let kept = of_slice
+            .saturating_mul(slices)
+            .max(self.counted.len() as u64);
+        if kept <= MOST_CELLS {
+            return Ok(());
+        }
+        let most_slices = MOST_CELLS / of_slice.max(1);
+        let run_ns = (self.slices.duration_ns())
+            .unwrap_or_else(|| slices.saturating_mul(self.slices.interval_ns().unwrap_or(1)));
+        let would_do = most_slices > 0 && slices > most_slices;
+        Err(Refusal::TooManyValues {
+            most: MOST_CELLS,
+            statistics: self.statistics.len() as u64,
+            keys: self.keys.len() as u64,
+            slices,
+            interval_ns: would_do.then(|| round_up(run_ns.div_ceil(most_slices))),
+        })
+    }
+
+    /// Counts an event of a thread for the whole and for its key.
+    pub(super) fn add(&mut self, at: At, tid: Tid, event: &Event<'_>) {
+        for column in 0..self.statistics.len() {
+            let statistic = self.statistics[column];
+            let Some(amount) = statistic.counts(event) else {
+                continue;
+            };
+            let different = statistic.sums() == Sums::Different;
+            for key in std::iter::once(ALL).chain(at.key) {
+                if !different || self.is_new(column, key, Some(at.slice), tid) {
+                    let row = self.row(key, at.slice);
+                    add_to(
+                        &mut self.amounts,
+                        row * self.statistics.len() + column,
+                        amount,
+                    );
+                }
+                if !different || self.is_new(column, key, None, tid) {
+                    let row = key as usize;
+                    add_to(
+                        &mut self.totals,
+                        row * self.statistics.len() + column,
+                        amount,
+                    );
+                }
+            }
+        }
+    }
+
+    /// A sample was here.
+    pub(super) fn mark_sampled(&mut self, at: At) {
+        for key in std::iter::once(ALL).chain(at.key) {
+            let row = self.row(key, at.slice);
+            if let Some(sampled) = self.sampled.get_mut(row) {
+                *sampled = true;
+            }
+        }
+    }
+
+    fn is_new(&mut self, column: usize, key: u32, slice: Option<u32>, tid: Tid) -> bool {
+        self.counted.insert((column, key, slice, tid))
+    }
+
+    fn row(&mut self, key: u32, slice: u32) -> usize {
+        let next = self.sampled.len();
+        let row = *self.rows.entry((key, slice)).or_insert(next);
+        if row == next {
+            self.sampled.push(false);
+            let row = std::iter::repeat_n(Amount::default(), self.statistics.len());
+            self.amounts.extend(row);
+        }
+        row
+    }
+
+    /// Keys with their numbers, in order.
+    pub(super) fn keys(&self) -> Vec<(Key, u32)> {
+        let mut keys: Vec<(Key, u32)> = self.keys.iter().map(|(k, n)| (*k, *n)).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Slices of each key.
+    pub(super) fn slice_count(&self) -> u32 {
+        self.last_slice.saturating_add(1)
+    }
+
+    /// What a statistic counted in a slice, and whether a sample was there; `None` where nothing was at all.
+    pub(super) fn get(&self, key: u32, slice: u32, column: usize) -> Option<(Amount, bool)> {
+        let row = *self.rows.get(&(key, slice))?;
+        let amount = self.amounts.get(row * self.statistics.len() + column)?;
+        Some((*amount, self.sampled.get(row).copied().unwrap_or(false)))
+    }
+
+    /// What a statistic counted in the whole run.
+    pub(super) fn total(&self, key: u32, column: usize) -> Amount {
+        let at = key as usize * self.statistics.len() + column;
+        self.totals.get(at).copied().unwrap_or_default()
+    }
+
+    /// Statistics by column.
+    pub(super) fn statistics(&self) -> &[&'static dyn Statistic] {
+        &self.statistics
+    }
+}
+
+fn add_to(amounts: &mut [Amount], at: usize, amount: Amount) {
+    if let Some(sum) = amounts.get_mut(at) {
+        sum.add(amount);
+    }
+}
