@@ -39,6 +39,7 @@ mod simulate;
 mod source_files;
 mod source_options;
 mod stats;
+mod stats_names;
 mod usage;
 mod validate;
 mod watch_options;

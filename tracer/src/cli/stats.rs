@@ -8,7 +8,8 @@ use super::{
     args::{ReportArgs, SplitBy},
     output,
     reading::{self, Reading},
-    report::line_size,
+    report::{line_size, modules_of},
+    stats_names,
 };
 use crate::{
     access::CostUnit,
@@ -69,6 +70,17 @@ fn of_session(args: &ReportArgs) -> Result<Table> {
         batch.clear();
     }
     session.clear();
+    if fold.keys().len() > 1 && per(args.stats.per).is_by_name() {
+        let modules = modules_of(session.session().meta());
+        let names = loop {
+            let names = stats_names::of(&fold, per(args.stats.per), line_size, &modules);
+            // Somebody wrote to a file while it was read: what it said then is left out. Each time, there are fewer of them.
+            if !modules.recheck() {
+                break names;
+            }
+        };
+        fold.name(&names);
+    }
     let caveats = session.session().caveats();
     Ok(Table {
         caveats: caveats.iter().map(ToString::to_string).collect(),
@@ -93,6 +105,9 @@ fn per(split: SplitBy) -> Per {
         SplitBy::Cpu => Per::Cpu,
         SplitBy::Thread => Per::Thread,
         SplitBy::Process => Per::Process,
+        SplitBy::Function => Per::Function,
+        SplitBy::Line => Per::Line,
+        SplitBy::Object => Per::Object,
     }
 }
 

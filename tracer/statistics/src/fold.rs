@@ -6,10 +6,11 @@ mod values;
 use rustc_hash::FxHashMap;
 
 use crate::{
-    Event, Observed, Options, Refusal, Table,
+    Event, Key, Observed, Options, Per, Refusal, Table,
     access::{Access, Basis, Cpu, LineKey, Place, Tid},
     directory::{self, Directories},
     event::{Batch, Context, ContextKind, Due, Tally, Window},
+    heap::HeapIndex,
     key::Who,
     looked::{Looked, WindowSlices},
     shared_waits::{LineWaits, Waited},
@@ -22,12 +23,16 @@ pub struct Fold {
     options: Options,
     cells: Cells,
     spaces: AddressSpaces,
+    /// Followed where objects are asked for.
+    heap: HeapIndex,
     /// Where a selected statistic asks the directory.
     directories: Option<Directories>,
     /// Where a selected statistic asks who shares.
     waits: Option<LineWaits>,
     settled: Vec<Waited>,
     names: FxHashMap<Tid, String>,
+    /// Of [`Key::Named`], by number.
+    labels: Vec<String>,
     looked: Looked,
     windows: WindowSlices,
     tally: Tally,
@@ -49,10 +54,12 @@ impl Fold {
         Ok(Fold {
             cells: Cells::new(&options)?,
             spaces: AddressSpaces::default(),
+            heap: HeapIndex::default(),
             directories: directories.then(|| Directories::new(options.line_size)),
             waits: waits.then(LineWaits::default),
             settled: Vec::new(),
             names: FxHashMap::default(),
+            labels: Vec::new(),
             looked: options.looked,
             windows: WindowSlices::default(),
             tally: Tally::default(),
@@ -71,7 +78,10 @@ impl Fold {
             match due {
                 Due::Context(context) => self.context(context)?,
                 Due::Allocation(event) => {
-                    self.spaces.of_allocation(event);
+                    let space = self.spaces.of_allocation(event);
+                    if self.options.per == Per::Object {
+                        self.heap.apply(space, event);
+                    }
                 }
                 Due::Access(access) => self.access(access)?,
             }
@@ -82,29 +92,92 @@ impl Fold {
         Ok(())
     }
 
+    /// Meaning of addresses, for who names code and memory.
+    pub fn spaces(&self) -> &AddressSpaces {
+        &self.spaces
+    }
+
+    /// Whose memory the heap is, where objects are asked for.
+    pub fn heap(&self) -> &HeapIndex {
+        &self.heap
+    }
+
+    /// Keys so far, the whole among them.
+    pub fn keys(&self) -> Vec<Key> {
+        self.cells.keys().into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// Puts together keys of the same name; others stay what they are. Ends the run: nothing may be fed after.
+    pub fn name(&mut self, names: &[(Key, String)]) {
+        self.settle_private();
+        let mut labels: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let named = names.iter().filter_map(|(key, name)| {
+            let number = labels.binary_search(name).ok()?;
+            Some((*key, Key::Named(number as u32)))
+        });
+        self.cells.merge(&named.collect());
+        self.labels = labels;
+    }
+
     /// Ends the run.
     ///
     /// # Errors
-    /// None but those of [`feed`](Fold::feed).
+    /// More values than a table has, of keys that were to be named.
     pub fn finish(mut self) -> Result<Table, Refusal> {
+        self.settle_private();
+        self.cells.check_table()?;
+        Ok(values::table(&self))
+    }
+
+    /// What is still waited for lines of one thread is known to be so now.
+    fn settle_private(&mut self) {
         if let Some(mut waits) = self.waits.take() {
             let private = waits.private();
             self.settle(&private, false);
             self.waits = Some(waits);
         }
-        Ok(values::table(&self))
+    }
+
+    /// Words for a key.
+    fn label(&self, key: Key) -> String {
+        let mut threads = key.named_by().into_iter().flatten();
+        let thread = threads.find_map(|tid| self.names.get(&tid));
+        let name = match key {
+            Key::Named(number) => self.labels.get(number as usize),
+            _ => thread,
+        };
+        key.label(name.map(String::as_str))
     }
 
     fn access(&mut self, access: &Access) -> Result<(), Refusal> {
         self.looked.saw(access);
-        let at = self.at(
-            access.time_ns,
-            Who {
-                cpu: Some(access.cpu),
-                pid: access.pid,
-                tid: access.tid,
-            },
-        )?;
+        let emulated = access.basis == Basis::Emulated;
+        let per = self.options.per;
+        let asks = per == Per::Object
+            || (emulated && self.directories.is_some())
+            || (!emulated && access.basis != Basis::Trapped && self.waits.is_some());
+        let place = asks.then(|| {
+            let (space, place) = self.spaces.place_of(access);
+            if matches!(place, Place::Private { .. } | Place::Shared { .. }) {
+                self.heap.touch(space, access.addr);
+            }
+            place
+        });
+        let by_code = matches!(per, Per::Function | Per::Line);
+        let who = Who {
+            cpu: Some(access.cpu),
+            pid: access.pid,
+            tid: access.tid,
+            code: by_code.then(|| Key::Code {
+                space: self.spaces.space(access.pid),
+                ip: access.ip,
+                kernel: access.kernel,
+            }),
+            memory: place.map(|place| place.line(self.options.line_size)),
+        };
+        let at = self.at(access.time_ns, who)?;
         let sampled = matches!(access.basis, Basis::Stalled | Basis::Sampled);
         let first_of_sample = match access.basis {
             Basis::Stalled => {
@@ -116,10 +189,6 @@ impl Fold {
         if sampled {
             self.cells.mark_sampled(at);
         }
-        let emulated = access.basis == Basis::Emulated;
-        let asks = (emulated && self.directories.is_some())
-            || (!emulated && access.basis != Basis::Trapped && self.waits.is_some());
-        let place = asks.then(|| self.spaces.place_of(access).1);
         let outcomes = match (&mut self.directories, place) {
             (Some(directories), Some(place)) if emulated => directories.serve(access, place),
             _ => &[],
@@ -133,7 +202,7 @@ impl Fold {
                 outcomes,
             }),
         );
-        if let (Some(place), false) = (place, emulated) {
+        if let (Some(place), false) = (place, emulated || access.basis == Basis::Trapped) {
             self.touch(access, place, at);
         }
         Ok(())
@@ -189,6 +258,10 @@ impl Fold {
                 parent_pid,
             } => {
                 let process = pid != parent_pid;
+                if process && !self.heap.is_empty() {
+                    let [parent, child] = [*parent_pid, *pid].map(|pid| self.spaces.space(pid));
+                    self.heap.fork(parent, child);
+                }
                 (*pid, *tid, Event::Started { process })
             }
             ContextKind::Exit { pid, tid } => (*pid, *tid, Event::Ended),
@@ -198,6 +271,8 @@ impl Fold {
             cpu: None,
             pid,
             tid,
+            code: None,
+            memory: None,
         };
         let at = self.at(context.time_ns, who)?;
         self.cells.add(at, tid, &event);

@@ -111,10 +111,10 @@ fn statistic(column: &Column) -> StatisticOf {
 
 fn key(row: &Row, columns: &[Column]) -> KeyOf {
     let (cpu, pid, tid) = match row.key {
-        Key::All => (None, None, None),
         Key::Cpu(cpu) => (Some(cpu.0), None, None),
         Key::Thread(pid, tid) => (None, Some(pid.0), Some(tid.0)),
         Key::Process(pid) => (None, Some(pid.0), None),
+        _ => (None, None, None),
     };
     let values = columns.iter().zip(row.total.iter().zip(&row.slices));
     KeyOf {

@@ -1,6 +1,6 @@
 //! Whose statistics they are.
 
-use crate::access::{Cpu, Pid, Tid};
+use crate::access::{Cpu, LineKey, Pid, SpaceId, Tid};
 
 /// What values are split by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,12 @@ pub enum Per {
     Thread,
     /// Process.
     Process,
+    /// Function that accesses, by names.
+    Function,
+    /// Source line that accesses, by names.
+    Line,
+    /// Variable or allocation that is accessed, by names.
+    Object,
 }
 
 impl Per {
@@ -23,16 +29,26 @@ impl Per {
             Per::Cpu => "cpu",
             Per::Thread => "thread",
             Per::Process => "process",
+            Per::Function => "function",
+            Per::Line => "line",
+            Per::Object => "object",
         }
     }
 
-    /// The key of an event; `None` where it is on no CPU.
+    /// Whether keys are addresses until somebody names them ([`Fold::name`](crate::Fold::name)).
+    pub fn is_by_name(self) -> bool {
+        matches!(self, Per::Function | Per::Line | Per::Object)
+    }
+
+    /// The key of an event; `None` where it is on no CPU, or is no access.
     pub(crate) fn key(self, who: Who) -> Option<Key> {
         match self {
             Per::All => None,
             Per::Cpu => who.cpu.map(Key::Cpu),
             Per::Thread => Some(Key::Thread(who.pid, who.tid)),
             Per::Process => Some(Key::Process(who.pid)),
+            Per::Function | Per::Line => who.code,
+            Per::Object => who.memory.map(Key::Memory),
         }
     }
 }
@@ -43,6 +59,10 @@ pub(crate) struct Who {
     pub(crate) cpu: Option<Cpu>,
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
+    /// A [`Key::Code`], where that is asked for.
+    pub(crate) code: Option<Key>,
+    /// Where that is asked for.
+    pub(crate) memory: Option<LineKey>,
 }
 
 /// One of those that values are split by, and the whole.
@@ -56,6 +76,19 @@ pub enum Key {
     Thread(Pid, Tid),
     /// A process.
     Process(Pid),
+    /// An instruction, until it is named.
+    Code {
+        /// Address space of its code.
+        space: SpaceId,
+        /// Its address.
+        ip: u64,
+        /// It ran in kernel mode.
+        kernel: bool,
+    },
+    /// A cache line, until it is named.
+    Memory(LineKey),
+    /// Everything of one name: its number in the order of names.
+    Named(u32),
 }
 
 impl Key {
@@ -66,6 +99,9 @@ impl Key {
             Key::Cpu(cpu) => return format!("cpu {}", cpu.0),
             Key::Thread(_, tid) => format!("thread {}", tid.0),
             Key::Process(pid) => format!("process {}", pid.0),
+            Key::Code { ip, .. } => format!("{ip:#x}"),
+            Key::Memory(line) => line.to_string(),
+            Key::Named(_) => return name.unwrap_or_default().to_owned(),
         };
         match name {
             Some(name) => format!("{text} {name}"),
@@ -73,12 +109,13 @@ impl Key {
         }
     }
 
-    /// The thread whose name is its own.
-    pub(crate) fn named_by(self) -> Option<Tid> {
+    /// The threads whose name is its own, the better first.
+    pub(crate) fn named_by(self) -> [Option<Tid>; 2] {
         match self {
-            Key::All | Key::Cpu(_) => None,
-            Key::Thread(_, tid) => Some(tid),
-            Key::Process(pid) => Some(Tid(pid.0)),
+            // A thread that never took a name has its process's.
+            Key::Thread(pid, tid) => [Some(tid), Some(Tid(pid.0))],
+            Key::Process(pid) => [Some(Tid(pid.0)), None],
+            _ => [None, None],
         }
     }
 }

@@ -38,7 +38,7 @@ pub use slices::Slices;
 pub use table::{Column, Estimate, Row, Table, Value};
 pub use text::{TextOptions, text};
 
-use cohtrace_model::{access, coherence, event, space};
+use cohtrace_model::{access, coherence, event, heap, space};
 use cohtrace_text::{number, printable};
 
 #[cfg(test)]

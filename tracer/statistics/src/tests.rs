@@ -3,6 +3,7 @@
 mod emulated;
 mod forms;
 mod laws;
+mod named;
 mod sampled;
 
 use crate::{

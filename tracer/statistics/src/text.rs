@@ -93,6 +93,9 @@ fn statistic(
         let Some(total) = row.total.get(at) else {
             continue;
         };
+        if sums == Sums::Run && total.amount.is_none() {
+            continue;
+        }
         let strips = table.slices.interval_ns().is_some() && sums != Sums::Run;
         let drawn = strips.then(|| {
             let numbers = numbers(row);

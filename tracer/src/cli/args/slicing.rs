@@ -37,6 +37,12 @@ pub(in crate::cli) enum SplitBy {
     Thread,
     /// Process.
     Process,
+    /// Function that accesses, inlined ones too.
+    Function,
+    /// Source line that accesses.
+    Line,
+    /// Variable or allocation that is accessed; several on one cache line are told together.
+    Object,
 }
 
 impl StatsArgs {

@@ -24,6 +24,8 @@ pub(super) struct Cells {
     statistics: Vec<&'static dyn Statistic>,
     slices: Slices,
     last_slice: u32,
+    /// Keys will be put together: they count by what is kept, not by the table that they would be.
+    to_be_named: bool,
     keys: FxHashMap<Key, u32>,
     /// By number of the key and slice: which row of `amounts`.
     rows: FxHashMap<(u32, u32), usize>,
@@ -42,6 +44,7 @@ impl Cells {
             statistics: options.statistics.clone(),
             slices: options.slices,
             last_slice: options.slices.known_count().unwrap_or(1).saturating_sub(1),
+            to_be_named: options.per.is_by_name(),
             keys: FxHashMap::default(),
             rows: FxHashMap::default(),
             amounts: Vec::new(),
@@ -60,7 +63,7 @@ impl Cells {
         let key = key.map(|key| self.key(key));
         let later = slice > self.last_slice;
         self.last_slice = self.last_slice.max(slice);
-        if later || self.keys.len() > keys {
+        if later || self.keys.len() > keys || self.to_be_named {
             self.check()?;
         }
         Ok(At { key, slice })
@@ -151,6 +154,77 @@ impl Cells {
             self.amounts.extend(row);
         }
         row
+    }
+
+    /// As [`Refusal::TooManyValues`] says, of the keys that there are at the end.
+    pub(super) fn check_table(&mut self) -> Result<(), Refusal> {
+        self.to_be_named = false;
+        self.check()
+    }
+
+    /// Keys that are to be another key become it, and what was counted for them adds up.
+    pub(super) fn merge(&mut self, names: &FxHashMap<Key, Key>) {
+        let old = std::mem::take(&mut self.keys);
+        let (rows, amounts) = (
+            std::mem::take(&mut self.rows),
+            std::mem::take(&mut self.amounts),
+        );
+        let sampled = std::mem::take(&mut self.sampled);
+        let totals = std::mem::take(&mut self.totals);
+        let counted = std::mem::take(&mut self.counted);
+        let width = self.statistics.len();
+        let mut numbers = vec![ALL; old.len()];
+        let mut in_order: Vec<(Key, u32)> = old.into_iter().collect();
+        in_order.sort_unstable_by_key(|(_, number)| *number);
+        for (key, number) in in_order {
+            let new = self.key(names.get(&key).copied().unwrap_or(key));
+            if let Some(place) = numbers.get_mut(number as usize) {
+                *place = new;
+            }
+            let of_key = totals.iter().skip(number as usize * width).take(width);
+            for (column, amount) in of_key.enumerate() {
+                self.add_up(new as usize * width + column, *amount, column, true);
+            }
+        }
+        let number = |key: u32| numbers.get(key as usize).copied().unwrap_or(ALL);
+        for ((key, slice), row) in rows {
+            let new = self.row(number(key), slice);
+            if let (Some(here), Some(true)) = (self.sampled.get_mut(new), sampled.get(row)) {
+                *here = true;
+            }
+            let of_row = amounts.iter().skip(row * width).take(width);
+            for (column, amount) in of_row.enumerate() {
+                self.add_up(new * width + column, *amount, column, false);
+            }
+        }
+        for (column, key, slice, tid) in counted {
+            let key = number(key);
+            if self.is_new(column, key, slice, tid) {
+                match slice {
+                    Some(slice) => {
+                        let at = self.row(key, slice) * width + column;
+                        add_to(&mut self.amounts, at, Amount::count(1));
+                    }
+                    None => {
+                        let at = key as usize * width + column;
+                        add_to(&mut self.totals, at, Amount::count(1));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Different ones do not add up: they are counted again.
+    fn add_up(&mut self, at: usize, amount: Amount, column: usize, total: bool) {
+        let statistic = self.statistics.get(column);
+        if statistic.is_some_and(|statistic| statistic.sums() != Sums::Different) {
+            let amounts = if total {
+                &mut self.totals
+            } else {
+                &mut self.amounts
+            };
+            add_to(amounts, at, amount);
+        }
     }
 
     /// Keys with their numbers, in order.

@@ -14,8 +14,8 @@ use crate::{
 const NO_TIMES: &str = "counted for the run: these have no times";
 /// Why no key of another kind than CPUs has a value.
 const NOT_BY_KEY: &str = "counted for the run and its CPUs only";
-/// Why CPUs have no value.
-const NO_CPU: &str = "the stream does not say on which CPU";
+/// Why CPUs and code have no value.
+const NO_CPU: &str = "the stream does not say on which CPU, nor in which code";
 /// Why a share is none.
 const OF_NOTHING: &str = "a share of nothing";
 /// Why a slice between windows has no value.
@@ -33,13 +33,12 @@ pub(super) fn table(fold: &Fold) -> Table {
         })
         .collect::<Vec<_>>();
     let rows = fold.cells.keys().into_iter().map(|(key, number)| {
-        let name = key.named_by().and_then(|tid| fold.names.get(&tid));
         let makers: Vec<Maker<'_>> = (columns.iter().enumerate())
             .map(|(at, column)| Maker::new(fold, column, at, key, number))
             .collect();
         Row {
             key,
-            label: key.label(name.map(String::as_str)),
+            label: fold.label(key),
             total: makers.iter().map(Maker::total).collect(),
             slices: (makers.iter())
                 .map(|maker| {
@@ -93,9 +92,10 @@ impl Maker<'_> {
         let statistic = column.statistic;
         let cpu = match key {
             Key::Cpu(cpu) => Some(cpu),
-            Key::All | Key::Thread(..) | Key::Process(_) => None,
+            _ => None,
         };
-        let no_cpu = (cpu.is_some() && !statistic.is_on_cpus()).then_some(NO_CPU);
+        let has_it = matches!(key, Key::All | Key::Thread(..) | Key::Process(_));
+        let no_cpu = (!has_it && !statistic.is_on_cpus()).then_some(NO_CPU);
         let all = fold.cells.total(ALL, at);
         Maker {
             fold,
@@ -119,7 +119,7 @@ impl Maker<'_> {
             let cpu = match self.key {
                 Key::All => None,
                 Key::Cpu(cpu) => Some(cpu),
-                Key::Thread(..) | Key::Process(_) => return Value::unknown(NOT_BY_KEY),
+                _ => return Value::unknown(NOT_BY_KEY),
             };
             let counted = self.statistic.of_run(&self.fold.tally, cpu);
             return match counted {
