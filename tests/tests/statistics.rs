@@ -328,4 +328,21 @@ fn each_thread_of_an_emulated_program_executed_what_it_was_asked_to() {
             assert_eq!(many - few, more, "statistic {at}: {few} and {many}");
         }
     }
+    // By what is accessed, and by whom in the source, start and end are apart.
+    for (per, name) in [("object", "own"), ("function", "work")] {
+        let words = ["--per", per, "10001.coh"];
+        let keys = values(directory.path(), "executions.stores", &words);
+        let found = keys
+            .iter()
+            .find(|(key, ..)| key == name)
+            .expect("it has a name");
+        let exact = 4 * 10_001;
+        let stores = found.1.as_u64().expect("a count");
+        // A call may store its return address.
+        let others = if per == "object" { 0 } else { 64 };
+        assert!(
+            (exact..=exact + others).contains(&stores),
+            "{per}: {stores}"
+        );
+    }
 }

@@ -58,7 +58,13 @@ fn line(code: &CodeName) -> String {
 fn object(names: &dyn Names, key: LineKey, line_size: LineSize) -> String {
     let objects = names.objects(key, line_size, &[]);
     let spoken = objects.iter().filter_map(|object| object.spoken());
-    let mut spoken: Vec<String> = spoken.map(str::to_owned).collect();
+    // Where nothing is known but the file, places in it are one.
+    let mut spoken: Vec<String> = (spoken)
+        .map(|name| match name.rsplit_once("+0x") {
+            Some((file, _)) => last(file).to_owned(),
+            None => name.to_owned(),
+        })
+        .collect();
     spoken.dedup();
     if spoken.is_empty() {
         let kind = objects

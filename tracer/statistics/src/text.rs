@@ -22,8 +22,11 @@ pub struct TextOptions {
     pub all: bool,
 }
 
-/// Columns of a key's label.
-const LABEL: usize = 22;
+/// Least and most columns of keys' labels.
+const LABELS: (usize, usize) = (12, 30);
+/// Keys of a statistic that are printed, unless all are asked for: the greatest ones, where there are more or where they
+/// have names.
+const MOST_KEYS: usize = 16;
 /// Columns of a number.
 const NUMBER: usize = 17;
 /// Columns of an interval.
@@ -46,18 +49,16 @@ pub fn text(table: &Table, run: &str, options: TextOptions) -> String {
         ),
         None => writeln!(text, "{run}: {length}, per {}", table.per.name()),
     };
-    let intervals = intervals(table);
-    let wide = (options.width).saturating_sub(LABEL + NUMBER + intervals + 6);
-    let each = slices_of_character(table.slice_count as usize, wide);
+    let page = Page::of(table, options);
     for (at, column) in table.columns.iter().enumerate() {
         if column.unknown.is_none() {
-            statistic(&mut text, table, at, column, (each, intervals), options);
+            statistic(&mut text, table, at, column, &page);
         }
     }
     unknown(&mut text, table);
     if table.slices.interval_ns().is_some() {
-        legend(&mut text, each);
-        slices(&mut text, table, options);
+        legend(&mut text, page.each);
+        slices(&mut text, table, &page);
     }
     for caveat in &table.caveats {
         let _ = writeln!(text, "\ncaution: {}", printable(caveat, options.ascii));
@@ -65,21 +66,43 @@ pub fn text(table: &Table, run: &str, options: TextOptions) -> String {
     text
 }
 
-/// Columns that intervals take; 0 where there are none.
-fn intervals(table: &Table) -> usize {
-    let totals = table.rows.iter().flat_map(|row| &row.total);
-    let any = totals.into_iter().any(|value| value.estimate.is_some());
-    if any { INTERVAL } else { 0 }
+/// What all lines have in common.
+struct Page {
+    options: TextOptions,
+    /// Columns of a label.
+    label: usize,
+    /// Columns of an interval; 0 where there are none.
+    intervals: usize,
+    /// Slices of a character.
+    each: usize,
 }
 
-fn statistic(
-    text: &mut String,
-    table: &Table,
-    at: usize,
-    column: &Column,
-    (each, intervals): (usize, usize),
-    options: TextOptions,
-) {
+impl Page {
+    fn of(table: &Table, options: TextOptions) -> Page {
+        let labels = table.rows.iter().map(|row| columns(&row.label));
+        let label = labels.max().unwrap_or(0).clamp(LABELS.0, LABELS.1);
+        let mut totals = table.rows.iter().flat_map(|row| &row.total);
+        let any = totals.any(|value| value.estimate.is_some());
+        let intervals = if any { INTERVAL } else { 0 };
+        let taken = label + NUMBER + intervals + 7;
+        let wide = options.width.saturating_sub(taken);
+        Page {
+            options,
+            label,
+            intervals,
+            each: slices_of_character(table.slice_count as usize, wide),
+        }
+    }
+
+    fn label(&self, text: &str) -> String {
+        let text = printable(text, self.options.ascii);
+        let text = cut(&text, self.label);
+        let blanks = self.label.saturating_sub(columns(text));
+        format!("{text}{}", " ".repeat(blanks))
+    }
+}
+
+fn statistic(text: &mut String, table: &Table, at: usize, column: &Column, page: &Page) {
     let (name, sums) = (column.statistic.name(), column.statistic.sums());
     let _ = writeln!(text, "\n{name} ({})", unit(column.statistic.unit()));
     let numbers = |row: &Row| -> Vec<Option<f64>> {
@@ -89,29 +112,50 @@ fn statistic(
     // The whole has a scale of its own: it is darker than each of its keys.
     let keys = table.rows.iter().skip(1).flat_map(numbers).flatten();
     let most_of_keys = keys.fold(0.0, f64::max);
-    for (number, row) in table.rows.iter().enumerate() {
+    let strips = table.slices.interval_ns().is_some() && sums != Sums::Run;
+    let (rows, left_out) = shown(table, at, sums, page.options.all);
+    for (number, row) in rows.into_iter().enumerate() {
         let Some(total) = row.total.get(at) else {
             continue;
         };
-        if sums == Sums::Run && total.amount.is_none() {
-            continue;
-        }
-        let strips = table.slices.interval_ns().is_some() && sums != Sums::Run;
         let drawn = strips.then(|| {
             let numbers = numbers(row);
             let own = numbers.iter().flatten().copied().fold(0.0, f64::max);
             let most = if number == 0 { own } else { most_of_keys };
-            format!("|{}|", strip(&numbers, most, each))
+            format!("|{}|", strip(&numbers, most, page.each))
         });
+        let intervals = page.intervals;
         let line = format!(
             "  {} {:>NUMBER$}  {:<intervals$}{}",
-            label(&row.label, options.ascii),
+            page.label(&row.label),
             said(total, column),
             interval(total, column),
             drawn.unwrap_or_default()
         );
         let _ = writeln!(text, "{}", line.trim_end());
     }
+    if left_out > 0 {
+        let _ = writeln!(text, "  {} more", grouped(left_out as u64));
+    }
+}
+
+/// The whole, and the keys that are printed of a statistic; how many that are not nothing are left out.
+fn shown(table: &Table, at: usize, sums: Sums, all: bool) -> (Vec<&Row>, usize) {
+    let amount = |row: &Row| row.total.get(at).and_then(|total| total.amount);
+    let mut rows: Vec<&Row> = table.rows.iter().collect();
+    if sums == Sums::Run {
+        rows.retain(|row| amount(row).is_some());
+    }
+    let few = rows.len() <= MOST_KEYS + 1 && !table.per.is_by_name();
+    if all || few || rows.is_empty() {
+        return (rows, 0);
+    }
+    let mut keys = rows.split_off(1);
+    keys.retain(|row| amount(row).is_some_and(|amount| amount > 0));
+    keys.sort_by_key(|row| std::cmp::Reverse(amount(row)));
+    let left_out = keys.len().saturating_sub(MOST_KEYS);
+    rows.extend(keys.into_iter().take(MOST_KEYS));
+    (rows, left_out)
 }
 
 /// Statistics without values, by reason.
@@ -154,7 +198,7 @@ fn legend(text: &mut String, each: usize) {
 }
 
 /// As `perf stat -I` prints them.
-fn slices(text: &mut String, table: &Table, options: TextOptions) {
+fn slices(text: &mut String, table: &Table, page: &Page) {
     let known = || {
         let columns = table.columns.iter().enumerate();
         columns
@@ -165,28 +209,36 @@ fn slices(text: &mut String, table: &Table, options: TextOptions) {
         .rows
         .get(usize::from(table.rows.len() > 1)..)
         .unwrap_or_default();
-    let all = table.slice_count as usize * keys.len() * known().count();
-    let most = if options.all { all } else { MOST_ROWS };
+    // Of many keys, most have nothing in most slices.
+    let many = table.per.is_by_name() || keys.len() > MOST_KEYS;
+    let is_said = |value: &Value| !many || page.options.all || value.amount != Some(0);
+    let said_of = |row: &Row| -> usize {
+        let values = known().filter_map(|(at, _)| row.slices.get(at)).flatten();
+        values.filter(|value| is_said(value)).count()
+    };
+    let all: usize = keys.iter().map(said_of).sum();
+    let most = if page.options.all { all } else { MOST_ROWS };
+    let wide = page.label;
     let _ = writeln!(
         text,
-        "\n{:>11}  {:<LABEL$} {:>NUMBER$} {:<9} statistic",
+        "\n{:>11}  {:<wide$} {:>NUMBER$} {:<9} statistic",
         "from", "key", "value", "unit"
     );
     let of_slices = (0..table.slice_count).flat_map(|slice| {
         keys.iter().flat_map(move |row| {
-            known().map(move |(at, column)| (slice, row, column, row.slices.get(at)))
+            known().filter_map(move |(at, column)| {
+                let value = row.slices.get(at)?.get(slice as usize)?;
+                is_said(value).then_some((slice, row, column, value))
+            })
         })
     });
-    for (slice, row, column, values) in of_slices.take(most) {
-        let Some(value) = values.and_then(|values| values.get(slice as usize)) else {
-            continue;
-        };
+    for (slice, row, column, value) in of_slices.take(most) {
         let (from, _) = table.slices.bounds_ns(slice);
         let _ = writeln!(
             text,
             "{:>11}  {} {:>NUMBER$} {:<9} {}",
             seconds(from),
-            label(&row.label, options.ascii),
+            page.label(&row.label),
             said(value, column),
             unit(column.statistic.unit()),
             column.statistic.name()
@@ -199,13 +251,6 @@ fn slices(text: &mut String, table: &Table, options: TextOptions) {
             "{rest} more rows: --verbose, --csv and --json have all."
         );
     }
-}
-
-fn label(text: &str, ascii: bool) -> String {
-    let text = printable(text, ascii);
-    let text = cut(&text, LABEL);
-    let blanks = LABEL.saturating_sub(columns(text));
-    format!("{text}{}", " ".repeat(blanks))
 }
 
 fn unit(unit: Unit) -> &'static str {

@@ -76,7 +76,7 @@ fn text_of_the_whole_run_has_no_slices() {
     let said = text(&table, "run", OPTIONS);
     assert_eq!(
         said,
-        "run: 1.000 s, per all\n\nsamples (samples)\n  all                                    1\n"
+        "run: 1.000 s, per all\n\nsamples (samples)\n  all                          1\n"
     );
 }
 
@@ -149,4 +149,30 @@ fn json_has_exact_counts_and_null_with_a_reason() {
     assert_eq!(samples["slices"][0]["value"], 1);
     assert_eq!(samples["slices"][1]["value"], serde_json::Value::Null);
     assert!(samples["slices"][1]["reason"].is_string());
+}
+
+#[test]
+fn of_many_threads_the_greatest_are_printed_and_the_rest_is_counted() {
+    let accesses = (0..40_u64).flat_map(|n| (0..=n).map(move |ms| sample(ms, n as u32, 64)));
+    let mut accesses: Vec<_> = accesses.collect();
+    accesses.sort_by_key(|access| access.time_ns);
+    let table = count(options("samples", None, Per::Thread), &[batch(accesses)]);
+    let said = text(&table, "run", OPTIONS);
+    assert!(
+        said.contains("thread 50 ") && !said.contains("thread 11 "),
+        "{said}"
+    );
+    assert!(said.ends_with("  24 more\n"), "{said}");
+    let all = text(
+        &table,
+        "run",
+        TextOptions {
+            all: true,
+            ..OPTIONS
+        },
+    );
+    assert!(
+        all.contains("thread 11 ") && !all.contains(" more"),
+        "{all}"
+    );
 }
