@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use cohtrace::{
-    access::{Access, Basis, Cost, Cpu, Op, Pid, Tid},
+    access::{Access, Basis, Cost, Cpu, LineSize, Op, Pid, Tid},
     event::{Batch, Context, ContextKind, Tally},
     session::{Meta, SessionWriter, WriterOptions},
-    statistics::read_csv,
+    statistics::{Fold, Looked, Options, Per, Slices, json, read_csv, select},
 };
 use cohtrace_tests::{
     emulated::{build, record},
@@ -29,9 +29,7 @@ fn meta() -> Meta {
 
 /// A second in which one thread stores each millisecond, and another one in the second half, so many bytes apart; with
 /// so many samples lost.
-fn write(path: &Path, apart: u64, lost: u64) {
-    let mut writer =
-        SessionWriter::create(path, meta(), &WriterOptions::default()).expect("a new session");
+fn stream(apart: u64, lost: u64) -> Batch {
     let sample = |n: u64, thread: u32| Access {
         time_ns: START + n * MS + u64::from(thread),
         addr: 0x5000_0000 + u64::from(thread) * apart,
@@ -49,7 +47,7 @@ fn write(path: &Path, apart: u64, lost: u64) {
         let threads = if n < 500 { 0..1 } else { 0..2 };
         threads.map(move |thread| sample(n, thread))
     });
-    let batch = Batch {
+    Batch {
         accesses: accesses.collect(),
         context: vec![Context {
             time_ns: START + 500 * MS,
@@ -68,7 +66,13 @@ fn write(path: &Path, apart: u64, lost: u64) {
             ..Tally::default()
         },
         ..Batch::default()
-    };
+    }
+}
+
+fn write(path: &Path, apart: u64, lost: u64) {
+    let mut writer =
+        SessionWriter::create(path, meta(), &WriterOptions::default()).expect("a new session");
+    let batch = stream(apart, lost);
     writer.append(&batch).expect("room for a batch");
     writer.finish(meta()).expect("room for the rest");
 }
@@ -181,6 +185,53 @@ fn slices_of_any_length_add_up_to_the_same_and_csv_says_the_same_as_json() {
             assert_eq!(amounts.len(), 1 + slices.len());
         }
     }
+}
+
+/// What a live command does: it feeds what comes, and never reads a session.
+#[test]
+fn a_stream_that_is_counted_as_it_comes_and_its_session_say_the_same() {
+    let directory = sessions();
+    let live = |apart: u64| {
+        let options = Options {
+            slices: Slices::new(START, Some(START + 1000 * MS), Some(50 * MS)).expect("slices"),
+            per: Per::Thread,
+            statistics: select(None).expect("all"),
+            line_size: LineSize::B64,
+            looked: Looked::default(),
+        };
+        let mut fold = Fold::new(options).expect("few values");
+        let whole = stream(apart, 3);
+        let rest = |tally| Batch {
+            tally,
+            ..Batch::default()
+        };
+        for (n, part) in whole.accesses.chunks(77).enumerate() {
+            let batch = Batch {
+                accesses: part.to_vec(),
+                context: if n == 0 {
+                    whole.context.clone()
+                } else {
+                    Vec::new()
+                },
+                ..Batch::default()
+            };
+            fold.feed(&batch).expect("few values");
+        }
+        fold.feed(&rest(whole.tally)).expect("few values");
+        json(&fold.finish().expect("few values"), "lossy")
+    };
+    let words = [
+        "--stats",
+        "--interval",
+        "50ms",
+        "--per",
+        "thread",
+        "--json",
+        "lossy.coh",
+    ];
+    let recorded = stats(directory.path(), &words).expect_code(0).stdout;
+    assert_eq!(live(8), recorded);
+    assert_ne!(live(64), recorded);
 }
 
 #[test]
