@@ -328,9 +328,9 @@ pub(super) struct ReportArgs {
     #[arg(long)]
     pub latent: bool,
     #[command(flatten)]
-    pub stats: StatsArgs,
-    #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub stats: StatsArgs,
 }
 
 impl ReportArgs {

@@ -85,6 +85,70 @@ proptest! {
     }
 
     #[test]
+    fn putting_keys_together_by_name_changes_no_sum(
+        accesses in stream(),
+        by_code in any::<bool>(),
+        names in 1_u64..4,
+    ) {
+        let per = if by_code { Per::Function } else { Per::Object };
+        let uncut = count(options(ADDING, None, Per::All), &[batch(accesses.clone())]);
+        let mut fold = Fold::new(options(ADDING, Some(100), per)).unwrap();
+        fold.feed(&batch(accesses)).unwrap();
+        let name = |key| match key {
+            Key::Code { space, .. } => Some((key, (u64::from(space.0) % names).to_string())),
+            Key::Memory(line) => Some((key, (line.0.position() / 64 % names).to_string())),
+            _ => None,
+        };
+        let all: Vec<_> = fold.keys().into_iter().filter_map(name).collect();
+        fold.name(&all);
+        let table = fold.finish().unwrap();
+        prop_assert!(table.rows.len() as u64 <= 1 + names);
+        prop_assert_eq!(totals(&table, Key::All), totals(&uncut, Key::All));
+        for (at, column) in table.columns.iter().enumerate() {
+            let keys = table.rows[1..].iter().filter_map(|row| row.total[at].amount);
+            if column.unknown.is_none() && table.rows.len() > 1 {
+                prop_assert_eq!(Some(keys.sum::<u64>()), table.rows[0].total[at].amount);
+            }
+        }
+    }
+
+    #[test]
+    fn no_times_and_no_addresses_make_it_panic_or_grow(
+        wild in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u32>(), any::<u16>()), 0..50),
+        start in any::<u64>(),
+        end in any::<Option<u64>>(),
+        interval in any::<Option<u64>>(),
+        per in 0_usize..6,
+    ) {
+        let per = [Per::All, Per::Cpu, Per::Thread, Per::Process, Per::Function, Per::Object][per];
+        let Ok(slices) = crate::Slices::new(start, end, interval) else {
+            return Ok(());
+        };
+        let mut asked = options(ADDING, None, per);
+        asked.slices = slices;
+        let Ok(mut fold) = Fold::new(asked) else {
+            return Ok(());
+        };
+        let accesses = wild.iter().map(|(time_ns, addr, id, size)| Access {
+            time_ns: *time_ns,
+            addr: *addr,
+            cpu: Cpu(*id),
+            tid: Tid(*id),
+            pid: Pid(*id),
+            size: *size % 300,
+            cost: Cost(*id),
+            basis: Basis::ALL[*id as usize % 6],
+            ..sample(0, 0, 0)
+        });
+        if fold.feed(&batch(accesses.collect())).is_ok()
+            && let Ok(table) = fold.finish()
+        {
+            let values = table.rows.len() as u64 * table.columns.len() as u64;
+            prop_assert!(values * u64::from(table.slice_count) <= MOST_CELLS);
+        }
+    }
+
+    #[test]
     fn an_estimate_is_around_its_value(accesses in stream(), interval in 1_u64..400) {
         let table = count(options(ADDING, Some(interval), Per::Cpu), &[batch(accesses)]);
         for row in &table.rows {
