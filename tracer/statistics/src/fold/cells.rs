@@ -104,28 +104,26 @@ impl Cells {
 
     /// Counts an event of a thread for the whole and for its key.
     pub(super) fn add(&mut self, at: At, tid: Tid, event: &Event<'_>) {
-        for column in 0..self.statistics.len() {
+        let width = self.statistics.len();
+        // Most events count for few statistics: a row is looked for when it is needed, and once.
+        let mut rows = [(Some(ALL), None), (at.key, None)];
+        for column in 0..width {
             let statistic = self.statistics[column];
             let Some(amount) = statistic.counts(event) else {
                 continue;
             };
             let different = statistic.sums() == Sums::Different;
-            for key in std::iter::once(ALL).chain(at.key) {
+            for (key, row) in &mut rows {
+                let Some(key) = *key else {
+                    continue;
+                };
                 if !different || self.is_new(column, key, Some(at.slice), tid) {
-                    let row = self.row(key, at.slice);
-                    add_to(
-                        &mut self.amounts,
-                        row * self.statistics.len() + column,
-                        amount,
-                    );
+                    let row = *row.get_or_insert_with(|| self.row(key, at.slice));
+                    add_to(&mut self.amounts, row * width + column, amount);
                 }
                 if !different || self.is_new(column, key, None, tid) {
-                    let row = key as usize;
-                    add_to(
-                        &mut self.totals,
-                        row * self.statistics.len() + column,
-                        amount,
-                    );
+                    let at = key as usize * width + column;
+                    add_to(&mut self.totals, at, amount);
                 }
             }
         }
@@ -200,15 +198,12 @@ impl Cells {
         for (column, key, slice, tid) in counted {
             let key = number(key);
             if self.is_new(column, key, slice, tid) {
-                match slice {
-                    Some(slice) => {
-                        let at = self.row(key, slice) * width + column;
-                        add_to(&mut self.amounts, at, Amount::count(1));
-                    }
-                    None => {
-                        let at = key as usize * width + column;
-                        add_to(&mut self.totals, at, Amount::count(1));
-                    }
+                if let Some(slice) = slice {
+                    let at = self.row(key, slice) * width + column;
+                    add_to(&mut self.amounts, at, Amount::count(1));
+                } else {
+                    let at = key as usize * width + column;
+                    add_to(&mut self.totals, at, Amount::count(1));
                 }
             }
         }
