@@ -31,6 +31,9 @@ pub struct Object {
     pub address: u64,
     /// Bytes.
     pub size: Option<u64>,
+    /// Bytes that it starts at a multiple of because its declaration says so (`alignas`); absent where only its type tells,
+    /// as [`Layout::alignment`] does.
+    pub alignment: Option<u64>,
     /// Type, if debug info has it.
     pub ty: Option<TypeRef>,
     /// Name of the type.
@@ -133,6 +136,7 @@ impl Module {
             name: try_demangle(&raw).unwrap_or_else(|| raw.clone()),
             address: symbol.start,
             size: Some(symbol.end - symbol.start),
+            alignment: None,
             ty: None,
             type_name: None,
             file: None,
@@ -189,6 +193,7 @@ impl Module {
                 .address
                 .wrapping_sub(variable.piece.map_or(0, |piece| piece.offset)),
             size: size.max(symbol_size),
+            alignment: chain.iter().filter_map(|(_, entry)| entry.alignment).max(),
             ty: ty.map(TypeRef),
             type_name: ty.map(|ty| view.type_name(Some(ty))),
             file,

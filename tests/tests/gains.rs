@@ -54,41 +54,47 @@ fn document(ended: &Ended) -> Value {
 }
 
 /// What padding gains each thread, and what holding the other says, until they agree within a part, for both threads and in one
-/// turn.
+/// turn. A turn in which the program itself was not the same before and after counts for nothing: its host has moved a CPU.
 fn agrees(case: Case, within: f64) {
     let Some(_turn) = ready_for_two() else { return };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let twins = Twins::build(case, directory.path()).expect("it builds");
+    let plain = || rates(&twins.plain, ALONE).expect("it runs");
     let mut said = Vec::new();
     for _ in 0..TURNS {
-        let plain = [(); 2].map(|()| rates(&twins.plain, ALONE).expect("it runs"));
-        let report = document(&attach(&twins.plain, &["--hold", "3"]).expect_code(0));
-        let padded = rates(&twins.padded, ALONE).expect("it runs");
+        let before = plain();
+        let more = ["--hold", "3", "--threshold", "0.1"];
+        let report = document(&attach(&twins.plain, &more).expect_code(0));
+        let (after, padded) = (plain(), rates(&twins.padded, ALONE).expect("it runs"));
+        let gain = &report["findings"][0]["gain"];
+        said.push(format!("{before:?}, {after:?}, padded {padded:?}: {gain}"));
+        let is_steady = |n: usize| (before[n] / after[n] - 1.0).abs() < within;
+        if !(is_steady(0) && is_steady(1)) {
+            continue;
+        }
         let is_right = |n: usize| {
-            let real = padded[n] / f64::midpoint(plain[0][n], plain[1][n]);
+            let real = padded[n] / f64::midpoint(before[n], after[n]);
             let held = times(&report, THREADS[n]);
             held.is_some_and(|[low, held, high]| {
                 let near = (held / real - 1.0).abs() <= within;
                 near || (low..=high).contains(&real)
             })
         };
-        let gain = &report["findings"][0]["gain"];
         if gain["grade"] == "held" && is_right(0) && is_right(1) {
             return;
         }
-        said.push(format!("{plain:?} padded {padded:?}: {gain}"));
     }
     panic!("never within {within}:\n{}", said.join("\n"));
 }
 
 #[test]
 fn holding_the_other_thread_says_what_padding_gains_a_locked_addition() {
-    agrees(LOCKED, 0.15);
+    agrees(LOCKED, 0.25);
 }
 
 #[test]
 fn holding_the_other_thread_says_what_padding_gains_a_store_with_a_barrier_behind_it() {
-    agrees(FENCED, 0.15);
+    agrees(FENCED, 0.25);
 }
 
 #[test]
@@ -97,18 +103,8 @@ fn a_thread_that_only_loads_is_read_by_its_own_counter_elsewhere() {
 }
 
 #[test]
-fn where_padding_gains_nothing_nobody_says_that_it_does() {
-    let Some(_turn) = ready_for_two() else { return };
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let twins = Twins::build(RARE, directory.path()).expect("it builds");
-    let ended = attach(&twins.plain, &["--hold", "3", "--threshold", "0.001"]);
-    let report = document(&ended.expect_code(0));
-    let findings = report["findings"].as_array().expect("findings");
-    for thread in THREADS {
-        if let Some([_, held, _]) = times(&report, thread) {
-            assert!(held < 1.05, "{}", findings[0]["gain"]);
-        }
-    }
+fn where_padding_gains_next_to_nothing_holding_says_so() {
+    agrees(RARE, 0.05);
 }
 
 #[test]
@@ -132,8 +128,17 @@ fn without_holds_samples_give_a_bound_where_instructions_wait_in_place_and_a_ses
     let recorder = recorder.arg(&session).arg("--").args(ahead(&twins.plain));
     run(recorder.arg("2600"), GRACE).expect_code(0);
     let replayed = run(cohtrace(["report", "--json", "-q"]).arg(&session), GRACE).expect_code(0);
-    let gain = &document(&replayed)["findings"][0]["gain"];
+    let report = document(&replayed);
+    let gain = &report["findings"][0]["gain"];
     assert_eq!(gain["grade"], "held", "{gain}");
+    // Within the budget, but for what the last hold took too long on a busy machine.
+    let run_of = &report["run"];
+    let number = |name: &str| run_of[name].as_f64().expect("a number");
+    let most = 0.03 * number("duration_s") + 0.02;
+    assert!(
+        number("holds") >= 6.0 && number("held_s") < most,
+        "{run_of}"
+    );
     assert!(
         gain["per_thread"][0]["readings"].as_u64() >= Some(3),
         "{gain}"
@@ -145,6 +150,47 @@ fn without_holds_samples_give_a_bound_where_instructions_wait_in_place_and_a_ses
     let grade = gain["grade"].as_str().expect("a grade");
     assert!(["estimated", "rated"].contains(&grade), "{gain}");
     assert!(gain["high"].as_f64() > Some(1.0), "{gain}");
+}
+
+#[test]
+fn what_was_predicted_stands_beside_what_padding_gained_and_is_kept() {
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
+    let [before, after] = ["before.coh", "after.coh"].map(|name| directory.path().join(name));
+    for (program, session) in [(&twins.plain, &before), (&twins.padded, &after)] {
+        let mut recorder = cohtrace(["record", "-q", "--source", "timer", "--duration", "2"]);
+        let recorder = recorder.args(["--hold", "3", "-o"]).arg(session);
+        let recorder = recorder.arg("--").args(ahead(program)).arg("2600");
+        run(recorder, GRACE).expect_code(0);
+    }
+    let state = directory.path().join("state");
+    let of_state = |mut tool: std::process::Command| {
+        run(tool.env("XDG_STATE_HOME", &state), GRACE).expect_code(0)
+    };
+    let mut nothing = cohtrace(["validate", "--event", "gain", "--check"]);
+    let none = run(nothing.env("XDG_STATE_HOME", &state), GRACE).expect_code(3);
+    assert!(none.stdout.contains("No predicted gain"), "{}", none.said());
+    let compare = |more: &[&str]| {
+        let mut diff = cohtrace(["diff", "-q"]);
+        diff.args(more).arg(&before).arg(&after);
+        of_state(diff)
+    };
+    let text = compare(&[]);
+    assert!(text.stdout.contains("Gains: "), "{}", text.said());
+    let gains = document(&compare(&["--json"]))["gains"].clone();
+    let gains = gains.as_array().expect("gains");
+    assert_eq!(gains.len(), 2, "{gains:?}");
+    for gain in gains {
+        assert_eq!(gain["grade"], "held");
+        // Padded, it is faster, whatever the machine has to do besides.
+        assert!(gain["real"].as_f64() > Some(1.2), "{gain}");
+    }
+    // The same two sessions, compared twice, count once.
+    let tally = document(&of_state(cohtrace([
+        "validate", "--event", "gain", "--json",
+    ])));
+    assert_eq!(tally["held"]["compared"], 2, "{tally}");
 }
 
 #[test]
@@ -160,7 +206,7 @@ fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
     let mut moments = Moments::default();
     let mut held = 0;
     for kill in 0..30 {
-        let mut tool = cohtrace(["attach", "-q", "--hold", "90", "-p", &pid]);
+        let mut tool = cohtrace(["attach", "-q", "--hold", "50", "-p", &pid]);
         let tool = Running::start(&mut tool).expect("cohtrace starts");
         let start = Instant::now();
         // Not before somebody stands; then any moment later.

@@ -1,5 +1,7 @@
 //! Sharing that is not there yet: what is predicted from one place of an array, and what is seen at the others.
 
+mod sampled;
+
 use std::path::{Path, PathBuf};
 
 use cohtrace_tests::{
@@ -13,6 +15,10 @@ use serde_json::Value;
 /// As in `tests/workloads/latent/regression.c`.
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 60;
+/// As in `tests/workloads/latent/elements.c`.
+const ELEMENT_ROUNDS: u64 = 100;
+/// As in `tests/workloads/latent/blocks.c`.
+const BLOCK_ROUNDS: u64 = 200;
 /// The words that each thread writes, bytes from the start of its struct, in the order of a round.
 const WRITTEN: [u64; 5] = [24, 48, 32, 56, 40];
 const STRUCT: u64 = 64;
@@ -201,8 +207,8 @@ fn two_variables_and_two_blocks_of_the_heap_fight_if_both_move() {
         return;
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for (flags, names) in [(&[][..], 2), (&["-DMALLOC"], 0)] {
-        let found = json(&session(directory.path(), "neighbours", flags));
+    for (flag, names) in [("-DCHANCE", 2), ("-DMALLOC", 0)] {
+        let found = json(&session(directory.path(), "neighbours", &[flag]));
         let ways = ways(&found);
         // The words are at bytes 48 and 64 of both together, which begin with a line.
         let first = latent(&found)[0]["neighbours"][0]["line"]["address"].as_str();
@@ -212,7 +218,7 @@ fn two_variables_and_two_blocks_of_the_heap_fight_if_both_move() {
             assert_eq!(
                 *fights,
                 first == second,
-                "{flags:?} {moved} of {line}: {hand_offs}"
+                "{flag} {moved} of {line}: {hand_offs}"
             );
         }
         let only = &latent(&found)[0];
@@ -223,6 +229,27 @@ fn two_variables_and_two_blocks_of_the_heap_fight_if_both_move() {
             assert_eq!(names, ["lower_or_upper[]", "upper_or_lower[]"]);
         }
     }
+}
+
+#[test]
+fn variables_that_ask_to_begin_with_a_line_are_told_no_other_start() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    // The twin of the variables above, which begin with a line by chance.
+    let session = session(directory.path(), "neighbours", &[]);
+    let found = json(&session);
+    for (moved, line, fights, hand_offs) in ways(&found) {
+        let may_fight = line == 128;
+        assert!(may_fight || !fights, "{moved} of {line}: {hand_offs}");
+    }
+    let only = &latent(&found)[0];
+    assert_eq!(only["alignment"], 64);
+    let text = report(&session, &[]).expect_code(0).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let bound = "The program asks for a start at a multiple of 64 bytes: no other is told.";
+    assert!(text.contains(bound), "{text}");
 }
 
 #[test]
@@ -282,18 +309,91 @@ fn sessions_and_options_that_cannot_be_predicted_from_are_refused_with_what_to_d
     let meta = session.join("meta.json");
     let text = std::fs::read_to_string(&meta).expect("a session has it");
     let said: Value = serde_json::from_str(&text).expect("it is JSON");
-    let without = |change: fn(&mut serde_json::Map<String, Value>)| {
-        let mut said = said.clone();
-        change(said.as_object_mut().expect("an object"));
-        std::fs::write(&meta, said.to_string()).expect("the session is writable");
-        report(&session, &[]).expect_code(2)
-    };
-    let older = without(|said| drop(said.remove("exact_elsewhere")));
+    let mut older: Value = said;
+    drop((older.as_object_mut()).and_then(|said| said.remove("exact_elsewhere")));
+    std::fs::write(&meta, older.to_string()).expect("the session is writable");
+    let older = report(&session, &[]).expect_code(2);
     assert!(older.stderr.contains("record it again"), "{}", older.said());
-    let sampled = without(|said| said["sources"][0]["name"] = "timer".into());
-    assert!(
-        sampled.stderr.contains("--source emulate"),
-        "{}",
-        sampled.said()
+}
+
+/// What one more thread would bring to the one array of a report.
+fn one_more(report: &Value) -> Option<&Value> {
+    let told = latent(report).iter().map(|one| &one["one_more_thread"]);
+    let told: Vec<&Value> = told.filter(|one| !one.is_null()).collect();
+    assert!(told.len() <= 1, "{told:#?}");
+    told.first().copied()
+}
+
+#[test]
+fn what_one_more_thread_brings_is_what_a_program_with_one_more_shows() {
+    if !has_emulator() {
+        return;
+    }
+    // Three elements of half a line, and the fourth, whose line the third has alone.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let three = session(directory.path(), "elements", &["-DTHREADS=3"]);
+    let three = json(&three);
+    let told = one_more(&three).expect("the third meets the fourth");
+    assert_eq!(
+        (&told["element_bytes"], &told["elements"]),
+        (&32.into(), &3.into())
     );
+    let predicted = number(&told["hand_offs"]);
+    assert!(agree(predicted, 2 * ELEMENT_ROUNDS), "{told}");
+    // With four threads both lines are fought for alike, and the fifth has one for itself.
+    let four = json(&session(directory.path(), "elements", &["-DTHREADS=4"]));
+    assert_eq!(one_more(&four), None);
+    let findings = four["findings"].as_array().expect("a list").iter();
+    let ours = findings.filter(|finding| finding["object"]["name"] == "all");
+    let seen: u64 = ours
+        .map(|finding| number(&finding["handoffs"]["observed"]))
+        .sum();
+    assert!(agree(2 * predicted, seen), "{predicted}, {seen}");
+}
+
+#[test]
+fn a_word_behind_an_array_meets_the_next_element_and_one_a_line_farther_does_not() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let found = |word: &str| {
+        let flags = ["-DBYTES=64", word];
+        json(&session(directory.path(), "elements", &flags))
+    };
+    let beside = found("-DWORD=200");
+    let told = one_more(&beside).expect("it is on the line of the fourth");
+    assert_eq!(told["behind_moved_bytes"], 0);
+    assert!(number(&told["falsely"]) > 0);
+    assert_eq!(one_more(&found("-DWORD=256")), None);
+}
+
+#[test]
+fn of_two_blocks_with_one_between_them_one_meets_the_other_if_that_is_gone() {
+    if !has_emulator() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let moves = |flags: &[&str]| -> Vec<(String, i64, u64)> {
+        let found = json(&session(directory.path(), "blocks", flags));
+        let things = latent(&found).iter();
+        let moves = things.flat_map(|one| one["one_moves"].as_array().expect("a list").clone());
+        let moved = |one: Value| {
+            let bytes = one["moved_bytes"].as_i64().expect("a number");
+            let which = one["moves"].as_str().expect("a word").to_owned();
+            (which, bytes, number(&one["hand_offs"]))
+        };
+        moves.map(moved).collect()
+    };
+    // At 16 and 96; the block between them has 48 bytes.
+    let told = moves(&[]);
+    let ways: Vec<(&str, i64)> = (told.iter())
+        .map(|(which, bytes, _)| (which.as_str(), *bytes))
+        .collect();
+    assert_eq!(ways, [("first", 48), ("second", -48)]);
+    for (which, _, hand_offs) in &told {
+        assert!(agree(*hand_offs, 2 * BLOCK_ROUNDS), "{which}: {hand_offs}");
+    }
+    // The twin: as far as they are from each other, the first reaches.
+    assert_eq!(moves(&["-DNEXT"]), []);
 }

@@ -349,22 +349,22 @@ fn each_thread_of_an_emulated_program_executed_what_it_was_asked_to() {
         &[program, &rounds.to_string()],
     )
     .expect_code(0);
-    let of = |statistic: &str, per: &str| {
-        let words = ["--per", per, "--interval", "5ms", "own.coh"];
-        let keys = values(directory.path(), statistic, &words);
-        for (key, total, slices) in &keys {
-            let amounts = slices.iter().map(|one| one.as_u64().expect("a count"));
-            let sum: u64 = amounts.sum();
-            assert_eq!(Value::from(sum), *total, "{statistic} of {key}");
-        }
-        keys
+    let counted = |statistics: &str, per: &str| -> Value {
+        let words = ["--json", "--interval", "50ms", "own.coh", "--per", per];
+        let named = format!("--stats={statistics}");
+        let ended = stats(directory.path(), &[&words[..], &[&named]].concat()).expect_code(0);
+        serde_json::from_str(&ended.stdout).expect("it is JSON")
     };
-    let named = |statistic: &str, per: &str, name: &str| {
-        let keys = of(statistic, per);
-        let found = keys.iter().find(|(key, ..)| key == name);
-        found.expect("it has a name").1.as_u64().expect("a count")
+    let key = |json: &Value, name: &str| {
+        let keys = json["keys"].as_array().expect("there are keys");
+        let found = keys.iter().find(|key| key["key"] == name);
+        found.expect("it has a name")["values"].clone()
     };
     // Nobody else uses the lines: each is read once, and owned from the first store on.
+    let own = key(
+        &counted("executions.*,requests.*,messages", "object"),
+        "own",
+    );
     for (statistic, exact) in [
         ("executions.loads", 4 * rounds),
         ("executions.stores", 4 * rounds),
@@ -375,15 +375,28 @@ fn each_thread_of_an_emulated_program_executed_what_it_was_asked_to() {
         ("requests.hand_offs", 0),
         ("messages", 16),
     ] {
-        assert_eq!(named(statistic, "object", "own"), exact, "{statistic}");
+        let mut values = own.as_array().expect("values").iter();
+        let value = values.find(|value| value["statistic"] == statistic);
+        let value = value.expect("it was asked for");
+        assert_eq!(value["total"]["value"], exact, "{statistic}");
+        let slices = value["slices"].as_array().expect("slices").iter();
+        let sum: u64 = slices
+            .map(|one| one["value"].as_u64().expect("a count"))
+            .sum();
+        assert_eq!(sum, exact, "{statistic}");
     }
     // A function also saves what its caller wants back, and threads start and end.
-    let stores = named("executions.stores", "function", "work");
-    assert!((4 * rounds..4 * rounds + 64).contains(&stores), "{stores}");
-    let by_thread = of("executions.stores", "thread");
-    let busy = by_thread[1..].iter().filter(|(_, total, _)| {
-        let stores = total.as_u64().expect("a count");
-        (rounds..rounds + 500).contains(&stores)
+    let stores = |values: &Value| values[0]["total"]["value"].as_u64().expect("a count");
+    let of_work = stores(&key(&counted("executions.stores", "function"), "work"));
+    assert!(
+        (4 * rounds..4 * rounds + 64).contains(&of_work),
+        "{of_work}"
+    );
+    let by_thread = counted("executions.stores", "thread");
+    let threads = by_thread["keys"].as_array().expect("there are keys");
+    let busy = threads.iter().filter(|key| {
+        let is_thread = key["tid"].is_u64();
+        is_thread && (rounds..rounds + 500).contains(&stores(&key["values"]))
     });
-    assert_eq!(busy.count(), 4, "{by_thread:?}");
+    assert_eq!(busy.count(), 4, "{by_thread}");
 }

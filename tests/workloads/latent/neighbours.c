@@ -1,7 +1,7 @@
-// Two threads, each with an object of its own, which lie next to each other and begin with a line: variables, or with
-// -DMALLOC two blocks of the heap. The one writes the last word of the first, the other the first word of the second, 16
-// bytes away or less. With -DAPART each uses the word in the middle, a line from the other's, so that only lines of 128
-// bytes have both.
+// Two threads, each with an object of its own, which lie next to each other and begin with a line: variables that ask for that,
+// with -DCHANCE variables that do not and have it from what lies before them, or with -DMALLOC two blocks of the heap. The one
+// writes the last word of the first, the other the first word of the second, 16 bytes away or less. With -DAPART each uses the
+// word in the middle, a line from the other's, so that only lines of 128 bytes have both.
 #include "turns.h"
 
 #ifndef ROUNDS
@@ -11,7 +11,15 @@
 // With the header of the block behind it, 64 bytes.
 #define WORDS 7
 
+#ifdef CHANCE
+#define IN_ORDER __attribute__((section(".in_order"), used))
+// In this order or the other: the section begins with a line, and each is some of them. Others' variables are far.
+IN_ORDER _Alignas(64) char a_line[64] = {1};
+IN_ORDER long upper_or_lower[8] = {0}, lower_or_upper[8] = {0};
+IN_ORDER char far_from_others[256] = {1};
+#else
 _Alignas(64) long upper_or_lower[8], lower_or_upper[8];
+#endif
 
 struct job {
     long *word;

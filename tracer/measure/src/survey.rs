@@ -344,12 +344,17 @@ fn load(costs: &mut MachineCosts, own: Cpu, other: Cpu) -> io::Result<()> {
         tick_ns: pair.tick_ns,
         tick_cycles: pair.tick_cycles,
     };
-    let median = |state| pair.median_ns(state, Operation::ExchangeAdd);
-    let line = median(State::OwnL1).zip(median(State::OtherModified));
+    let line = |pair: &PairCosts| {
+        let median = |state| pair.median_ns(state, Operation::ExchangeAdd);
+        Some(LineCosts {
+            own_ns: median(State::OwnL1)?,
+            taken_ns: median(State::OtherModified)?,
+        })
+    };
+    let placements: Vec<LineCosts> = costs.of(own, other).filter_map(line).collect();
     let mut sweeps = Vec::new();
-    if let Some((own_ns, taken_ns)) = line {
-        let line = LineCosts { own_ns, taken_ns };
-        sweeps.push(sweep::of_line(own, other, line, clocks)?);
+    if !placements.is_empty() {
+        sweeps.push(sweep::of_line(own, other, &placements, clocks)?);
     }
     sweeps.push(sweep::of_memory(own, other, clocks)?);
     if sweeps.iter().any(Option::is_none) {

@@ -101,14 +101,16 @@ pub struct Loaded {
     pub modelled_ns: Option<f64>,
 }
 
-/// Measures the curve of one line; `None` where all was disturbed. `costs` are those of an exchange-and-add that finds the line here and there.
+/// Measures the curve of one line; `None` where all was disturbed. `placements` are costs of an exchange-and-add that finds the
+/// line here and there, for each placement of the two CPUs that was met: the model has those that fit best, since the host may
+/// have moved them before the curve was measured.
 ///
 /// # Errors
 /// A CPU is offline or not allowed; or there is no memory.
 pub fn of_line(
     own: Cpu,
     other: Cpu,
-    costs: LineCosts,
+    placements: &[LineCosts],
     clocks: Clocks,
 ) -> io::Result<Option<Sweep>> {
     let block = Block::new(&[0])?;
@@ -129,19 +131,23 @@ pub fn of_line(
     let Some(raw) = sweep(own, other, clocks, time, pace)? else {
         return Ok(None);
     };
-    let points: Vec<Loaded> = raw
-        .points
-        .iter()
-        .map(|point| Loaded {
-            others_per_us: point.others_per_ns * 1000.0,
-            added_ns: point.ns - raw.alone_ns,
-            share_gone: point.share_gone,
-            share_by_rates: costs.share_gone(point.others_per_ns, point.ns),
-            modelled_ns: Some(costs.added_ns(point.share_gone)),
-        })
-        .collect();
-    let error = |point: &Loaded| (point.added_ns - point.modelled_ns.unwrap_or(0.0)).powi(2);
-    let squares: f64 = points.iter().map(error).sum();
+    let squares = |costs: &LineCosts| -> f64 {
+        let error = |point: &Raw| point.ns - raw.alone_ns - costs.added_ns(point.share_gone);
+        raw.points.iter().map(|point| error(point).powi(2)).sum()
+    };
+    let closest = |a: &&LineCosts, b: &&LineCosts| squares(a).total_cmp(&squares(b));
+    let Some(costs) = placements.iter().min_by(closest) else {
+        return Ok(None);
+    };
+    let loaded = |point: &Raw| Loaded {
+        others_per_us: point.others_per_ns * 1000.0,
+        added_ns: point.ns - raw.alone_ns,
+        share_gone: point.share_gone,
+        share_by_rates: costs.share_gone(point.others_per_ns, point.ns),
+        modelled_ns: Some(costs.added_ns(point.share_gone)),
+    };
+    let points: Vec<Loaded> = raw.points.iter().map(loaded).collect();
+    let squares = squares(costs);
     // What is queued for is the line, without the rest.
     let queue = raw.queue(costs.own_ns);
     Ok(Some(Sweep {
@@ -356,7 +362,7 @@ mod tests {
             own_ns: 1.0,
             taken_ns: 2.0,
         };
-        assert!(of_line(Cpu(0), Cpu(1 << 30), costs, CLOCKS).is_err());
+        assert!(of_line(Cpu(0), Cpu(1 << 30), &[costs], CLOCKS).is_err());
         assert!(of_memory(Cpu(0), Cpu(1 << 30), CLOCKS).is_err());
     }
 

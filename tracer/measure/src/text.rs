@@ -109,11 +109,14 @@ fn map(costs: &MachineCosts) -> String {
     out
 }
 
+/// A line model that errs by more than this part of the most that others add, is of other costs than those of the curve.
+const FAR_OFF: f64 = 0.25;
+
 /// What others' accesses add, and how well the models say it.
 fn curve(sweep: &Sweep) -> String {
     let mut out = String::new();
     let what = match sweep.contended {
-        Contended::Line => "exchange-and-adds to one line",
+        Contended::Line => "exchanges of one word",
         Contended::Memory => "loads from memory",
     };
     let _ = writeln!(
@@ -143,6 +146,16 @@ fn curve(sweep: &Sweep) -> String {
     }
     if let Some(rms) = sweep.line_model_rms_ns {
         let _ = writeln!(out, "line model: {rms:.1} ns off (root mean square)");
+        let most = sweep
+            .points
+            .iter()
+            .map(|point| point.added_ns)
+            .fold(0.0, f64::max);
+        if rms > FAR_OFF * most {
+            out.push_str(
+                "  That is far off: the CPUs were placed otherwise when their costs were measured. Measure again.\n",
+            );
+        }
     }
     match sweep.queue {
         Some(queue) => {

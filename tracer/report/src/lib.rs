@@ -8,6 +8,6 @@ use cohtrace_hint::hint;
 #[cfg(test)]
 use cohtrace_judge::pipeline;
 use cohtrace_judge::{analysis, finding};
-use cohtrace_model::{access, coherence, data_source, distribution, event};
+use cohtrace_model::{access, coherence, data_source, distribution, event, heap};
 use cohtrace_platform::machine;
 use cohtrace_text::{number, printable};

@@ -27,7 +27,7 @@ pub(super) use measuring::MeasureArgs;
 pub(super) use observing::{AttachArgs, ObservingArgs, RecordArgs, TargetArgs, WatchArgs};
 pub(super) use simulating::SimulateArgs;
 pub(super) use slicing::{SplitBy, StatsArgs};
-pub(super) use validating::ValidateArgs;
+pub(super) use validating::{GAIN, ValidateArgs};
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
 
@@ -324,7 +324,8 @@ pub(super) struct ReportArgs {
     pub format: ReportFormat,
     /// Also predict sharing that is not there yet: objects for which threads would fight if they began at another address,
     /// or if lines were 128 bytes long, each with the hand-offs and messages that a replay of the session gives it there.
-    /// They are a list of their own and no findings. Of emulated sessions; reads the session twice.
+    /// They are a list of their own and no findings. Emulated sessions are read twice; of others, where threads would meet is
+    /// told, and no cost.
     #[arg(long)]
     pub latent: bool,
     #[command(flatten)]

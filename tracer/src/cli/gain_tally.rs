@@ -19,7 +19,7 @@ use crate::{
     sys::capabilities::is_root,
 };
 
-/// Of root; a user's are in XDG_STATE_HOME, else below the home directory.
+/// Of root, unless XDG_STATE_HOME names another place; a user's are there, else below the home directory.
 const OF_ROOT: &str = "/var/lib/cohtrace";
 const NAME: &str = "gains.jsonl";
 /// Of a larger file the rest is left out: some hundred thousand comparisons.
@@ -54,12 +54,12 @@ pub(super) struct Score {
 pub(super) type Scores = BTreeMap<String, Score>;
 
 fn place() -> Option<PathBuf> {
-    if is_root() {
-        return Some(Path::new(OF_ROOT).join(NAME));
-    }
     let directory = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
-    let state = directory("XDG_STATE_HOME").map(PathBuf::from);
-    let state = state.or_else(|| Some(PathBuf::from(directory("HOME")?).join(".local/state")))?;
+    let state = match directory("XDG_STATE_HOME") {
+        Some(state) => PathBuf::from(state),
+        None if is_root() => return Some(Path::new(OF_ROOT).join(NAME)),
+        None => PathBuf::from(directory("HOME")?).join(".local/state"),
+    };
     Some(state.join("cohtrace").join(NAME))
 }
 

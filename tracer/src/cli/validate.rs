@@ -11,7 +11,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{args::ValidateArgs, output, progress::Progress, reading::time};
+use super::{
+    args::{GAIN, ValidateArgs},
+    gain_tally, output,
+    progress::Progress,
+    reading::time,
+};
 use crate::{
     number::grouped,
     sys::stop_signal::StopSignal,
@@ -33,6 +38,9 @@ const LEAST_DONE: f64 = 0.01;
 /// Counts, and prints the table.
 pub(super) fn run(args: &ValidateArgs) -> Result<ExitCode> {
     output::check(None)?;
+    if args.event.iter().any(|event| event == GAIN) {
+        return gains(args);
+    }
     let wanted = Wanted::by(args)?;
     let plan = Plan {
         events: wanted.events,
@@ -66,6 +74,27 @@ pub(super) fn run(args: &ValidateArgs) -> Result<ExitCode> {
     let by_name = !(args.event.is_empty() && args.source.is_empty());
     let check = args.check.then_some(Check { by_name });
     Ok(exit_code(check, &rows, &costs))
+}
+
+/// What came of predicted gains, over all that was compared: no program is run for it.
+fn gains(args: &ValidateArgs) -> Result<ExitCode> {
+    if args.event.len() > 1 {
+        bail!("--event {GAIN} is what `diff` has compared so far, and stands alone");
+    }
+    let scores = gain_tally::all()?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&scores).context("writing JSON")? + "\n"
+    } else if scores.is_empty() {
+        "No predicted gain was compared yet: record before and after with --hold, then run `cohtrace diff`.\n".to_owned()
+    } else {
+        gain_tally::text(&scores)
+    };
+    output::write_stdout(&text)?;
+    Ok(match (args.check, scores.is_empty()) {
+        (true, true) => ExitCode::from(EXIT_DOUBT),
+        (true, false) if !gain_tally::is_right(&scores) => ExitCode::from(EXIT_WRONG),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 /// What was asked for, in the order of the tables.

@@ -22,6 +22,17 @@ const RUNTIMES: [&str; 9] = [
     "libmimalloc",
 ];
 
+/// Functions whose callers ask for alignment.
+const ALIGNING: [&str; 5] = [
+    "aligned_alloc",
+    "posix_memalign",
+    "memalign",
+    "valloc",
+    "pvalloc",
+];
+/// Why they do, mostly: lines of caches, or pages.
+const LINE: u64 = 64;
+
 /// Functions that allocate for their callers, by how their names start.
 const ALLOCATING: [&str; 14] = [
     "operator new",
@@ -218,11 +229,19 @@ impl Resolver<'_> {
             name: Some(allocation.words()),
             start: Some(object.addr),
             size: Some(object.size),
+            alignment: asked_alignment(function, object.addr),
             language: allocation.site().and_then(|site| site.language),
             allocation: Some(allocation),
             ..ObjectName::default()
         })
     }
+}
+
+/// Bytes that memory starts at a multiple of because its function was asked for it. How many it was asked for is not known, but
+/// that a start of a line is no chance.
+fn asked_alignment(function: &str, addr: u64) -> Option<u64> {
+    let is_asked = ALIGNING.contains(&function) && addr.is_multiple_of(LINE);
+    is_asked.then_some(LINE)
 }
 
 /// Whether an object is one of those that an allocation has room for, one behind the other.
@@ -260,10 +279,12 @@ fn give_type(object: &mut Resolved, told: Vec<Resolved>) {
                 object.name.type_name = type_name.as_ref().map(|name| format!("{name} [{count}]"));
                 object.name.layout = Some(ObjectLayout::row(type_name, bytes, count, layout));
                 object.stride = Some(bytes);
+                object.name.alignment = object.name.alignment.max(first.name.alignment);
                 object.typed.clone_from(&first.typed);
             } else if first.name.start == Some(start) {
                 object.name.type_name.clone_from(&first.name.type_name);
                 object.name.layout = layout;
+                object.name.alignment = object.name.alignment.max(first.name.alignment);
                 object.typed.clone_from(&first.typed);
             }
         }
@@ -331,6 +352,14 @@ mod tests {
             line: file.map(|_| 31),
             ..CodeName::default()
         }
+    }
+
+    #[test]
+    fn only_functions_that_are_asked_for_alignment_keep_a_start_with_a_line() {
+        assert_eq!(asked_alignment("aligned_alloc", 0x5000), Some(64));
+        assert_eq!(asked_alignment("posix_memalign", 0x5040), Some(64));
+        assert_eq!(asked_alignment("aligned_alloc", 0x5020), None);
+        assert_eq!(asked_alignment("malloc", 0x5040), None);
     }
 
     #[test]

@@ -97,6 +97,9 @@ pub struct ObjectName {
     pub start: Option<u64>,
     /// Bytes, where known.
     pub size: Option<u64>,
+    /// Bytes that the program asks it to start at a multiple of: by its declaration (`alignas`) or by its type, as stated there
+    /// or as the ABI gives it; `None` where neither is known.
+    pub alignment: Option<u64>,
     /// Source language, where known.
     pub language: Option<Language>,
     /// Members and their offsets, where the type is known; for layout advice.
@@ -115,6 +118,13 @@ impl ObjectName {
         } else {
             name.or(called)
         }
+    }
+
+    /// Bytes that it starts at a multiple of in every run, as far as the program asks for it; `None` where that is not known,
+    /// or where it does not start so: what asked for it was not heard.
+    pub fn kept_alignment(&self) -> Option<u64> {
+        let (start, asked) = self.start.zip(self.alignment)?;
+        (asked > 0 && start.is_multiple_of(asked)).then_some(asked)
     }
 
     /// Position one past the object's last byte, where known.

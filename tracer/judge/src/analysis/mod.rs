@@ -60,7 +60,9 @@ pub(crate) mod watched_fixture;
 pub use cpu_set::CpuSet;
 pub use groups::{Group, groups};
 pub use latent::{
-    Elsewhere, NeighbourBounds, Neighbours, Run, RunElsewhere, Runs, There, UsedLine, Way,
+    ByThread, Elsewhere, Mover, NeighbourBounds, Neighbours, OneMoreElement, OneMoreThread,
+    OneMoves, PairMoved, Run, RunElsewhere, Runs, SampledRun, SampledUses, There, ThreadArray,
+    ThreadArrays, UsedLine, Way,
 };
 pub use line::Line;
 pub use lives::{HandOffs, Kinds, Lives};

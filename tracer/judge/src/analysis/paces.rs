@@ -36,19 +36,18 @@ impl Paces {
     pub fn observe(&mut self, line: LineKey, word: LineKey, read: &Pace) {
         let words = self.by_line.entry(line).or_default();
         let same = |known: &&mut WordPaces| (known.tid, known.addr) == (read.tid, read.addr);
-        match words.iter_mut().find(same) {
-            Some(known) if known.readings.len() < MOST_READINGS => known.readings.push(*read),
-            Some(_) => {}
-            None if self.words < MOST_WORDS => {
-                self.words += 1;
-                words.push(WordPaces {
-                    tid: read.tid,
-                    addr: read.addr,
-                    line: word,
-                    readings: vec![*read],
-                });
+        if let Some(known) = words.iter_mut().find(same) {
+            if known.readings.len() < MOST_READINGS {
+                known.readings.push(*read);
             }
-            None => {}
+        } else if self.words < MOST_WORDS {
+            self.words += 1;
+            words.push(WordPaces {
+                tid: read.tid,
+                addr: read.addr,
+                line: word,
+                readings: vec![*read],
+            });
         }
     }
 

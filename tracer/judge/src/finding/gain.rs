@@ -193,30 +193,32 @@ impl Rate {
 /// Of one thread's readings.
 fn held(word: &WordPaces) -> Option<ThreadGain> {
     let readings = &word.readings;
-    let held = |read: &&Pace| read.end == HoldEnd::Held;
+    let is_hold = |read: &&Pace| read.end == HoldEnd::Held;
     let together: Vec<&Pace> = readings.iter().filter(|read| read.is_together()).collect();
-    let holds = together.iter().copied().filter(held).count();
-    let apart = holds < LEAST_HOLDS;
+    let apart = together.iter().copied().filter(is_hold).count() < LEAST_HOLDS;
     let told = if apart {
         readings.iter().collect()
     } else {
         together
     };
-    let beside = told
-        .iter()
-        .fold(Growth::default(), |all, read| all.and(read.beside))
-        .rate()?;
-    let holds: Vec<&Pace> = told.iter().copied().filter(held).collect();
-    if holds.len() < LEAST_HOLDS || beside <= 0.0 {
+    let holds: Vec<&Pace> = told.iter().copied().filter(is_hold).collect();
+    let alone = sorted(holds.iter().filter_map(|read| read.alone.rate()));
+    if alone.len() < LEAST_HOLDS {
         return None;
     }
-    let alone = sorted(holds.iter().filter_map(|read| read.alone.rate()));
-    let times = quantile(&alone, 0.5)? / beside;
+    let alone = quantile(&alone, 0.5)?;
+    let beside = told.iter().fold((0.0, 0.0), |(added, ran), read| {
+        let (more, longer) = beside_all(read, alone, apart);
+        (added + more, ran + longer)
+    });
+    let beside = Some(beside.0 / beside.1).filter(|rate| rate.is_finite() && *rate > 0.0)?;
+    let times = alone / beside;
     // What a thread does beside the others may differ from one moment to the next, so each hold is held against its own.
-    let each = holds
-        .iter()
-        .filter_map(|read| Some(read.alone.rate()? / read.beside.rate()?));
-    let each = sorted(each.filter(|times| times.is_finite()));
+    let each = holds.iter().filter_map(|read| {
+        let (added, ran) = beside_all(read, alone, apart);
+        Some(read.alone.rate()? * ran / added)
+    });
+    let each = sorted(each.filter(|times| times.is_finite() && *times > 0.0));
     Some(ThreadGain {
         pid: readings[0].pid,
         tid: word.tid,
@@ -229,6 +231,19 @@ fn held(word: &WordPaces) -> Option<ThreadGain> {
         beside_per_s: beside * 1e9,
         apart,
     })
+}
+
+/// What was added while the others ran too, and for how long the thread ran then: where none of them was on a CPU it was as
+/// fast as alone, and with a gain of six, a tenth of such time is half of all that was added. They were taken off their CPUs at
+/// other moments than the thread was, as far as possible. `apart`: all of the time, since they hardly ran.
+fn beside_all(read: &Pace, alone: f64, apart: bool) -> (f64, f64) {
+    let (added, ran) = (read.beside.added as f64, read.beside.run_ns as f64);
+    if apart {
+        return (added, ran);
+    }
+    let without = read.beside_ns.saturating_sub(read.others_run_ns);
+    let without = (without as f64).min(ran);
+    ((added - alone * without).max(0.0), ran - without)
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

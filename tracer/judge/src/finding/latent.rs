@@ -5,12 +5,13 @@
 //! that the verdict is false or mixed sharing; and of the messages that it adds, the same part as of the hand-offs of a known
 //! kind is more than the least share of the run's. Values that threads want from each other are handed over wherever the
 //! memory lies; a way that moves them from one line to another, or parts them over two, makes nobody fight. Where threads do
-//! already as the memory lies today, that is a finding, and only what is worse is told here.
+//! already as the memory lies today, that is a finding, and only what is worse is told here. Memory that the program asks to
+//! begin at a multiple of so many bytes begins nowhere else, and what it would cost there is no matter.
 
 use super::{Thresholds, Verdict};
 use crate::{
     access::Cost,
-    analysis::{HandOffs, There, Way},
+    analysis::{HandOffs, OneMoreElement, There, Way},
 };
 
 /// Some memory for which threads would fight if it lay otherwise.
@@ -29,7 +30,9 @@ pub struct LatentWay {
     pub way: Way,
     /// What it would cost.
     pub there: There,
-    /// Whether threads would fight that do not today.
+    /// Whether memory that the program asks to be aligned may lie so; `None` where it is not known what it asks for.
+    pub keeps_alignment: Option<bool>,
+    /// Whether threads would fight that do not today, where it may lie so.
     pub fights: bool,
 }
 
@@ -42,22 +45,46 @@ impl Latent {
     }
 }
 
-/// Judges the ways; `None` where no way makes threads fight that do not today. `whole` is what the run counted, messages.
-pub fn latent(ways: &[(Way, There)], whole: Cost, thresholds: &Thresholds) -> Option<Latent> {
+/// Judges the ways; `None` where no way makes threads fight that do not today. `alignment`: the program asks for a start at a
+/// multiple of so many bytes, which is where the memory starts today. `whole` is what the run counted, messages.
+pub fn latent(
+    ways: &[(Way, There)],
+    alignment: Option<u64>,
+    whole: Cost,
+    thresholds: &Thresholds,
+) -> Option<Latent> {
     let (_, today) = *ways.iter().find(|(way, _)| *way == Way::TODAY)?;
     let others = ways.iter().filter(|(way, _)| *way != Way::TODAY);
     let ways: Vec<LatentWay> = others
-        .map(|(way, there)| LatentWay {
-            way: *way,
-            there: *there,
-            fights: fights(&today, there, whole, thresholds),
+        .map(|(way, there)| {
+            let keeps_alignment = alignment.map(|bytes| way.keeps(bytes));
+            let may_be = keeps_alignment.unwrap_or(true);
+            LatentWay {
+                way: *way,
+                there: *there,
+                keeps_alignment,
+                fights: may_be && would_fight(&today, there, whole, thresholds),
+            }
         })
         .collect();
     let any = ways.iter().any(|way| way.fights);
     any.then_some(Latent { today, ways })
 }
 
-fn fights(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) -> bool {
+/// Whether one more thread would fight at the end of an array, where that costs `there`, for what threads do not fight for
+/// today.
+pub fn one_more_fights(
+    element: &OneMoreElement,
+    there: &There,
+    whole: Cost,
+    thresholds: &Thresholds,
+) -> bool {
+    let is_finding = element.fought_for as f64 >= thresholds.hand_offs;
+    element.is_own && !is_finding && would_fight(&element.today, there, whole, thresholds)
+}
+
+/// Whether threads would fight where memory costs `there` for what they do not fight for where it costs `today`.
+pub fn would_fight(today: &There, there: &There, whole: Cost, thresholds: &Thresholds) -> bool {
     let more = |of: fn(&HandOffs) -> u64| {
         let [today, there] = [today, there].map(|there| of(&there.hand_offs));
         there.saturating_sub(today)
@@ -100,7 +127,11 @@ mod tests {
     }
 
     fn fighting(ways: &[(Way, There)], whole: u64) -> Vec<u8> {
-        let judged = latent(ways, Cost(whole), &Thresholds::default());
+        asking(ways, None, whole)
+    }
+
+    fn asking(ways: &[(Way, There)], alignment: Option<u64>, whole: u64) -> Vec<u8> {
+        let judged = latent(ways, alignment, Cost(whole), &Thresholds::default());
         let ways = judged.into_iter().flat_map(|latent| latent.ways);
         let fights = ways.filter(|way| way.fights);
         fights.map(|way| way.way.moved).collect()
@@ -129,6 +160,28 @@ mod tests {
         ];
         assert_eq!(fighting(&ways, 10_000), [8]);
         assert!(fighting(&ways, 1_000_000).is_empty());
+    }
+
+    #[test]
+    fn what_asks_to_begin_with_a_line_is_told_no_other_start_but_longer_lines() {
+        let long = |moved| Way {
+            moved,
+            line_bytes: 128,
+        };
+        let bad = there(0, 100, 300);
+        let starts = [
+            (Way::TODAY, There::default()),
+            (moved(16), bad),
+            (moved(24), bad),
+        ];
+        let all = [&starts[..], &[(long(0), bad), (long(64), bad)]].concat();
+        // Nothing is known, or multiples of 8 are all that was asked for.
+        assert_eq!(asking(&all, None, 1000), [16, 24, 0, 64]);
+        assert_eq!(asking(&all, Some(8), 1000), [16, 24, 0, 64]);
+        assert_eq!(asking(&all, Some(16), 1000), [16, 0, 64]);
+        assert_eq!(asking(&all, Some(64), 1000), [0, 64]);
+        assert_eq!(asking(&all, Some(4096), 1000), [0]);
+        assert!(asking(&starts, Some(64), 1000).is_empty());
     }
 
     #[test]

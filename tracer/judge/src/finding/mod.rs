@@ -26,6 +26,8 @@ mod verdict;
 mod watched;
 mod witness;
 
+#[cfg(test)]
+pub(crate) mod judged_fixture;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod table_fixture;
 #[cfg(test)]
@@ -35,7 +37,7 @@ pub use confirmation::Confidence;
 pub use facts::Fact;
 pub use gain::{Gain, Grade, Rate, ThreadGain, WORTH, waited_in_place};
 pub use judged_pairs::{JudgedPair, judge_pairs};
-pub use latent::{Latent, LatentWay, latent};
+pub use latent::{Latent, LatentWay, latent, one_more_fights, would_fight};
 pub use load_hints::{
     Chosen, Counts, Filter, HintedLoad, LeftAlone, LeftBecause, LoadThresholds, Policy, choose,
     judge_load, keeping,

@@ -1,14 +1,8 @@
-//! Judging what a table holds, for tests that have no pipeline; and a judgement that nobody made.
+//! Judging what a table holds, for tests that have no pipeline.
 
-use super::{
-    Confidence, Judgement, Model, Moved, Orders, Ranking, Significance, Thresholds, Verdict,
-    judge_table,
-};
-use crate::{
-    access::{Cost, LineKey},
-    analysis::{Kinds, LineTable, OrderBounds, OrderedLines, SiteCounts, Uses, WatchedLines},
-    distribution::Distributions,
-};
+use super::{Judgement, Model, Moved, Orders, Ranking, Thresholds, judge_table};
+use crate::access::Cost;
+use crate::analysis::{LineTable, OrderBounds, OrderedLines, WatchedLines};
 
 /// Judges every line by itself.
 pub fn judge_all(
@@ -31,36 +25,4 @@ pub fn judge_all(
     };
     let ranking = Ranking::new(&orders, model);
     judge_table(table, ranking).judgements
-}
-
-/// A falsely shared line that is a finding.
-#[cfg(test)]
-pub(crate) fn judged(key: LineKey, sites: Vec<SiteCounts>) -> Judgement {
-    Judgement {
-        pmu: None,
-        distributions: Distributions::default(),
-        key,
-        verdict: Some(Verdict::FalseSharing),
-        significance: Significance::Significant,
-        confidence: Confidence::Sampled,
-        watched: None,
-        order: None,
-        cost: Cost(10),
-        shared_cost: Cost(10),
-        alike_share: None,
-        together_share: Some(0.5),
-        shared_share: Some(0.5),
-        samples: 20,
-        accesses: 20,
-        interleaving: 1.0,
-        kinds: Some(Kinds {
-            truly: 0.0,
-            falsely: 1.0,
-        }),
-        threads: super::threads(&sites),
-        sites,
-        uses: Uses::default(),
-        weak: false,
-        facts: Vec::new(),
-    }
 }

@@ -30,6 +30,14 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Bytes from what a program gets of a chunk to what it gets of the next one, if it asks for so many.
+    pub fn bytes_of(asked: u64) -> u64 {
+        let whole = asked.saturating_add(SIZE);
+        whole
+            .checked_next_multiple_of(ALIGNMENT)
+            .map_or(whole, |whole| whole.max(SMALLEST))
+    }
+
     /// Where the size of the chunk is whose memory starts at a pointer.
     pub fn size_at(pointer: u64) -> Option<u64> {
         pointer.checked_sub(SIZE)
@@ -99,6 +107,7 @@ mod tests {
         ] {
             let chunk = Chunk::of(0x5000_0010, whole | BEFORE_IN_USE).unwrap();
             let least = chunk.usable - chunk.rounding;
+            assert_eq!(Chunk::bytes_of(asked), whole);
             assert!(
                 (least..=chunk.usable).contains(&asked),
                 "{asked}: {chunk:?}"

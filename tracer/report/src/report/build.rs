@@ -64,7 +64,7 @@ pub fn build(
     caveats.extend(allocation::caveats(run.heap.as_ref(), on_heap));
     caveats.extend(caveats::of_weak(&weak));
     caveats.extend(facts.caveats.iter().cloned());
-    caveats.extend(gain::caveats(facts));
+    caveats.extend(gain::caveats(&run, facts));
     caveats.extend(caveats::of_typing(&run.typing, &findings));
     caveats.extend(caveats::of_names(names.caveats(), &findings));
     run.doubt = doubt::of(&run, &findings, &insignificant);

@@ -172,6 +172,7 @@ pub(crate) fn object(name: &str, kind: ObjectKind, start: u64, size: u64) -> Obj
         line: None,
         start: Some(start),
         size: Some(size),
+        alignment: None,
         language: None,
         layout: None,
         allocation: None,

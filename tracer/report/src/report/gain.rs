@@ -2,7 +2,7 @@
 
 use super::{
     caveat::Caveat,
-    model::{Gain, Hex, ThreadGain, WordRate},
+    model::{Gain, Hex, Run, ThreadGain, WordRate},
     run_facts::RunFacts,
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     event::{HoldEnd, Pace},
     finding::{self, Grade, Judgement, Rate, Verdict},
     names::{Names, WordUse},
-    number::{count, list},
+    number::{count, list, percent},
 };
 
 /// What the machine charges for operations on a line that nobody else has, nanoseconds each, one after the other.
@@ -243,15 +243,24 @@ fn threads(gain: &Gain) -> String {
 }
 
 /// What holding may have done to the program besides.
-pub(super) fn caveats(run: &RunFacts) -> Option<Caveat> {
-    let readings = run.paces.words().flat_map(|word| &word.readings);
+pub(super) fn caveats(run: &Run, facts: &RunFacts) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if run.holds > 0 {
+        caveats.push(Caveat::detail(format!(
+            "Threads were held {} (--hold), {} of the time.",
+            count(run.holds, "time", "times"),
+            percent(run.held_s / run.observed.duration_s().max(1e-9))
+        )));
+    }
+    let readings = facts.paces.words().flat_map(|word| &word.readings);
     let interrupted: u64 = readings.map(|read| u64::from(read.in_system_call)).sum();
-    (interrupted > 0).then(|| {
-        Caveat::reading(format!(
+    if interrupted > 0 {
+        caveats.push(Caveat::reading(format!(
             "{} held (--hold) had just entered a system call: one that waits may have returned EINTR there.",
             count(interrupted, "thread that was", "threads that were")
-        ))
-    })
+        )));
+    }
+    caveats
 }
 
 /// Whether nothing would be gained that is worth a change.

@@ -1,38 +1,53 @@
 //! Sharing that is not there yet, as the report has it: which memory, in which ways, and at what cost.
 
-use std::collections::BTreeMap;
+mod one_more;
+mod one_moves;
+mod sampled;
+mod thing;
 
 use serde::Serialize;
 
+pub use self::{
+    one_more::OneMoreThread,
+    one_moves::{MovingBlock, OneMoves},
+    sampled::sampled_latent,
+};
+use self::{
+    one_more::one_more_thread,
+    one_moves::one_moves,
+    thing::{Thing, Used, things},
+};
 use super::{
     model::{AccessRow, Hex, Line, Object},
     rows,
     run_facts::RunFacts,
-    subject::{OnLine, accessed_by},
 };
 use crate::{
     access::{Cost, LineSize, Tid},
-    analysis::{RunElsewhere, SiteCounts, There, UsedLine, Way},
+    analysis::{OneMoreElement, PairMoved, RunElsewhere, There, Way},
     event::Tally,
     finding::{self, Latent, LatentWay},
-    names::{AccessedBy, Names, ObjectKind, Owner},
+    names::{Names, ObjectKind},
 };
 
 /// Lines are told apart as they are today.
 const LINE: LineSize = LineSize::B64;
-
-/// Lines of a run whose names are asked for.
-const LOOKED_AT: usize = 256;
-
-/// What is executed less often than this part of the busiest instruction on the line tells no name and is not told: who sets
-/// memory up, and allocators, do not fight for it.
-const RARE: f64 = 0.02;
 
 /// Start addresses that malloc promises are multiples of so many bytes, on 64-bit machines (glibc manual, 3.2.3.6).
 const MALLOC_ALIGNMENT: u8 = 16;
 
 /// What its kind is called: never among findings.
 pub const KIND: &str = "latent-sharing";
+
+/// What tells it.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatentBasis {
+    /// A complete order, replayed with the memory elsewhere: costs are known.
+    Order,
+    /// Samples or watch windows: which bytes threads use at the same time. Nothing is replayed, for the order is not known.
+    Samples,
+}
 
 /// Memory for which threads would fight if it began elsewhere, or if lines were longer. No finding: nobody fights today, or
 /// less.
@@ -42,6 +57,8 @@ pub struct LatentSharing {
     pub id: String,
     /// [`KIND`].
     pub kind: &'static str,
+    /// What tells it.
+    pub basis: LatentBasis,
     /// What the memory is, in its order: `struct part`, `counters[]`; several that lie next to each other, and move together.
     /// Empty where nothing has a name.
     pub names: Vec<String>,
@@ -49,12 +66,20 @@ pub struct LatentSharing {
     pub object: Object,
     /// Lines of 64 bytes that threads would fight for.
     pub lines: u64,
+    /// Bytes that the program asks it to start at a multiple of, by a declaration or a type, and that it starts at; of several
+    /// objects, the most. Null where that is not known.
+    pub alignment: Option<u64>,
     /// Threads that use them; not those that hardly ever do.
     pub threads: u64,
     /// What it costs as it is.
     pub today: LatentCost,
-    /// What it would cost, each way that was replayed.
+    /// What it would cost, each way that was replayed or looked at.
     pub ways: Vec<LatentCost>,
+    /// Where threads have an element each: what the element of one more thread would bring at its end, if they would fight there;
+    /// else null.
+    pub one_more_thread: Option<OneMoreThread>,
+    /// Of blocks of the heap: the ways in which one of two comes closer to the other, and threads would fight.
+    pub one_moves: Vec<OneMoves>,
     /// The two neighbouring lines that threads would fight for most, and who does what there.
     pub neighbours: Vec<LatentLine>,
     /// What to do about it, before it happens.
@@ -73,16 +98,18 @@ pub struct LatentCost {
     pub start_offset: Option<u8>,
     /// Of heap memory: whether malloc, which promises multiples of 16 bytes, may place it so; null of other memory.
     pub malloc_may: Option<bool>,
-    /// Whether threads would fight here that do not today; of today, false.
+    /// Whether it keeps the alignment that the program asks for: else it never lies so. Null where none is known.
+    pub keeps_alignment: Option<bool>,
+    /// Whether threads would fight here that do not today, if it may lie so; by samples, whether they would meet. Of today, false.
     pub fights: bool,
-    /// Hand-offs from one CPU to another, of all its lines.
-    pub hand_offs: u64,
+    /// Hand-offs from one CPU to another, of all its lines; this and what follows is null where nothing was replayed.
+    pub hand_offs: Option<u64>,
     /// Of those, hand-offs of nothing that the taker used. The rest brought a change that it used, or its kind is not known.
-    pub falsely: u64,
+    pub falsely: Option<u64>,
     /// Of the others, hand-offs that took along bytes which the taker used and nobody had changed.
-    pub dragged: u64,
+    pub dragged: Option<u64>,
     /// Messages of the directory protocol that sharing causes.
-    pub messages: u64,
+    pub messages: Option<u64>,
 }
 
 /// One of two neighbouring lines as they lie today.
@@ -94,169 +121,196 @@ pub struct LatentLine {
     pub accesses: Vec<AccessRow>,
 }
 
-/// Runs that are one thing.
-struct Thing<'a> {
-    runs: Vec<&'a RunElsewhere>,
-    ways: Vec<(Way, There)>,
-    /// What the lines are that threads would fight for.
-    fighting: Vec<Used<'a>>,
-    names: Vec<String>,
-    kind: ObjectKind,
-    /// Where it begins, bytes from the start of 128.
-    start: Option<u8>,
-}
-
 /// Names and judges what was replayed: the worst first.
 pub fn latent(
-    runs: &[RunElsewhere],
+    replayed: &Replayed,
     names: &dyn Names,
     tally: &Tally,
     facts: &RunFacts,
 ) -> Vec<LatentSharing> {
-    let judged = things(runs, names).into_iter().filter_map(|thing| {
-        let latent = finding::latent(&thing.ways, tally.whole_cost(), &facts.thresholds)?;
-        Some((thing, latent))
-    });
-    let mut judged: Vec<(Thing<'_>, Latent)> = judged.collect();
+    let whole = tally.whole_cost();
+    let mut judged: Vec<Judged<'_>> = Vec::new();
+    for thing in things(&replayed.runs, names) {
+        let (ways, alignment) = (&thing.ways, thing.alignment);
+        if let Some(latent) = finding::latent(ways, alignment, whole, &facts.thresholds) {
+            judged.push(Judged {
+                thing,
+                latent,
+                one_more: None,
+                one_moves: Vec::new(),
+            });
+        }
+    }
+    for element in &replayed.one_more {
+        if let Some(found) = one_more_thread(element, names, whole, &facts.thresholds) {
+            add_one_more(&mut judged, element, found, names);
+        }
+    }
+    for pair in &replayed.one_moves {
+        let found = one_moves(pair, names, whole, &facts.thresholds);
+        if !found.is_empty() {
+            add_one_moves(&mut judged, pair, &found, names);
+        }
+    }
     // Stable: equal ones stay in the order of their place.
-    judged.sort_by_key(|(_, latent)| std::cmp::Reverse(latent.most_added()));
+    judged.sort_by_key(|judged| std::cmp::Reverse(judged.most_added()));
     let numbered = judged.iter().zip(1..);
     numbered
-        .map(|((thing, latent), n)| sharing(n, thing, latent, names, facts))
+        .map(|(judged, n)| sharing(n, judged, names, facts))
         .collect()
 }
 
-/// A line with what is done there often.
-struct Used<'a> {
-    line: &'a UsedLine,
-    sites: Vec<SiteCounts>,
+/// What came of the replays.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// All memory of a run of lines elsewhere, or with longer lines.
+    pub runs: Vec<RunElsewhere>,
+    /// Arrays with one more thread.
+    pub one_more: Vec<OneMoreElement>,
+    /// Neighbours of which one moves.
+    pub one_moves: Vec<PairMoved>,
 }
 
-impl<'a> Used<'a> {
-    fn new(line: &'a UsedLine) -> Used<'a> {
-        let executions = line.sites.iter().map(|counts| counts.emulated);
-        let least = executions.max().unwrap_or(0) as f64 * RARE;
-        let often = line
-            .sites
-            .iter()
-            .filter(|counts| counts.emulated as f64 >= least);
-        Used {
-            line,
-            sites: often.cloned().collect(),
-        }
-    }
+/// Some memory for which threads would fight.
+struct Judged<'a> {
+    thing: Thing<'a>,
+    latent: Latent,
+    one_more: Option<OneMoreThread>,
+    one_moves: Vec<OneMoves>,
+}
 
-    fn owner(&self, names: &dyn Names) -> Option<Owner> {
-        let by: Vec<AccessedBy> = self.sites.iter().filter_map(accessed_by).collect();
-        let owned = names.owner(self.line.key, LINE, &by)?;
-        // Which of an object's lines it is, is no matter here.
-        Some(Owner {
-            part: 0,
-            ..owned.owner
-        })
-    }
-
-    fn objects(&self, names: &dyn Names) -> OnLine {
-        OnLine::new(names, self.line.key, LINE, &self.sites)
+impl Judged<'_> {
+    fn most_added(&self) -> u64 {
+        let messages = self.one_more.map_or(0, |one_more| one_more.messages);
+        let moved = self.one_moves.iter().map(|moved| moved.messages).max();
+        self.latent
+            .most_added()
+            .max(messages)
+            .max(moved.unwrap_or(0))
     }
 }
 
-/// Puts runs together that are of the same owners. Those without a line that threads would fight for are nothing.
-fn things<'a>(runs: &'a [RunElsewhere], names: &dyn Names) -> Vec<Thing<'a>> {
-    let mut things: Vec<Thing<'a>> = Vec::new();
-    let mut named: BTreeMap<Vec<Owner>, usize> = BTreeMap::new();
-    for run in runs {
-        let fighting = run.lines.iter().filter(|line| line.fights);
-        let fighting: Vec<Used<'a>> = fighting.map(Used::new).collect();
-        let looked_at = &fighting[..fighting.len().min(LOOKED_AT)];
-        let owners: Vec<Option<Owner>> = looked_at.iter().map(|used| used.owner(names)).collect();
-        let is_whole = owners.iter().all(Option::is_some) && looked_at.len() == fighting.len();
-        let mut each: Vec<Owner> = Vec::new();
-        for owner in owners.into_iter().flatten() {
-            if !each.contains(&owner) {
-                each.push(owner);
-            }
-        }
-        let (kind, start) = objects(looked_at, names);
-        if fighting.is_empty() {
+/// Adds it to what is told of the array already, or as a thing of its own.
+fn add_one_more<'a>(
+    judged: &mut Vec<Judged<'a>>,
+    element: &'a OneMoreElement,
+    found: OneMoreThread,
+    names: &dyn Names,
+) {
+    let last = element.array.last.line(LINE);
+    let has_last = |judged: &&mut Judged<'_>| {
+        let mut lines = judged.thing.fighting.iter();
+        judged.one_more.is_none() && lines.any(|used| used.line.key == last)
+    };
+    if let Some(judged) = judged.iter_mut().find(has_last) {
+        judged.one_more = Some(found);
+        return;
+    }
+    let things = things(std::slice::from_ref(&element.run), names);
+    judged.extend(things.into_iter().map(|thing| Judged {
+        thing,
+        latent: Latent {
+            today: element.today,
+            ways: Vec::new(),
+        },
+        one_more: Some(found),
+        one_moves: Vec::new(),
+    }));
+}
+
+/// Adds it to what is told of the same things already, or as a thing of its own.
+fn add_one_moves<'a>(
+    judged: &mut Vec<Judged<'a>>,
+    pair: &'a PairMoved,
+    found: &[OneMoves],
+    names: &dyn Names,
+) {
+    for thing in things(std::slice::from_ref(&pair.run), names) {
+        let is_same =
+            |judged: &&mut Judged<'_>| !thing.names.is_empty() && judged.thing.names == thing.names;
+        if let Some(known) = judged.iter_mut().find(is_same) {
+            one_moves::add(&mut known.one_moves, found);
             continue;
         }
-        let mut labels: Vec<String> = each.iter().map(|owner| owner.label.clone()).collect();
-        labels.dedup();
-        let thing = Thing {
-            runs: vec![run],
-            ways: run.ways.clone(),
-            fighting,
-            names: labels,
-            kind,
-            start,
-        };
-        if let Some(known) = named.get(&each).filter(|_| is_whole) {
-            things[*known].add(thing);
-        } else {
-            if is_whole {
-                named.insert(each, things.len());
-            }
-            things.push(thing);
-        }
+        judged.push(Judged {
+            thing,
+            latent: Latent {
+                today: pair.today,
+                ways: Vec::new(),
+            },
+            one_more: None,
+            one_moves: found.to_owned(),
+        });
     }
-    things
 }
 
-/// The kind of the objects, and where they begin, bytes from the start of 128, if it is the same for all of the lines.
-fn objects(lines: &[Used<'_>], names: &dyn Names) -> (ObjectKind, Option<u8>) {
-    let mut kind = None;
-    let mut starts: Vec<Option<u64>> = Vec::new();
-    for used in lines {
-        let on_line = used.objects(names);
-        let object = on_line.main().and_then(|main| on_line.objects.get(main));
-        kind = kind.or_else(|| object.map(|object| object.kind));
-        starts.push(object.and_then(|object| object.start));
-    }
-    // Elements of a line each begin alike on lines of 64 bytes.
-    let alike = |start: &Option<u64>| start.map(|start| start % LINE.bytes());
-    let first = starts.first().copied().flatten();
-    let same = starts.iter().all(|start| alike(start) == alike(&first));
-    let start = first.filter(|_| same);
-    (
-        kind.unwrap_or_default(),
-        start.map(|start| (start % LineSize::B128.bytes()) as u8),
-    )
-}
-
-impl<'a> Thing<'a> {
-    fn add(&mut self, other: Thing<'a>) {
-        self.runs.extend(other.runs);
-        self.fighting.extend(other.fighting);
-        for ((_, all), (_, there)) in self.ways.iter_mut().zip(&other.ways) {
-            *all = all.plus(there);
-        }
-        self.start = self.start.filter(|start| other.start == Some(*start));
-    }
+/// What is told of memory, besides what it is.
+struct Told {
+    basis: LatentBasis,
+    today: LatentCost,
+    ways: Vec<LatentCost>,
+    one_more_thread: Option<OneMoreThread>,
+    one_moves: Vec<OneMoves>,
 }
 
 fn sharing(
     number: usize,
-    thing: &Thing<'_>,
-    latent: &Latent,
+    judged: &Judged<'_>,
     names: &dyn Names,
     facts: &RunFacts,
 ) -> LatentSharing {
-    let cost = |way: Way, there: &There, fights: bool| LatentCost {
-        moved_bytes: way.moved,
-        line_bytes: way.line_bytes,
-        start_offset: thing.start.map(|start| {
-            ((u16::from(start) + u16::from(way.moved)) % u16::from(way.line_bytes)) as u8
-        }),
-        malloc_may: (thing.kind == ObjectKind::Heap)
-            .then(|| way.moved.is_multiple_of(MALLOC_ALIGNMENT)),
-        fights,
-        hand_offs: there.hand_offs.total(),
-        falsely: there.hand_offs.falsely,
-        dragged: there.hand_offs.dragged,
-        messages: there.messages,
+    let (thing, latent) = (&judged.thing, &judged.latent);
+    let of = |way: &LatentWay| LatentCost {
+        fights: way.fights,
+        ..LatentCost::at(thing, way.way, way.keeps_alignment).of(&way.there)
     };
-    let of = |way: &LatentWay| cost(way.way, &way.there, way.fights);
+    let keeps_alignment = thing.alignment.map(|_| true);
+    let told = Told {
+        basis: LatentBasis::Order,
+        today: LatentCost::at(thing, Way::TODAY, keeps_alignment).of(&latent.today),
+        ways: latent.ways.iter().map(of).collect(),
+        one_more_thread: judged.one_more,
+        one_moves: judged.one_moves.clone(),
+    };
+    LatentSharing {
+        id: format!("L{number}"),
+        ..described(thing, told, names, facts)
+    }
+}
+
+impl LatentCost {
+    /// Where a thing lies that way; no cost.
+    fn at(thing: &Thing<'_>, way: Way, keeps_alignment: Option<bool>) -> LatentCost {
+        let (moved, line) = (u16::from(way.moved), u16::from(way.line_bytes));
+        let is_heap = thing.kind == ObjectKind::Heap;
+        LatentCost {
+            moved_bytes: way.moved,
+            line_bytes: way.line_bytes,
+            start_offset: (thing.start).map(|start| ((u16::from(start) + moved) % line) as u8),
+            malloc_may: is_heap.then(|| way.moved.is_multiple_of(MALLOC_ALIGNMENT)),
+            keeps_alignment,
+            fights: false,
+            hand_offs: None,
+            falsely: None,
+            dragged: None,
+            messages: None,
+        }
+    }
+
+    /// The same, at a cost.
+    fn of(self, there: &There) -> LatentCost {
+        LatentCost {
+            hand_offs: Some(there.hand_offs.total()),
+            falsely: Some(there.hand_offs.falsely),
+            dragged: Some(there.hand_offs.dragged),
+            messages: Some(there.messages),
+            ..self
+        }
+    }
+}
+
+/// All but the number.
+fn described(thing: &Thing<'_>, told: Told, names: &dyn Names, facts: &RunFacts) -> LatentSharing {
     let worst = (thing.runs.iter().copied()).max_by_key(|run| messages_added(&run.ways));
     let pair = worst.and_then(|run| run.worst_neighbours());
     let neighbours: Vec<Used<'_>> = pair.into_iter().flatten().map(Used::new).collect();
@@ -266,14 +320,18 @@ fn sharing(
     threads.sort_unstable();
     threads.dedup();
     LatentSharing {
-        id: format!("L{number}"),
+        id: String::new(),
         kind: KIND,
+        basis: told.basis,
         names: thing.names.clone(),
         object: object.unwrap_or_default(),
         lines: thing.fighting.len() as u64,
+        alignment: thing.alignment,
         threads: threads.len() as u64,
-        today: cost(Way::TODAY, &latent.today, false),
-        ways: latent.ways.iter().map(of).collect(),
+        today: told.today,
+        ways: told.ways,
+        one_more_thread: told.one_more_thread,
+        one_moves: told.one_moves,
         neighbours: (neighbours.iter())
             .map(|used| latent_line(used, names))
             .collect(),

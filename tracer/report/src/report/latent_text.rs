@@ -3,7 +3,7 @@
 use super::{
     access_text::{self, full_name},
     finding_text::memory_words,
-    latent::{LatentCost, LatentSharing},
+    latent::{LatentBasis, LatentCost, LatentSharing, MovingBlock, OneMoreThread, OneMoves},
     model::{AccessRow, Report},
     named::op_name,
     shorten,
@@ -26,6 +26,14 @@ const WAYS: [Column; 7] = [
     Column::right("hand-offs", 9, shorten::end),
     Column::right("for neighbours", 9, shorten::end),
     Column::right("messages", 8, shorten::end),
+    Column::left("malloc may", 8, shorten::end),
+];
+
+/// Where nothing was replayed.
+const PLACES: [Column; 4] = [
+    Column::left("it begins", 20, shorten::end),
+    Column::right("at", 3, shorten::end),
+    Column::right("lines of", 8, shorten::end),
     Column::left("malloc may", 8, shorten::end),
 ];
 
@@ -56,13 +64,27 @@ pub(super) fn print(out: &mut Lines, report: &Report) {
     out.prose(
         "",
         "Threads use neighbouring lines, so that it depends on where the memory begins, and on how long lines are, whether \
-         they fight. These are no findings: what they cost was replayed, not seen.",
+         they fight. These are no findings.",
     );
+    out.prose("", cost_words(latent));
     for sharing in latent.iter().take(IN_FULL) {
         out.blank();
         one(out, sharing);
     }
     out.and_more(latent.len(), IN_FULL);
+}
+
+/// Where the figures are from.
+fn cost_words(latent: &[LatentSharing]) -> &'static str {
+    let by_samples = latent
+        .iter()
+        .any(|sharing| sharing.basis == LatentBasis::Samples);
+    if by_samples {
+        "Not replayed: the order is not known. Samples show which bytes threads use at the same time, and so where they would \
+         meet; what that would cost, only `cohtrace record --source emulate` tells."
+    } else {
+        "What they cost was replayed, not seen."
+    }
 }
 
 fn one(out: &mut Lines, sharing: &LatentSharing) {
@@ -77,15 +99,27 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
         .chain(fighting)
         .map(cells)
         .collect();
-    for line in table::layout(&WAYS, &rows, WIDTH - 5) {
-        out.line(&format!("     {line}"));
+    if rows.len() > 1 {
+        let columns: &[Column] = match sharing.basis {
+            LatentBasis::Order => &WAYS,
+            LatentBasis::Samples => &PLACES,
+        };
+        for line in table::layout(columns, &rows, WIDTH - 5) {
+            out.line(&format!("     {line}"));
+        }
+        out.blank();
     }
-    out.blank();
-    let clean = sharing.ways.iter().filter(|way| !way.fights);
-    let clean: Vec<String> = clean.map(words).collect();
-    if !clean.is_empty() {
-        let text = format!("No worse than today: {}.", list(&clean, clean.len()));
-        out.prose(" why ", &text);
+    if let Some(one_more) = &sharing.one_more_thread {
+        out.prose(" add ", &one_more_words(one_more));
+        out.blank();
+    }
+    if !sharing.one_moves.is_empty() {
+        out.prose(" one ", &one_moves_words(&sharing.one_moves));
+        out.blank();
+    }
+    let why = why(sharing);
+    if !why.is_empty() {
+        out.prose(" why ", &why);
         out.blank();
     }
     let rows = uses(out, sharing);
@@ -94,6 +128,71 @@ fn one(out: &mut Lines, sharing: &LatentSharing) {
     }
     out.blank();
     out.prose(" fix ", &sharing.advice);
+}
+
+/// `One more thread, with an element of 32 bytes behind the last of 3, would add 120 hand-offs, ..`.
+fn one_more_words(one_more: &OneMoreThread) -> String {
+    let moved = match one_more.behind_moved_bytes {
+        0 => String::new(),
+        bytes => format!(
+            " What lies behind would move by {} to make room.",
+            count(bytes, "byte", "bytes")
+        ),
+    };
+    format!(
+        "One more thread, with an element of {} behind the last of {}, would add {}, {} of them for neighbours, and {}.{moved}",
+        count(one_more.element_bytes, "byte", "bytes"),
+        grouped(one_more.elements),
+        count(one_more.hand_offs, "hand-off", "hand-offs"),
+        grouped(one_more.falsely + one_more.dragged),
+        count(one_more.messages, "message", "messages"),
+    )
+}
+
+/// `If only one of two blocks moves, it adds: the first 16 bytes later, 120 hand-offs and 480 messages; ..`.
+fn one_moves_words(moves: &[OneMoves]) -> String {
+    let words = moves.iter().map(|moved| {
+        let block = match moved.moves {
+            MovingBlock::First => "the first",
+            MovingBlock::Second => "the second",
+        };
+        let way = if moved.moved_bytes < 0 {
+            "earlier"
+        } else {
+            "later"
+        };
+        let bytes = moved.moved_bytes.unsigned_abs();
+        format!(
+            "{block} {bytes} bytes {way}, {} and {}",
+            count(moved.hand_offs, "hand-off", "hand-offs"),
+            count(moved.messages, "message", "messages"),
+        )
+    });
+    let words: Vec<String> = words.collect();
+    format!(
+        "If only one of two blocks moves, it adds: {}.",
+        words.join("; ")
+    )
+}
+
+/// `No worse than today: 40 bytes later.`, and why some starts are not told.
+fn why(sharing: &LatentSharing) -> String {
+    let may_be = |way: &&LatentCost| way.keeps_alignment != Some(false);
+    let clean = sharing.ways.iter().filter(|way| !way.fights);
+    let clean: Vec<String> = clean.filter(may_be).map(words).collect();
+    let mut why = Vec::new();
+    if !clean.is_empty() {
+        let clean = list(&clean, clean.len());
+        why.push(format!("No worse than today: {clean}."));
+    }
+    let is_bound = !sharing.ways.iter().all(|way| may_be(&way));
+    if let Some(alignment) = sharing.alignment.filter(|_| is_bound) {
+        let bytes = count(alignment, "byte", "bytes");
+        why.push(format!(
+            "The program asks for a start at a multiple of {bytes}: no other is told."
+        ));
+    }
+    why.join(" ")
 }
 
 /// `struct part`, `a and b`, `heap memory`.
@@ -141,20 +240,22 @@ fn words(way: &LatentCost) -> String {
 }
 
 fn cells(way: &LatentCost) -> Vec<String> {
-    vec![
+    let mut cells = vec![
         begins(way),
         way.start_offset
             .map_or_else(String::new, |at| at.to_string()),
         way.line_bytes.to_string(),
-        grouped(way.hand_offs),
-        grouped(way.falsely + way.dragged),
-        grouped(way.messages),
-        match way.malloc_may {
-            Some(true) => "yes".to_owned(),
-            Some(false) => "no".to_owned(),
-            None => String::new(),
-        },
-    ]
+    ];
+    if let (Some(hand_offs), Some(messages)) = (way.hand_offs, way.messages) {
+        let for_neighbours = way.falsely.unwrap_or(0) + way.dragged.unwrap_or(0);
+        cells.extend([hand_offs, for_neighbours, messages].map(grouped));
+    }
+    cells.push(match way.malloc_may {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => String::new(),
+    });
+    cells
 }
 
 /// Who does what on the two lines that threads would fight for most.

@@ -34,7 +34,9 @@ pub use run::{Doubt, Observed, Run, Target, Watch};
 pub use super::{
     allocation::{Allocation, Heap},
     caveat::{Caveat, Weight},
-    latent::{LatentCost, LatentLine, LatentSharing},
+    latent::{
+        LatentBasis, LatentCost, LatentLine, LatentSharing, MovingBlock, OneMoreThread, OneMoves,
+    },
     named::{FindingId, Hex},
 };
 

@@ -85,6 +85,8 @@ pub(super) fn run(
         lost: tally.lost_total(),
         lost_per_cpu: tally.lost.clone(),
         lost_context: tally.lost_context,
+        holds: held(facts).count() as u64,
+        held_s: held(facts).sum::<u64>() as f64 / 1e9,
         blind_s: tally.blind_ns.values().sum::<u64>() as f64 / 1e9,
         filtered: tally.filtered,
         attributed: tally.attributed,
@@ -105,6 +107,12 @@ pub(super) fn run(
         coherence: pmu::coherence(&all_pmu(facts)),
         typing,
     }
+}
+
+/// For how long threads were held, each time, nanoseconds.
+fn held(facts: &RunFacts) -> impl Iterator<Item = u64> {
+    let readings = facts.paces.words().flat_map(|word| &word.readings);
+    readings.map(|read| read.held_ns).filter(|ns| *ns > 0)
 }
 
 fn all_pmu(facts: &RunFacts) -> PmuCounts {

@@ -206,7 +206,7 @@ impl OnLine {
 }
 
 /// `slot[].next` of `slot[12].next`.
-fn without_indices(path: &str) -> String {
+pub(super) fn without_indices(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
     while let Some(open) = rest.find('[') {

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 
 use super::{
     AnalysisArgs, OutputArgs, PairArgs,
-    values::{memory_bytes, overhead, ring_kib, seconds},
+    values::{held, memory_bytes, overhead, ring_kib, seconds},
 };
 use crate::cli::{heap_options::HeapArgs, source_options::SourceArgs};
 
@@ -100,7 +100,7 @@ pub(crate) struct HoldArgs {
     /// See what ending false sharing would gain: stop the other threads of a line for 2 ms, and read how much faster the own
     /// word of a thread grows meanwhile; ten times for each thread, for at most this share of the time, in percent. Threads
     /// that wait in system calls are not touched, and all run on whatever happens to this tool.
-    #[arg(long, value_name = "PERCENT", value_parser = overhead)]
+    #[arg(long, value_name = "PERCENT", value_parser = held)]
     pub hold: Option<f64>,
 }
 

@@ -9,6 +9,9 @@ use crate::validate::{
     events::{Counter, EVENTS, MOST},
 };
 
+/// What `diff` keeps, which no program is run for.
+pub(crate) const GAIN: &str = "gain";
+
 /// `validate`.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
@@ -16,6 +19,8 @@ pub(crate) struct ValidateArgs {
     #[arg(long, value_name = "SOURCE", value_delimiter = ',', value_parser = sources())]
     pub source: Vec<String>,
     /// Only these events, and costs.
+    ///
+    /// `gain`, alone: how often gains that were predicted came true, of all that `diff` compared.
     #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = events())]
     pub event: Vec<String>,
     /// How many of an event a program is asked for, 1 to 1,000,000. An event leaves out sizes that it cannot have: windows
@@ -55,5 +60,6 @@ fn events() -> PossibleValuesParser {
             names.push(name);
         }
     }
+    names.push(GAIN);
     names.into()
 }

@@ -44,6 +44,13 @@ pub(super) fn overhead(text: &str) -> Result<f64, String> {
     }
 }
 
+pub(super) fn held(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(value) if (0.1..=50.0).contains(&value) => Ok(value),
+        _ => Err("expected a percentage of the time from 0.1 to 50".into()),
+    }
+}
+
 pub(in crate::cli) fn heap_overhead(text: &str) -> Result<f64, String> {
     match percent(text) {
         Ok(value) if (0.1..=100.0).contains(&value) => Ok(value),

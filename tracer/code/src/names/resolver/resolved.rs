@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use symbolizer::{Missing, Object, TypeRef};
 
-use super::{shape::layout, typed::Part};
+use super::{shape::object_layout, typed::Part};
 use crate::{
     module::LoadedModule,
     names::{ObjectKind, ObjectName, language::language, source::source_path},
@@ -50,7 +50,8 @@ impl Resolved {
             .missing
             .filter(|_| object.ty.is_none())
             .map(|reason| (module.clone(), object.address, reason));
-        let layout = object.ty.and_then(|ty| layout(&module.elf, ty));
+        let layout = object.ty.and_then(|ty| module.elf.layout(ty).ok());
+        let of_type = layout.as_ref().and_then(|layout| layout.alignment);
         let name = ObjectName {
             kind: ObjectKind::Global,
             name: Some(object.name),
@@ -63,7 +64,8 @@ impl Resolved {
             start,
             size: object.size,
             language: object.language.and_then(language),
-            layout,
+            alignment: object.alignment.max(of_type),
+            layout: layout.and_then(|layout| object_layout(&module.elf, layout)),
             allocation: None,
         };
         Resolved {

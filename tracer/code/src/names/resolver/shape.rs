@@ -31,6 +31,7 @@ impl Resolved {
             file: file.map(source_path),
             line: shape.as_ref().and_then(|shape| shape.line),
             start,
+            alignment: shape.as_ref().and_then(|shape| shape.alignment),
             layout: start.and_then(|_| {
                 let layout = object_layout(&module.elf, shape?)?;
                 // What a library of the system describes is its own, wherever it was compiled.
@@ -64,7 +65,7 @@ pub fn layout(module: &Module, ty: TypeRef) -> Option<ObjectLayout> {
 }
 
 /// As [`layout`], of a type whose own layout is known.
-fn object_layout(module: &Module, whole: Layout) -> Option<ObjectLayout> {
+pub(super) fn object_layout(module: &Module, whole: Layout) -> Option<ObjectLayout> {
     let mut members = whole.members;
     let mut file = whole.file;
     let mut element = None;

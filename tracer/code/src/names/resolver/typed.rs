@@ -39,8 +39,22 @@ impl Instructions {
     }
 }
 
+/// How glibc's allocator sees memory, whatever the program has there: from 16 bytes before it.
+const BOOKKEEPING: &str = "struct malloc_chunk";
+
 /// A part of the line that an instruction named itself: offset, size, path.
 pub(in crate::names) type Part = (u8, u8, String);
+
+/// Leaves out what the allocator tells, where somebody else tells something: its chunks hold what the program has, and are
+/// no objects of it.
+fn without_bookkeeping(told: &mut Vec<Told>, sources: &mut Vec<(Source, AccessedBy)>) {
+    let is_own = |one: &Told| one.type_name != BOOKKEEPING;
+    if told.iter().any(is_own) && !told.iter().all(is_own) {
+        let mut keep = told.iter().map(is_own).collect::<Vec<bool>>().into_iter();
+        sources.retain(|_| keep.next().unwrap_or(true));
+        told.retain(is_own);
+    }
+}
 
 impl Resolver<'_> {
     /// The objects on a line that the instructions tell of, besides those in `known`.
@@ -73,6 +87,7 @@ impl Resolver<'_> {
                 sources.push((source, *site));
             }
         }
+        without_bookkeeping(&mut told, &mut sources);
         let fits = |outer: usize, inner: usize| {
             let source = &sources[outer].0;
             let (outer, inner) = (&told[outer], &told[inner]);

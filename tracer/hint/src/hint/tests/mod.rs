@@ -27,6 +27,7 @@ fn object(name: &str, start: u64, size: u64, language: Language) -> ObjectName {
         size: Some(size),
         language: Some(language),
         layout: None,
+        alignment: None,
         allocation: None,
     }
 }

@@ -3,20 +3,18 @@
 use rustc_hash::FxHashMap;
 
 use super::{
+    executed::Executed,
     neighbours::Run,
     replayed::{Replayed, RunElsewhere, UsedLine},
 };
 use crate::{
     access::{Access, Basis, Cost, LineKey, LineSize, Place, SpaceId},
-    analysis::{
-        OrderBounds, OrderedLines, Site, SiteCounts, small_map::SmallMap,
-        split_by_line::split_by_line,
-    },
+    analysis::{OrderBounds, OrderedLines, split_by_line::split_by_line},
 };
 
 /// Instructions of threads, with the bytes that each accesses, that are told apart on a line. Of further ones the bytes are
 /// judged each by itself, and no name is known.
-const MOST_SITES: usize = 256;
+pub(super) const MOST_SITES: usize = 256;
 
 /// Lines are cut as they are today first.
 pub(super) const LINE: LineSize = LineSize::B64;
@@ -52,6 +50,11 @@ impl Way {
         short.chain([0, 64].map(|moved| of(128, moved)))
     }
 
+    /// Whether what starts at a multiple of so many bytes today, does so this way.
+    pub fn keeps(self, alignment: u64) -> bool {
+        alignment == 0 || u64::from(self.moved).is_multiple_of(alignment)
+    }
+
     pub(super) fn line_size(self) -> LineSize {
         LineSize::new(self.line_bytes.into()).unwrap_or(LINE)
     }
@@ -64,7 +67,7 @@ pub struct Elsewhere {
     /// By line of 64 bytes: run, and number of the line in it.
     of_line: FxHashMap<LineKey, (u32, u32)>,
     ways: Vec<(Way, OrderedLines)>,
-    sites: FxHashMap<LineKey, SmallMap<Site, u64>>,
+    executed: Executed,
     /// Of the access that is served.
     costs: Vec<Cost<u32>>,
 }
@@ -85,7 +88,7 @@ impl Elsewhere {
             runs,
             of_line,
             ways: Way::all().map(order).collect(),
-            sites: FxHashMap::default(),
+            executed: Executed::default(),
             costs: Vec::new(),
         }
     }
@@ -109,26 +112,7 @@ impl Elsewhere {
                 let place = placed(run, first, from_start, *way);
                 order.observe(&part, place, space, &mut self.costs);
             }
-            if !access.op.touches() {
-                return;
-            }
-            let site = Site {
-                space,
-                ip: access.ip,
-                pid: access.pid,
-                tid: access.tid,
-                offset: piece.offset,
-                size: piece.size,
-                op: access.op,
-                locked: access.locked,
-                kernel: access.kernel,
-                size_known: access.size != 0,
-                within: 0,
-            };
-            let sites = self.sites.entry(key).or_default();
-            if let Some(executions) = sites.slot(site, MOST_SITES) {
-                *executions = executions.saturating_add(access.executions());
-            }
+            self.executed.count(access, space, key, &piece);
         });
     }
 
@@ -155,14 +139,9 @@ impl Elsewhere {
     }
 
     fn used(&self, key: LineKey) -> UsedLine {
-        let sites = self.sites.get(&key).into_iter().flat_map(SmallMap::iter);
-        let counted = |(site, executions): &(Site, u64)| SiteCounts {
-            emulated: *executions,
-            ..SiteCounts::unseen(*site)
-        };
         UsedLine {
             key,
-            sites: sites.map(counted).collect(),
+            sites: self.executed.of(key),
             fights: false,
         }
     }

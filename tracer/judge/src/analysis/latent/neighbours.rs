@@ -96,11 +96,16 @@ impl Run {
     }
 }
 
+/// Who uses a line less than this part of what its busiest thread does, sets it up.
+pub(super) const RARE: f64 = 0.02;
+
 /// What is worth a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runs {
     /// Neighbouring lines of which each two may be fought for, by place.
     pub runs: Vec<Run>,
+    /// The first line of each two of them, by place.
+    pub pairs: Vec<LineKey>,
     /// Pairs of neighbours that may be, beyond the bound.
     pub left_out: u64,
     /// Accesses on lines beyond the bound.
@@ -157,19 +162,20 @@ impl Neighbours {
 
     /// The lines whose neighbours could be handed from thread to thread at least so many times if both were one.
     pub fn runs(&self, hand_offs: u64) -> Runs {
-        let mut pairs: Vec<(u64, LineKey)> = Vec::new();
+        let mut ranked: Vec<(u64, LineKey)> = Vec::new();
         for (key, users) in &self.users {
             let behind = self.behind(*key);
             let most = behind.map_or(0, |behind| most_hand_offs(users.all(), behind.all()));
             if most > 0 && most >= hand_offs {
-                pairs.push((most, *key));
+                ranked.push((most, *key));
             }
         }
-        pairs.sort_unstable_by(|(a, at), (b, other)| b.cmp(a).then_with(|| at.cmp(other)));
-        let left_out = pairs.len().saturating_sub(self.bounds.pairs) as u64;
-        pairs.truncate(self.bounds.pairs);
-        let mut firsts: Vec<LineKey> = pairs.into_iter().map(|(_, key)| key).collect();
+        ranked.sort_unstable_by(|(a, at), (b, other)| b.cmp(a).then_with(|| at.cmp(other)));
+        let left_out = ranked.len().saturating_sub(self.bounds.pairs) as u64;
+        ranked.truncate(self.bounds.pairs);
+        let mut firsts: Vec<LineKey> = ranked.into_iter().map(|(_, key)| key).collect();
         firsts.sort_unstable();
+        let pairs = firsts.clone();
         let mut runs: Vec<Run> = Vec::new();
         for first in firsts {
             match runs.last_mut() {
@@ -179,6 +185,7 @@ impl Neighbours {
         }
         Runs {
             runs,
+            pairs,
             left_out,
             untracked: self.untracked,
         }

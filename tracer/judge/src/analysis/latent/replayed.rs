@@ -30,7 +30,7 @@ impl There {
     }
 
     /// Hand-offs that would not be if each thread's bytes had lines of their own.
-    fn for_neighbours(&self) -> u64 {
+    pub fn for_neighbours(&self) -> u64 {
         self.hand_offs
             .falsely
             .saturating_add(self.hand_offs.dragged)
@@ -75,7 +75,7 @@ impl UsedLine {
     fn users(&self) -> Option<Users> {
         let mut sites = self.sites.iter().map(|counts| User {
             tid: counts.site.tid,
-            executions: u32::try_from(counts.emulated).unwrap_or(u32::MAX),
+            executions: u32::try_from(counts.accesses() + counts.trapped).unwrap_or(u32::MAX),
             stored: counts.site.op.stores(),
         });
         let mut users = Users::One(sites.next()?);

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     access::{LineKey, Op, Place, SpaceId},
     analysis::site_fixture::site,
-    finding::table_fixture::judged,
+    finding::judged_fixture::judged,
 };
 
 const LINE: LineKey = LineKey(Place::Private {
@@ -152,4 +152,20 @@ fn a_rate_that_is_not_steady_rates_nothing() {
         Gain::rated(&line(), &paces(few), |_| Some((0.5, 0.1))),
         None
     );
+}
+
+#[test]
+fn time_in_which_the_others_were_off_their_cpus_is_taken_out() {
+    // Of 20 ms they ran 18; in the other two the thread was as fast as alone: 18 * 50 + 2 * 300 a microsecond.
+    let mixed = Pace {
+        beside: Growth {
+            added: 1_500_000,
+            run_ns: 20 * MS,
+        },
+        others_run_ns: 18 * MS,
+        ..read(1, 0, 300)
+    };
+    let gain = Gain::held(&line(), &paces((0..10).map(|_| mixed))).unwrap();
+    assert!(near(gain.threads[0].times, 6.0), "{gain:?}");
+    assert!(near(gain.threads[0].beside_per_s, 50e6));
 }

@@ -3,7 +3,7 @@ use crate::{
     access::{Op, Place, SpaceId},
     analysis::site_fixture::site,
     event::Growth,
-    finding::table_fixture::judged,
+    finding::judged_fixture::judged,
 };
 
 const LINE: u64 = 0x7000;

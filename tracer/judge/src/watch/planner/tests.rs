@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Basis, Cost, Cpu, Op, Place, SpaceId, Tid},
     analysis::{WatchedCounts, site_fixture::site},
     event::{Breadth, Context, ContextKind, Mapping, Window, WindowEnd},
-    finding::{WatchThresholds, Watched, shown, table_fixture},
+    finding::{WatchThresholds, Watched, judged_fixture, shown},
 };
 
 const LINE: u64 = 0x7000;
@@ -13,7 +13,7 @@ const LINE: u64 = 0x7000;
 fn judged(key: LineKey, share: f64, sites: Vec<SiteCounts>) -> Judgement {
     Judgement {
         shared_share: Some(share),
-        ..table_fixture::judged(key, sites)
+        ..judged_fixture::judged(key, sites)
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     finding::Grade,
     report::{
-        model::{FindingId, Report},
+        model::{FindingId, Report, WordRate},
         named,
     },
 };
@@ -50,13 +50,13 @@ pub(super) fn changes(before: &Report, after: &Report) -> Vec<GainChange> {
     });
     let changes = threads.filter_map(|(finding, grade, thread)| {
         let word = thread.word.as_ref()?;
-        // One word of the name, or the one of a thread of the same name.
-        let same = after
-            .rates
-            .iter()
-            .filter(|rate| rate.word.as_ref() == Some(word));
-        let by_name = same.clone().find(|rate| rate.comm == thread.comm);
-        let now = by_name.or_else(|| same.last())?;
+        // The one of a thread of the same name, or the only one.
+        let same = |rate: &&WordRate| rate.word.as_ref() == Some(word);
+        let same: Vec<&WordRate> = after.rates.iter().filter(same).collect();
+        let now = match same.as_slice() {
+            [one] => one,
+            several => several.iter().find(|rate| rate.comm == thread.comm)?,
+        };
         let real = now.per_s / thread.beside_per_s;
         let is_near = (real / thread.times - 1.0).abs() <= WITHIN;
         real.is_finite().then(|| GainChange {

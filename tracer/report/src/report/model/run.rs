@@ -39,6 +39,10 @@ pub struct Run {
     pub lost_per_cpu: BTreeMap<Cpu, u64>,
     /// Mapping and task records that found no room.
     pub lost_context: u64,
+    /// Times that threads were held to see how fast another one is without them (`--hold`).
+    pub holds: u64,
+    /// For how long in all, seconds; several that were held at once count once.
+    pub held_s: f64,
     /// Time in which CPUs were online and not sampled, in sum over CPUs, seconds.
     pub blind_s: f64,
     /// Samples of other processes, dropped in the kernel half.

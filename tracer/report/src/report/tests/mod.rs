@@ -10,6 +10,7 @@ mod emulated;
 mod findings;
 mod gains;
 mod hostile;
+mod latent;
 mod layout;
 mod objects;
 mod pipeline;

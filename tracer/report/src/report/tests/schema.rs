@@ -49,6 +49,8 @@ fn the_json_form_has_every_key_of_the_schema() {
             "lost": 0,
             "lost_per_cpu": {},
             "lost_context": 0,
+            "holds": 0,
+            "held_s": 0.0,
             "blind_s": 0.0,
             "filtered": 0,
             "attributed": 10000,
