@@ -47,6 +47,7 @@ mod session;
 mod simulate;
 mod soak;
 mod sql;
+mod statistics;
 mod text_report;
 mod tidy;
 mod trapped;

@@ -74,6 +74,7 @@ fn what_judges_and_prints_does_no_input_and_knows_no_kernel() {
         "model/src",
         "report/src",
         "hint/src",
+        "statistics/src",
         "text/src",
     ] {
         for_each_rust_file(&format!("tracer/{part}"), |file, _, paths| {

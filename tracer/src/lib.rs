@@ -15,6 +15,7 @@ pub use cohtrace_model::{
 pub use cohtrace_observe::{observation, source};
 pub use cohtrace_platform::{machine, sys};
 pub use cohtrace_report::report;
+pub use cohtrace_statistics as statistics;
 pub use cohtrace_store::{export, perf_data, session};
 pub use cohtrace_text::{number, printable};
 pub use cohtrace_validate as validate;

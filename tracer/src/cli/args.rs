@@ -1,6 +1,6 @@
 //! The command line: its commands, options and help.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -13,6 +13,7 @@ mod hinting;
 mod measuring;
 mod observing;
 mod simulating;
+mod slicing;
 mod validating;
 mod values;
 
@@ -25,6 +26,7 @@ pub(super) use hinting::{
 pub(super) use measuring::MeasureArgs;
 pub(super) use observing::{AttachArgs, ObservingArgs, RecordArgs, TargetArgs, WatchArgs};
 pub(super) use simulating::SimulateArgs;
+pub(super) use slicing::{SplitBy, StatsArgs};
 pub(super) use validating::{GAIN, ValidateArgs};
 pub(super) use values::heap_overhead;
 use values::{finding_id, line_size, memory_bytes, percent, seconds};
@@ -71,7 +73,8 @@ pub(super) enum Command {
     /// Report on a recorded session.
     #[command(after_help = "Examples:\n  \
         cohtrace report server.coh\n  \
-        cohtrace record --source emulate -o x.coh -- ./server && cohtrace report --latent x.coh    what is not there yet")]
+        cohtrace record --source emulate -o x.coh -- ./server && cohtrace report --latent x.coh    what is not there yet\n  \
+        cohtrace report --stats --interval 100ms --per cpu server.coh    what went on when, and where")]
     Report(ReportArgs),
     /// Make a session of a perf.data: of perf c2c record, perf mem record, or any record with data addresses.
     ///
@@ -307,8 +310,8 @@ pub(super) enum Color {
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     /// Session directory.
-    #[arg(value_name = "NAME.coh")]
-    pub session: PathBuf,
+    #[arg(value_name = "NAME.coh", required_unless_present = "list")]
+    pub session: Option<PathBuf>,
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     #[command(flatten)]
@@ -327,6 +330,15 @@ pub(super) struct ReportArgs {
     pub latent: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub stats: StatsArgs,
+}
+
+impl ReportArgs {
+    /// The session; without one, the command line was refused.
+    pub(super) fn session(&self) -> &Path {
+        self.session.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 /// How to print a report.

@@ -44,8 +44,8 @@ pub(super) fn check(args: &ReportArgs) -> Result<()> {
             "--latent starts from lines of 64 bytes, and looks at lines of 128 by itself: leave --line-size away"
         );
     }
-    let session = SessionReader::open(&args.session)?;
-    has_order(&args.session, session.meta())
+    let session = SessionReader::open(args.session())?;
+    has_order(args.session(), session.meta())
 }
 
 /// Whether what it has tells what memory would cost elsewhere: what an emulator saw has to have the order of neighbours too.
@@ -67,7 +67,7 @@ fn is_emulated(meta: &Meta) -> bool {
 
 /// The report of a session, with what would be.
 pub(super) fn of_session(args: &ReportArgs) -> Result<model::Report> {
-    let session = SessionReader::open(&args.session)?;
+    let session = SessionReader::open(args.session())?;
     if is_emulated(session.meta()) {
         of_order(args)
     } else {
@@ -80,7 +80,7 @@ fn of_samples(args: &ReportArgs) -> Result<model::Report> {
     let mut uses = SampledUses::default();
     let mut spaces = AddressSpaces::default();
     let replayed = replay_for(
-        &args.session,
+        args.session(),
         &args.analysis,
         args.pairs.thresholds(),
         &args.reading,
@@ -114,7 +114,7 @@ fn of_order(args: &ReportArgs) -> Result<model::Report> {
     let mut by_thread = ByThread::default();
     let mut spaces = AddressSpaces::default();
     let replayed = replay_for(
-        &args.session,
+        args.session(),
         &args.analysis,
         args.pairs.thresholds(),
         &args.reading,
@@ -176,7 +176,7 @@ fn replay(args: &ReportArgs, found: &Found) -> Result<Replayed> {
         return Ok(Replayed::default());
     }
     let quiet = args.reading.quiet;
-    let mut reading = Reading::open(&args.session, LineSize::B64, "predicting", quiet)?;
+    let mut reading = Reading::open(args.session(), LineSize::B64, "predicting", quiet)?;
     let mut elsewhere = Elsewhere::new(found.runs.runs.clone());
     let mut one_more = OneMoreThread::new(&found.arrays);
     let mut one_moves = OneMoves::new(found.blocks.clone());

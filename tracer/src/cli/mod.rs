@@ -38,6 +38,8 @@ mod session_code;
 mod simulate;
 mod source_files;
 mod source_options;
+mod stats;
+mod stats_names;
 mod usage;
 mod validate;
 mod watch_options;

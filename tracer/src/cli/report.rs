@@ -15,7 +15,7 @@ use super::{
     output,
     reading::Reading,
     source_files::SourceFiles,
-    watch_options,
+    stats, watch_options,
 };
 use crate::{
     access::{CostUnit, LineSize},
@@ -34,18 +34,21 @@ use crate::{
 /// Prints the report of a session.
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode> {
     output::check(args.output.output.as_deref())?;
+    if args.stats.is_asked() {
+        return stats::run(args);
+    }
     latent::check(args)?;
     let pairs = args.pairs.thresholds();
-    let session = || args.session.display().to_string();
+    let session = || args.session().display().to_string();
     if args.format == ReportFormat::C2c {
         let (tables, report) =
-            c2c::of_session(&args.session, &args.analysis, pairs, &args.reading)?;
+            c2c::of_session(args.session(), &args.analysis, pairs, &args.reading)?;
         return output::write(&tables, &report, &args.output).with_context(session);
     }
     let report = if args.latent {
         latent::of_session(args)?
     } else {
-        of_session(&args.session, &args.analysis, pairs, &args.reading)?
+        of_session(args.session(), &args.analysis, pairs, &args.reading)?
     };
     if args.format == ReportFormat::Sarif {
         let sources = SourceFiles::new(true).context("the current directory")?;

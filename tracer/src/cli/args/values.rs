@@ -14,6 +14,22 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A length of time in nanoseconds.
+pub(super) fn interval(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ns" => Some(1),
+        "us" => Some(1000),
+        "ms" => Some(1_000_000),
+        "s" => Some(1_000_000_000),
+        _ => None,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    (number.zip(unit))
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .ok_or_else(|| "expected a length of time such as 100ms, 50us or 2s".into())
+}
+
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse::<f64>() {
         Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
@@ -107,6 +123,18 @@ mod tests {
         assert_eq!(memory_bytes("1048576"), Ok(1 << 20));
         for bad in ["", "M", "0", "1K", "-1M", "1.5G", "64MB", "99999999999999G"] {
             assert!(memory_bytes(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_interval_has_a_unit() {
+        assert_eq!(interval("100ms"), Ok(100_000_000));
+        assert_eq!(
+            [interval("2s"), interval("0us")],
+            [Ok(2_000_000_000), Ok(0)]
+        );
+        for bad in ["", "100", "ms", "-1ms", "1.5s", "1h", "99999999999999s"] {
+            assert!(interval(bad).is_err(), "{bad:?}");
         }
     }
 
