@@ -22,6 +22,8 @@ const ENOUGH_RATES: u32 = 5;
 const MOST_READINGS: u32 = 60;
 /// Lines whose threads are held, costliest first, and threads of each.
 const MOST_LINES: usize = 8;
+/// Threads whose turns are kept in mind; beyond, all are forgotten, and read again.
+const MOST_TURNS: usize = 1 << 13;
 const MOST_THREADS: usize = 4;
 
 /// What to read.
@@ -154,6 +156,9 @@ impl HoldPlanner {
 
     /// What came of a reading.
     pub fn done(&mut self, line: LineKey, read: &Pace) {
+        if self.turns.len() >= MOST_TURNS {
+            self.turns.clear();
+        }
         let turns = self.turns.entry((line, read.tid)).or_default();
         turns.read += 1;
         match read.end {
