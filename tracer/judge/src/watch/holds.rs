@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Holds of a thread on a line that are enough: their quartiles are 1 % apart where a program is steady.
-pub const ENOUGH_HOLDS: u32 = 10;
+const ENOUGH_HOLDS: u32 = 10;
 /// Readings of a word without anybody held that are enough to know its rate.
 const ENOUGH_RATES: u32 = 5;
 /// Readings after which a thread is left alone, whatever came of them.
@@ -102,10 +102,8 @@ impl HoldPlanner {
             for word in words {
                 let least = best.as_ref().map(|best| best.0);
                 if self.is_due(word.line, word.tid, ENOUGH_RATES, least) {
-                    let word = std::iter::once(*word);
-                    best = (word.clone())
-                        .find_map(|of| self.reading(of.line, word.clone(), Vec::new(), spaces))
-                        .or(best);
+                    let own = std::iter::once(*word);
+                    best = self.reading(word.line, own, Vec::new(), spaces).or(best);
                 }
             }
         }

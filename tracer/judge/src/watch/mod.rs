@@ -13,5 +13,5 @@ mod planner;
 mod words;
 
 pub use governor::{Governor, Prices};
-pub use holds::{ENOUGH_HOLDS, HoldPlanner, Reading};
+pub use holds::{HoldPlanner, Reading};
 pub use planner::{Asked, Planner, Request, View};

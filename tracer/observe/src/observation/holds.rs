@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use super::suspects::Suspects;
+use super::suspects::{JUDGED_NS, Suspects};
 use crate::{
     access::{LineKey, Pid},
     analysis::OwnWord,
@@ -24,6 +24,10 @@ const BESIDE: Duration = Duration::from_millis(10);
 /// Words are looked for after so long, and again whenever the run is twice as old: all lines are looked through.
 const WORDS_NS: u64 = 500_000_000;
 
+/// A reading takes 23 ms, and longer where a thread that is held stays in the kernel; one that takes so long may never end,
+/// as where somebody killed the process that holds.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
 /// Whether threads are held, and what for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldPlan {
@@ -42,8 +46,10 @@ pub(super) struct Holds {
     /// Words of all threads, and when they are looked up again.
     words: Vec<OwnWord>,
     words_due_ns: u64,
-    /// Whose line is being read.
-    reading: Option<LineKey>,
+    /// Whose line is being read, and since when.
+    reading: Option<(LineKey, u64)>,
+    /// There was nothing to read; until then it is not looked for again.
+    idle_until_ns: u64,
     /// Answers that are newer than what the stream has.
     waiting: Vec<Context>,
     /// Time of the newest event that was passed on.
@@ -67,19 +73,22 @@ impl Holds {
             words: Vec::new(),
             words_due_ns: clock::monotonic_ns() + WORDS_NS,
             reading: None,
+            idle_until_ns: 0,
             waiting: Vec::new(),
             newest_ns: 0,
         }))
     }
 
-    /// Whether a thread is being read: then nothing else may disturb it.
+    /// Whether a thread is being read: then nothing else may disturb it. Of an answer that does not come, nobody waits.
     pub(super) fn is_reading(&self) -> bool {
-        self.reading.is_some()
+        let since = |(_, since_ns)| clock::monotonic_ns().saturating_sub(since_ns);
+        self.reading
+            .is_some_and(|reading| since(reading) < PATIENCE_NS)
     }
 
     /// Takes an answer that has come, and has the next thread read where that is worth it and may be.
     pub(super) fn turn(&mut self, pipeline: &Pipeline, suspects: &mut Suspects) {
-        if let Some(line) = self.reading {
+        if let Some((line, _)) = self.reading {
             let Some((time_ns, read)) = self.holder.answer() else {
                 return;
             };
@@ -92,6 +101,9 @@ impl Holds {
             });
         }
         let now_ns = clock::monotonic_ns();
+        if now_ns < self.idle_until_ns {
+            return;
+        }
         let hold = if self.share > 0.0 {
             HOLD
         } else {
@@ -110,9 +122,10 @@ impl Holds {
         let spaces = &pipeline.spaces;
         let next = (self.planner).next(judgements, &self.words, spaces, line_size, MOST_HELD);
         let Some(next) = next else {
+            self.idle_until_ns = now_ns + JUDGED_NS;
             return;
         };
-        self.reading = Some(next.line);
+        self.reading = Some((next.line, now_ns));
         self.holder.ask(Asked {
             pid: next.pid,
             tid: next.tid,

@@ -3,7 +3,7 @@
 use crate::{finding::Judgement, pipeline::Pipeline};
 
 /// Judgements are made anew this often.
-const JUDGED_NS: u64 = 100_000_000;
+pub(super) const JUDGED_NS: u64 = 100_000_000;
 
 /// Judgements of a moment ago.
 #[derive(Debug, Default)]

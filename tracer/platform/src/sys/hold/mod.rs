@@ -172,11 +172,6 @@ impl Holder {
         job.state.store(IDLE, Release);
         Some((time_ns, pace))
     }
-
-    /// The process that holds.
-    pub fn pid(&self) -> Pid {
-        Pid(self.pid as u32)
-    }
 }
 
 impl Drop for Holder {

@@ -155,7 +155,7 @@ fn read(job: &mut Job) -> Option<HoldEnd> {
     let beside = || -> Option<([Mark; 2], u64)> {
         let (ran, first) = (all_ran(), word.mark()?);
         sleep(beside_ns);
-        Some(([first, word.mark()?], all_ran() - ran))
+        Some(([first, word.mark()?], all_ran().saturating_sub(ran)))
     };
     let (marks, ran_ns) = beside()?;
     job.marks[..2].copy_from_slice(&marks);
@@ -235,7 +235,7 @@ fn hold(
     }
     let last = word.mark()?;
     let held_ns = last.time_ns - first.time_ns;
-    Some(if all_ran() - ran > held_ns / 10 {
+    Some(if all_ran().saturating_sub(ran) > held_ns / 10 {
         // One that waited in a system call has come back, or one is in the kernel for long.
         Err(HoldEnd::NotStopped)
     } else if last.word == first.word || !ran_half(last) {
