@@ -8,7 +8,7 @@
 
 use super::Judgement;
 use crate::{
-    access::{LineKey, Pid, Tid},
+    access::{Cost, LineKey, Pid, Tid},
     analysis::{Paces, SiteCounts, WordPaces},
     event::{Growth, HoldEnd, Pace},
 };
@@ -97,9 +97,8 @@ impl Gain {
         let share = judgement
             .shared_share
             .filter(|_| judgement.order.is_none())?;
-        let in_place: u64 = judgement.sites.iter().map(waited_in_place).sum();
-        let waits_in_place = in_place as f64 >= IN_PLACE * judgement.cost.0 as f64;
-        let high = (waits_in_place && share < 1.0).then(|| 1.0 / (1.0 - share));
+        let high = (waits_in_place(&judgement.sites, judgement.cost) && share < 1.0)
+            .then(|| 1.0 / (1.0 - share));
         Some(Gain {
             grade: Grade::Estimated,
             low: 1.0,
@@ -127,10 +126,16 @@ impl Gain {
             let times = 1.0 / (1.0 - share + own).max(0.01);
             let times = times.max(1.0);
             Some(ThreadGain {
+                pid: rate.pid,
+                tid: rate.tid,
                 times,
                 low: times / RATED_WITHIN,
                 high: times * RATED_WITHIN,
-                ..rate.thread
+                readings: rate.readings,
+                addr: rate.addr,
+                line: rate.line,
+                beside_per_s: rate.per_s,
+                apart: false,
             })
         });
         Gain::of(Grade::Rated, threads.collect())
@@ -140,20 +145,34 @@ impl Gain {
 /// Rated gains are within this factor of real ones (docs/gains.md).
 const RATED_WITHIN: f64 = 1.25;
 
-/// Cost of a site that the processor waited for at the instruction itself, or at a barrier behind it.
-pub fn waited_in_place(site: &SiteCounts) -> u64 {
-    if site.site.locked {
-        site.cost.0
-    } else {
-        site.waits.at_barrier.0
-    }
+/// Whether enough of a cost was waited for in place: at the instruction itself, or at a barrier behind it.
+pub fn waits_in_place<'a>(sites: impl IntoIterator<Item = &'a SiteCounts>, cost: Cost) -> bool {
+    let in_place = |site: &SiteCounts| {
+        if site.site.locked {
+            site.cost.0
+        } else {
+            site.waits.at_barrier.0
+        }
+    };
+    let in_place: u64 = sites.into_iter().map(in_place).sum();
+    in_place as f64 >= IN_PLACE * cost.0 as f64
 }
 
 /// How fast a thread is beside the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// The thread; its gain is 1.
-    pub thread: ThreadGain,
+    /// Process.
+    pub pid: Pid,
+    /// The word's thread.
+    pub tid: Tid,
+    /// The word, virtual address.
+    pub addr: u64,
+    /// The line that it is on.
+    pub line: LineKey,
+    /// What was added to it per second of the thread's run time.
+    pub per_s: f64,
+    /// Readings that it rests on.
+    pub readings: u32,
     /// Part of the wall time in which it ran, 0..=1.
     pub running: f64,
 }
@@ -173,18 +192,12 @@ impl Rate {
             .fold(Growth::default(), |all, read| all.and(read.beside));
         let wall: u64 = growing.iter().map(|read| read.beside_ns).sum();
         Some(Rate {
-            thread: ThreadGain {
-                pid: growing[0].pid,
-                tid: word.tid,
-                times: 1.0,
-                low: 1.0,
-                high: 1.0,
-                readings: rates.len() as u32,
-                addr: word.addr,
-                line: word.line,
-                beside_per_s: all.rate()? * 1e9,
-                apart: false,
-            },
+            pid: growing[0].pid,
+            tid: word.tid,
+            addr: word.addr,
+            line: word.line,
+            per_s: all.rate()? * 1e9,
+            readings: rates.len() as u32,
             running: (all.run_ns as f64 / wall.max(1) as f64).min(1.0),
         })
     }

@@ -35,7 +35,7 @@ mod tests;
 
 pub use confirmation::Confidence;
 pub use facts::Fact;
-pub use gain::{Gain, Grade, Rate, ThreadGain, WORTH, waited_in_place};
+pub use gain::{Gain, Grade, Rate, ThreadGain, WORTH, waits_in_place};
 pub use judged_pairs::{JudgedPair, judge_pairs};
 pub use latent::{Latent, LatentWay, latent, one_more_fights, would_fight};
 pub use load_hints::{

@@ -6,7 +6,7 @@ use super::{
     run_facts::RunFacts,
 };
 use crate::{
-    access::{CostUnit, LineKey},
+    access::{Cost, CostUnit, LineKey},
     analysis::SiteCounts,
     event::{HoldEnd, Pace},
     finding::{self, Grade, Judgement, Rate, Verdict},
@@ -66,14 +66,14 @@ pub(super) fn gain(judgement: &Judgement, names: &dyn Names, run: &RunFacts) -> 
 pub(super) fn rates(names: &dyn Names, run: &RunFacts) -> Vec<WordRate> {
     let known = run.paces.words().filter_map(Rate::of);
     let mut rates: Vec<WordRate> = known
-        .map(|Rate { thread, .. }| WordRate {
-            word: word(names, run, thread.line, thread.addr),
-            address: Hex(thread.addr),
-            pid: thread.pid.0,
-            tid: thread.tid.0,
-            comm: names.thread(thread.tid).comm,
-            per_s: thread.beside_per_s,
-            readings: thread.readings,
+        .map(|rate| WordRate {
+            word: word(names, run, rate.line, rate.addr),
+            address: Hex(rate.addr),
+            pid: rate.pid.0,
+            tid: rate.tid.0,
+            comm: names.thread(rate.tid).comm,
+            per_s: rate.per_s,
+            readings: rate.readings,
         })
         .collect();
     rates.sort_by(|a, b| b.per_s.total_cmp(&a.per_s).then(a.tid.cmp(&b.tid)));
@@ -89,10 +89,9 @@ fn shares(
     costs: OwnCosts,
     rate: &Rate,
 ) -> Option<(f64, f64)> {
-    let tid = rate.thread.tid;
-    let own = |site: &&SiteCounts| site.site.tid == tid;
-    let offset = rate.thread.addr & (run.line_size.bytes() - 1);
-    let is_here = rate.thread.line == judgement.key;
+    let own = |site: &&SiteCounts| site.site.tid == rate.tid;
+    let offset = rate.addr & (run.line_size.bytes() - 1);
+    let is_here = rate.line == judgement.key;
     let counts = |site: &&SiteCounts| is_here && u64::from(site.site.offset) == offset;
     let sites = || judgement.sites.iter().filter(own);
     let step = sites().filter(counts).find_map(|site| {
@@ -103,14 +102,13 @@ fn shares(
         };
         step.filter(|step| *step > 0)
     })?;
-    let cost: u64 = sites().map(|site| site.cost.0).sum();
-    let in_place: u64 = sites().map(finding::waited_in_place).sum();
-    if in_place * 5 < cost * 4 {
+    let cost: Cost = sites().map(|site| site.cost).sum();
+    if !finding::waits_in_place(sites(), cost) {
         return None;
     }
     let ran_ns = rate.running * run.observed.duration_ns as f64;
-    let turn_ns = 1e9 * step as f64 / rate.thread.beside_per_s;
-    let share = (cost as f64 / ran_ns.max(1.0)).min(1.0);
+    let turn_ns = 1e9 * step as f64 / rate.per_s;
+    let share = (cost.0 as f64 / ran_ns.max(1.0)).min(1.0);
     let own = costs.locked_ns / turn_ns;
     // What the thread does besides may run while the instruction waits, and then ending the wait does not save all of it.
     (1.0 - share <= own).then_some((share, own))
@@ -210,7 +208,7 @@ pub(super) fn sentence(gain: &Gain, kind: Option<Verdict>) -> String {
             format!("Up to {} times as fast {apart}: {basis}.", times(high))
         }
         (Grade::Estimated, None) => format!("More than nothing {apart}: {basis}."),
-        (_, Some(high)) if high < finding::WORTH => {
+        _ if is_none(gain) => {
             format!(
                 "Nothing worth a change: {} {apart}, {basis}.",
                 threads(gain)

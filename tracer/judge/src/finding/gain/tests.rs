@@ -133,8 +133,8 @@ fn a_rate_and_what_a_turn_takes_alone_give_the_new_time() {
     // A turn takes 13.3 ns, of which 97.9 % are waited; alone it takes 4.85 ns (measured: 2.7 times as fast).
     let own = 4.85 / 13.3;
     let gain = Gain::rated(&line(), &paces((0..5).map(|_| read(1, 75, 0))), |rate| {
-        assert!(near(rate.thread.beside_per_s, 75e6) && near(rate.running, 1.0));
-        assert_eq!(rate.thread.line, LINE);
+        assert!(near(rate.per_s, 75e6) && near(rate.running, 1.0));
+        assert_eq!(rate.line, LINE);
         Some((0.979, own))
     });
     let gain = gain.unwrap();
