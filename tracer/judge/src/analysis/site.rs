@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::{
     access::{Access, Basis, ByteSet, Cost, LineSize, Op, Pid, SpaceId, Tid, Wait},
-    analysis::{CpuSet, Instruction, PmuCounts, served::OnLine},
+    analysis::{CpuSet, Instruction, PmuCounts, line::Piece, served::OnLine},
 };
 
 /// What tells two sites of a line apart.
@@ -40,6 +40,23 @@ pub struct Site {
 const WORD: u8 = 8;
 
 impl Site {
+    /// Of the part of an access on a line, whose own address is known.
+    pub(super) fn of(access: &Access, space: SpaceId, piece: &Piece) -> Site {
+        Site {
+            space,
+            ip: access.ip,
+            pid: access.pid,
+            tid: access.tid,
+            offset: piece.offset,
+            size: piece.size,
+            op: access.op,
+            locked: access.locked,
+            kernel: access.kernel,
+            size_known: access.size != 0,
+            within: 0,
+        }
+    }
+
     /// The bytes of the line that the site touches for certain.
     pub fn bytes(&self, line_size: LineSize) -> ByteSet {
         match self.within {

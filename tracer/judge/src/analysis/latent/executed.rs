@@ -20,19 +20,7 @@ impl Executed {
         if !access.op.touches() {
             return;
         }
-        let site = Site {
-            space,
-            ip: access.ip,
-            pid: access.pid,
-            tid: access.tid,
-            offset: piece.offset,
-            size: piece.size,
-            op: access.op,
-            locked: access.locked,
-            kernel: access.kernel,
-            size_known: access.size != 0,
-            within: 0,
-        };
+        let site = Site::of(access, space, piece);
         let sites = self.sites.entry(key).or_default();
         if let Some(executions) = sites.slot(site, MOST_SITES) {
             *executions = executions.saturating_add(access.executions());

@@ -73,19 +73,7 @@ impl SampledUses {
                 self.untracked += 1;
                 return;
             }
-            let site = Site {
-                space,
-                ip: access.ip,
-                pid: access.pid,
-                tid: access.tid,
-                offset: piece.offset,
-                size: piece.size,
-                op: access.op,
-                locked: access.locked,
-                kernel: access.kernel,
-                size_known: true,
-                within: 0,
-            };
+            let site = Site::of(access, space, &piece);
             let sites = self.lines.entry(key).or_default();
             let Some(seen) = sites.slot(site, MOST_SITES) else {
                 return;
