@@ -14,7 +14,7 @@ use super::{
 use crate::{
     access::CostUnit,
     event::Batch,
-    session::{Meta, SessionReader},
+    session::Meta,
     source::{SourceKind as _, emulate, ibs, pebs, timer, watch},
     statistics::{self, Fold, Looked, Options, Per, Slices, Table, TextOptions},
 };
@@ -53,9 +53,8 @@ fn of_session(args: &ReportArgs) -> Result<Table> {
     let path = args.session();
     let name = || path.display().to_string();
     let line_size = line_size(args.analysis.line_size);
-    let slices =
-        slices(SessionReader::open(path)?.meta(), args.stats.interval).with_context(name)?;
     let mut session = Reading::open(path, line_size, "counting", args.reading.quiet)?;
+    let slices = slices(session.session().meta(), args.stats.interval).with_context(name)?;
     let mut fold = Fold::new(Options {
         slices,
         per: per(args.stats.per),

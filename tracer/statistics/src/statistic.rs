@@ -1,11 +1,10 @@
 //! What a statistic is, and all that there are.
 
-mod executions;
+mod accesses;
 mod kernel_share;
 mod messages;
 mod requests;
 mod run_counts;
-mod sampled_accesses;
 mod sampled_time;
 mod samples;
 mod shared_waits;
@@ -151,14 +150,14 @@ pub const ALL: &[&dyn Statistic] = &[
     &waits::Waits::SPINNING,
     &shared_waits::SharedWaits::SHARED,
     &shared_waits::SharedWaits::PRIVATE,
-    &sampled_accesses::SampledAccesses::LOADS,
-    &sampled_accesses::SampledAccesses::STORES,
-    &sampled_accesses::SampledAccesses::READ_WRITES,
-    &sampled_accesses::SampledAccesses::LOCKED,
-    &executions::Executions::LOADS,
-    &executions::Executions::STORES,
-    &executions::Executions::READ_WRITES,
-    &executions::Executions::LOCKED,
+    &accesses::Accesses::SAMPLED_LOADS,
+    &accesses::Accesses::SAMPLED_STORES,
+    &accesses::Accesses::SAMPLED_READ_WRITES,
+    &accesses::Accesses::SAMPLED_LOCKED,
+    &accesses::Accesses::EXECUTED_LOADS,
+    &accesses::Accesses::EXECUTED_STORES,
+    &accesses::Accesses::EXECUTED_READ_WRITES,
+    &accesses::Accesses::EXECUTED_LOCKED,
     &requests::Requests::READ,
     &requests::Requests::READ_OWNING,
     &requests::Requests::UPGRADES,
