@@ -2,9 +2,10 @@
 
 use std::{
     ffi::OsString,
+    fs,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -155,4 +156,22 @@ pub fn times(report: &Value, thread: &str) -> Option<[f64; 3]> {
     let of = threads.iter().find(|of| of["comm"] == thread)?;
     let at = |name: &str| of[name].as_f64();
     Some([at("low")?, at("times")?, at("high")?])
+}
+
+/// The process by which a tool holds threads (`--hold`), as soon as it is there.
+pub fn holder(tool: u32, patience: Duration) -> u32 {
+    let deadline = Instant::now() + patience;
+    let parent = format!("PPid:\t{tool}\n");
+    loop {
+        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let found = pids.find(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.starts_with("Name:\tcohtrace-hold\n") && status.contains(&parent)
+        });
+        if let Some(holder) = found {
+            return holder;
+        }
+        assert!(Instant::now() < deadline, "nobody is there to hold");
+    }
 }

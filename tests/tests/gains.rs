@@ -9,7 +9,8 @@ use std::{
 
 use cohtrace_tests::{
     gains::{
-        Case, FENCED, LOCKED, ONE_STORES, RARE, THREADS, Twins, ahead, rates, real, said, times,
+        Case, FENCED, LOCKED, ONE_STORES, RARE, THREADS, Twins, ahead, holder, rates, real, said,
+        times,
     },
     live::{GRACE, ready},
     moments::Moments,
@@ -215,6 +216,30 @@ fn recorders_that_are_killed_while_they_hold_leave_no_thread_that_stands() {
         }
     }
     assert!(held > 0, "nobody was held in 30 runs");
+}
+
+#[test]
+fn where_the_process_that_holds_is_killed_windows_are_opened_as_before() {
+    let Some(_turn) = ready_for_two() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let twins = Twins::build(LOCKED, directory.path()).expect("it builds");
+    let is_confirmed = || {
+        let mut tool = cohtrace([
+            "attach", "--json", "-q", "--source", "timer", "--hold", "50",
+        ]);
+        let tool = Running::start(tool.arg("--").arg(&twins.plain).arg("3000"));
+        let tool = tool.expect("cohtrace starts");
+        let holder = holder(tool.pid(), GRACE) as libc::pid_t;
+        // SAFETY: two integers; the process is a child of the tool, which this test started and has not waited for.
+        unsafe { libc::kill(holder, libc::SIGKILL) };
+        let report = document(&tool.wait(GRACE).expect("it ends").expect_code(0));
+        assert_eq!(
+            report["run"]["holds"], 0,
+            "it was killed before it held anybody"
+        );
+        report["findings"][0]["confidence"] == "confirmed"
+    };
+    assert!((0..3).any(|_| is_confirmed()), "no window was opened");
 }
 
 /// Letters of the states of a process's threads.

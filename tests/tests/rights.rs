@@ -15,6 +15,7 @@ use std::{
 
 use cohtrace_tests::{
     answer::Variant,
+    gains::holder,
     live::{GRACE, Subject, ready, skipped_core},
     tool::{Ended, Running, cohtrace, path, run},
     turn,
@@ -302,22 +303,7 @@ fn the_process_that_holds_threads_has_what_that_takes_and_ends_with_the_tool() {
         "4000",
     ]);
     let recording = Running::start(&mut record).expect("it starts");
-    let holder = || {
-        let pids = fs::read_dir("/proc").expect("it is mounted").flatten();
-        let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.find(|pid| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let parent = format!("PPid:\t{}\n", recording.pid());
-            status.starts_with("Name:\tcohtrace-hold\n") && status.contains(&parent)
-        })
-    };
-    let deadline = Instant::now() + GRACE;
-    let holder = loop {
-        assert!(Instant::now() < deadline, "nobody is there to hold");
-        if let Some(pid) = holder() {
-            break pid;
-        }
-    };
+    let holder = holder(recording.pid(), GRACE);
     let is_right = |(_, rights): &(String, u64)| {
         rights & !(SYS_ADMIN | PERFMON) == DAC_READ_SEARCH | SYS_PTRACE
     };

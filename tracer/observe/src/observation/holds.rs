@@ -26,7 +26,7 @@ const WORDS_NS: u64 = 500_000_000;
 
 /// A reading takes 23 ms, and longer where a thread that is held stays in the kernel; one that takes so long may never end,
 /// as where somebody killed the process that holds.
-const PATIENCE_NS: u64 = 1_000_000_000;
+const PATIENCE_NS: u64 = 300_000_000;
 
 /// Whether threads are held, and what for.
 #[derive(Clone, Copy, Debug, PartialEq)]
